@@ -1,0 +1,65 @@
+"""Recordgen: AutoML import files → split, sharded TFRecords that a trainer can trust."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import wrapt
+
+from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    from recordgen.conversion import CheckResult, ConversionResult, check, convert, plan
+    from recordgen.dataset import Dataset, read_dataset
+    from recordgen.errors import RecordgenError
+    from recordgen.options import ConvertOptions
+
+# Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
+_EXPORTS = {
+    "CheckResult": "conversion",
+    "ConversionResult": "conversion",
+    "ConvertOptions": "options",
+    "Dataset": "dataset",
+    "RecordgenError": "errors",
+    "check": "conversion",
+    "convert": "conversion",
+    "plan": "conversion",
+    "read_dataset": "dataset",
+}
+
+__all__ = [
+    "CheckResult",
+    "ConversionResult",
+    "ConvertOptions",
+    "Dataset",
+    "RecordgenError",
+    "__version__",
+    "check",
+    "convert",
+    "plan",
+    "read_dataset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"recordgen.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+def _register_accessor(pandas: Any) -> None:
+    from recordgen.accessor import register
+
+    register(pandas)
+
+
+# `df.tensorflow` is there after `import recordgen`, before or after `import pandas`, and pandas
+# is not imported for it.
+wrapt.register_post_import_hook(_register_accessor, "pandas")

@@ -1,0 +1,85 @@
+"""The exception tree. Every error that a user can cause or mend is one of these.
+
+RecordgenError
+├── UsageError             an option or argument is wrong                      exit code 2
+│   └── OutputExistsError  OUTPUT already holds a dataset
+├── DataError              the data cannot give a dataset                      exit code 1
+│   ├── NothingToConvertError   no row survived planning
+│   └── TooManyRejectsError     more rows were rejected than allowed
+├── SourceError            an import file is missing or cannot be read         exit code 1
+├── StorageError           storage failed; the data may be fine                exit code 1
+│   └── UnknownSchemeError      no storage is known for a URL's scheme
+├── RunnerError            Beam's runner failed for a reason of its own        exit code 1
+├── RecordError            a TFRecord file is damaged                          exit code 1
+└── PayloadError           one payload is refused: becomes a reject, never ends a run
+"""
+
+from __future__ import annotations
+
+
+class RecordgenError(Exception):
+    """Base of all errors that Recordgen raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(RecordgenError, ValueError):
+    """An option or argument has a value that is not allowed."""
+
+    exit_code = 2
+
+
+class OutputExistsError(UsageError):
+    """The output already holds a dataset and overwriting was not asked for."""
+
+
+class DataError(RecordgenError):
+    """The data as a whole cannot be turned into a dataset."""
+
+
+class NothingToConvertError(DataError):
+    """Not one row is left to convert."""
+
+
+class TooManyRejectsError(DataError):
+    """The share of rejected rows is above ``max_reject_fraction``."""
+
+
+class SourceError(RecordgenError):
+    """An import file is missing or is not what it should be."""
+
+
+class StorageError(RecordgenError):
+    """Storage failed in a way that says nothing about the data.
+
+    It ends the run: an outage must never look like bad data.
+    """
+
+
+class UnknownSchemeError(StorageError):
+    """No storage is known for the scheme of a URL, such as ``g://``."""
+
+
+class RunnerError(RecordgenError):
+    """Beam's runner failed for a reason that is not one of the above."""
+
+
+class RecordError(RecordgenError):
+    """A TFRecord file is truncated or damaged; the message names file and offset."""
+
+
+class PayloadError(RecordgenError):
+    """One payload is refused.
+
+    Attributes:
+        code: the reason, a value of :class:`recordgen.rows.RejectCode`.
+        message: what was found and what was expected.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    def __reduce__(self) -> tuple[type[PayloadError], tuple[str, str]]:
+        return type(self), (self.code, self.message)

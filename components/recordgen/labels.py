@@ -1,0 +1,94 @@
+"""The label vocabulary: which number stands for which label text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from recordgen.errors import DataError, UsageError
+
+LABEL_MODES = ("auto", "text", "integer")
+
+# "007" is a name, not a number: writing it back as 7 would lose it.
+_WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
+
+
+def _sparse_limit(distinct: int) -> int:
+    """Return the largest vocabulary that whole-number labels may span before it is absurd.
+
+    Ten lines per label in use, and never fewer than 1,000: class ids with gaps (ImageNet
+    subsets, COCO's 90 ids for 80 classes) stay numbers; years, zip codes and database keys
+    become text.
+    """
+    return max(1000, 10 * distinct)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """An ordered vocabulary; a label's number is its index in ``names``.
+
+    Attributes:
+        kind: ``text`` (sorted texts) or ``integer`` (``names[i] == str(i)``).
+        names: one label per line of ``labels.txt``.
+        warnings: what the user should know about the choice.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def _index(self) -> Mapping[str, int]:
+        return {name: number for number, name in enumerate(self.names)}
+
+    def index(self, label: str) -> int:
+        """Return the number of ``label`` (``image/class/label``)."""
+        return self._index[label]
+
+
+def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
+    """Number the distinct ``labels`` of all splits together.
+
+    Text is sorted by code point: ``{"dog", "cat"}`` → ``cat`` 0, ``dog`` 1. If every label is a
+    whole number ≥ 0, the numbers are kept: ``{"0", "7"}`` → eight lines ``0`` … ``7``, and
+    label 7 stays 7. Numbers too sparse for that (see ``_sparse_limit``) are treated as text,
+    with a warning.
+
+    Args:
+        labels: label texts, repeated or not.
+        mode: ``auto`` as above, ``text`` or ``integer`` to force either.
+
+    Raises:
+        DataError: ``integer`` was asked for and a label is not a whole number ≥ 0.
+        UsageError: ``mode`` is unknown.
+    """
+    if mode not in LABEL_MODES:
+        raise UsageError(f"labels must be one of {', '.join(LABEL_MODES)} (got {mode!r})")
+    distinct = sorted(set(labels))
+    if mode == "text" or not distinct:
+        return Vocabulary("text", tuple(distinct))
+    odd = next((label for label in distinct if not _WHOLE_NUMBER.fullmatch(label)), None)
+    if odd is not None:
+        if mode == "integer":
+            raise DataError(
+                f"labels=integer needs every label to be a whole number ≥ 0 without leading "
+                f"zeros (got {odd!r}); use labels=text or labels=auto"
+            )
+        return Vocabulary("text", tuple(distinct))
+    size = max(int(label) for label in distinct) + 1
+    if size <= _sparse_limit(len(distinct)):
+        return Vocabulary("integer", tuple(map(str, range(size))))
+    sparse = f"the {len(distinct)} whole-number labels reach up to {size - 1}"
+    if mode == "integer":
+        if size > 10_000_000:
+            raise DataError(
+                f"{sparse}: labels=integer would write {size} lines of labels.txt; use labels=text"
+            )
+        return Vocabulary("integer", tuple(map(str, range(size))))
+    return Vocabulary(
+        "text",
+        tuple(distinct),
+        (f"{sparse}, too sparse to keep; they are numbered as text (--labels integer keeps them)",),
+    )

@@ -1,0 +1,105 @@
+"""The options of a conversion, decoded once at the door and valid from then on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from recordgen.errors import UsageError
+from recordgen.labels import LABEL_MODES
+from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
+
+CHECKS = ("decode", "header", "none")
+COMPRESSIONS = ("none", "gzip")
+SPLIT_BY = ("uri", "content")
+MISSING_SPLIT = ("assign", "drop")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """How to convert. Every field has the name of its command-line option.
+
+    Attributes:
+        seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
+        split_fractions: shares for rows that name no split.
+        split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that
+            copies of one file under several names never straddle splits. Content is read once
+            more for that.
+        missing_split: ``assign`` draws a split for rows without one; ``drop`` leaves them out
+            when any other row names a split, as Vertex AI does.
+        labels: ``auto``, ``text`` or ``integer``; see :func:`recordgen.labels.build_vocabulary`.
+        shard_mb: aimed-at size of a shard in MB (10^6 bytes).
+        compression: ``none`` or ``gzip``; gzip adds ``.gz`` to the shards' names.
+        check: ``decode`` reads every image to its last bit, ``header`` only its header, ``none``
+            passes the bytes through unread.
+        max_side: downscale images whose longer side is above this many pixels; None: never.
+        max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
+        max_image_pixels: images of more pixels are rejected before they are decoded.
+        max_reject_fraction: the run fails above this share of rejected rows, 0..1.
+        threads: threads that fetch and check per worker; None: one per core and one more.
+    """
+
+    seed: int = 0
+    split_fractions: SplitFractions = DEFAULT_FRACTIONS
+    split_by: str = "uri"
+    missing_split: str = "assign"
+    labels: str = "auto"
+    shard_mb: float = 128
+    compression: str = "none"
+    check: str = "decode"
+    max_side: int | None = None
+    max_image_mb: float = 30
+    max_image_pixels: int = 100_000_000
+    max_reject_fraction: float = 0.01
+    threads: int | None = field(default=None, metadata={"affects_bytes": False})
+
+    def __post_init__(self) -> None:
+        _one_of("split_by", self.split_by, SPLIT_BY)
+        _one_of("missing_split", self.missing_split, MISSING_SPLIT)
+        _one_of("labels", self.labels, LABEL_MODES)
+        _one_of("compression", self.compression, COMPRESSIONS)
+        _one_of("check", self.check, CHECKS)
+        _above_zero("shard_mb", self.shard_mb)
+        _above_zero("max_image_mb", self.max_image_mb)
+        _above_zero("max_image_pixels", self.max_image_pixels)
+        if not 0 <= self.max_reject_fraction <= 1:
+            raise UsageError(
+                f"max_reject_fraction must be from 0 to 1 (got {self.max_reject_fraction})"
+            )
+        if self.max_side is not None:
+            _above_zero("max_side", self.max_side)
+            if self.check == "none":
+                raise UsageError(
+                    "max_side needs check=decode or check=header: check=none passes images "
+                    "through unread"
+                )
+        if self.threads is not None:
+            _above_zero("threads", self.threads)
+
+    @property
+    def shard_bytes(self) -> int:
+        """Aimed-at size of a shard in bytes."""
+        return max(1, int(self.shard_mb * 1_000_000))
+
+    @property
+    def max_image_bytes(self) -> int:
+        """Largest payload that is accepted, in bytes."""
+        return int(self.max_image_mb * 1_000_000)
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the options that decide what is written, as they stand in ``dataset.json``."""
+        values = asdict(self)
+        values["split_fractions"] = str(self.split_fractions)
+        return {
+            f.name: values[f.name] for f in fields(self) if f.metadata.get("affects_bytes", True)
+        }
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
+
+
+def _above_zero(name: str, value: float) -> None:
+    if not value > 0:
+        raise UsageError(f"{name} must be above 0 (got {value})")

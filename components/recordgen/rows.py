@@ -1,0 +1,98 @@
+"""Rows: what one line of an import file says, before any payload is touched."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import Enum
+from typing import NamedTuple
+
+
+class RejectCode(str, Enum):
+    """Why a row is not in the dataset. The values stand in ``rejects.jsonl``."""
+
+    BAD_LINE = "bad_line"
+    BAD_ENCODING = "bad_encoding"
+    TOO_MANY_FIELDS = "too_many_fields"
+    UNKNOWN_ML_USE = "unknown_ml_use"
+    NO_PATH = "no_path"
+    CONFLICTING_LABELS = "conflicting_labels"
+    CONFLICTING_SPLITS = "conflicting_splits"
+    MISSING_FILE = "missing_file"
+    PERMISSION_DENIED = "permission_denied"
+    UNKNOWN_SCHEME = "unknown_scheme"
+    NOT_A_FILE = "not_a_file"
+    EMPTY_FILE = "empty_file"
+    TOO_MANY_BYTES = "too_many_bytes"
+    TOO_MANY_PIXELS = "too_many_pixels"
+    NOT_AN_IMAGE = "not_an_image"
+    TRUNCATED = "truncated"
+    CORRUPT = "corrupt"
+    UNSUPPORTED_PIXELS = "unsupported_pixels"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+# Rows and rejects are NamedTuples, not dataclasses: a million of them cross Beam's coders, and
+# tuples pickle in C.
+class Row(NamedTuple):
+    """One usable line of an import file.
+
+    Attributes:
+        source: the import file as it was named.
+        line: 1-based physical line number in that file.
+        split: ``train``, ``eval``, ``test``, or None when the line names none.
+        uri: the payload's address as the line gives it.
+        label: the label's text, or None for an unlabelled payload.
+    """
+
+    source: str
+    line: int
+    split: str | None
+    uri: str
+    label: str | None
+
+
+class Reject(NamedTuple):
+    """One line that is not in the dataset, and why.
+
+    Attributes:
+        source: the import file as it was named.
+        line: 1-based physical line number in that file.
+        uri: the payload's address, as far as the line gives one.
+        code: a :class:`RejectCode` value.
+        message: what was found, what was expected, and the remedy.
+    """
+
+    source: str
+    line: int
+    uri: str
+    code: str
+    message: str
+
+
+def reject(row: Row, code: RejectCode, message: str) -> Reject:
+    """Return the reject that says why ``row`` is left out."""
+    return Reject(row.source, row.line, row.uri, code.value, message)
+
+
+class Place(NamedTuple):
+    """Where a row falls: two independent 64-bit numbers.
+
+    Attributes:
+        order: position among all rows; decides the bucket, the shard, and the order inside it.
+        draw: the ticket for the split lottery of rows that name no split.
+    """
+
+    order: int
+    draw: int
+
+
+def place(seed: int, name: str | bytes) -> Place:
+    """Hash ``(seed, name)`` into a place that depends on nothing else.
+
+    Adding or removing other rows, the number of workers and the runner do not move a row.
+    """
+    data = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+    digest = hashlib.blake2b(data, digest_size=16, key=str(seed).encode()).digest()
+    return Place(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
