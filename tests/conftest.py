@@ -1,0 +1,82 @@
+"""Fixtures: tiny images and import files, built here."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+COMPONENTS = Path(__file__).parents[1] / "components"
+
+
+def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:
+    """Return an RGB image of noise: no two of different seeds are alike."""
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+def encoded(image: Image.Image, kind: str, **settings: object) -> bytes:
+    """Return the image as a file of ``kind``."""
+    out = io.BytesIO()
+    image.save(out, kind, **settings)
+    return out.getvalue()
+
+
+@pytest.fixture
+def make_images(tmp_path: Path) -> Callable[[int], list[Path]]:
+    """Return a function that writes n small JPEGs and returns their paths."""
+
+    def make(count: int) -> list[Path]:
+        folder = tmp_path / "images"
+        folder.mkdir(exist_ok=True)
+        paths = [folder / f"{number:04d}.jpg" for number in range(count)]
+        for number, path in enumerate(paths):
+            path.write_bytes(encoded(noise(seed=number), "JPEG", quality=90))
+        return paths
+
+    return make
+
+
+@pytest.fixture
+def make_csv(tmp_path: Path) -> Callable[[Iterable[str]], str]:
+    """Return a function that writes lines to ``labels.csv`` and returns its path."""
+
+    def make(lines: Iterable[str], name: str = "labels.csv") -> str:
+        path = tmp_path / name
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return str(path)
+
+    return make
+
+
+def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
+    """Run this Python in a fresh process, with the package on its path."""
+    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    return subprocess.run(
+        [sys.executable, *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=300,
+        **more,  # type: ignore[call-overload]
+    )
+
+
+def tree_bytes(root: str | Path) -> dict[str, bytes]:
+    """Return every file below ``root`` with its content."""
+    base = Path(root)
+    return {
+        str(path.relative_to(base)): path.read_bytes()
+        for path in sorted(base.rglob("*"))
+        if path.is_file()
+    }
