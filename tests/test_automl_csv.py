@@ -1,0 +1,153 @@
+"""The AutoML image CSV reader."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from recordgen.errors import SourceError
+from recordgen.rows import Reject, Row
+from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources.lines import MAX_LINE_BYTES, bounded_lines
+
+
+def parse(text: str | bytes) -> list[Row | Reject]:
+    data = text.encode() if isinstance(text, str) else text
+    return list(parse_lines(bounded_lines(io.BytesIO(data)), source="f.csv"))
+
+
+# line, split, uri, label
+ROWS = [
+    ("TRAIN,gs://b/1.jpg,cat", "train", "gs://b/1.jpg", "cat"),
+    ("training,gs://b/1.jpg,cat", "train", "gs://b/1.jpg", "cat"),
+    ("VALIDATION,gs://b/1.jpg,cat", "eval", "gs://b/1.jpg", "cat"),
+    ("Validate,gs://b/1.jpg,cat", "eval", "gs://b/1.jpg", "cat"),
+    ("test,gs://b/1.jpg,cat", "test", "gs://b/1.jpg", "cat"),
+    ("UNASSIGNED,gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
+    (",gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
+    ("gs://b/1.jpg,cat", None, "gs://b/1.jpg", "cat"),
+    ("gs://b/1.jpg", None, "gs://b/1.jpg", None),
+    ("test,gs://b/1.jpg", "test", "gs://b/1.jpg", None),
+    ("gs://b/1.jpg,", None, "gs://b/1.jpg", None),
+    ("TRAIN,gs://b/1.jpg,cat,,,", "train", "gs://b/1.jpg", "cat"),
+    (' TRAIN , "gs://b/a,b.jpg", Baked goods ', "train", "gs://b/a,b.jpg", "Baked goods"),
+    ('TRAIN,x.jpg,"say ""hi"""', "train", "x.jpg", 'say "hi"'),
+    ("test/one", None, "test/one", None),
+    ("gs://b/1.jpg,train", None, "gs://b/1.jpg", "train"),
+    ("TRAIN,gs://b/größe.jpg,猫", "train", "gs://b/größe.jpg", "猫"),
+]
+
+
+@pytest.mark.parametrize(("line", "split", "uri", "label"), ROWS, ids=[r[0] for r in ROWS])
+def test_published_forms(line: str, split: str | None, uri: str, label: str | None) -> None:
+    """Each form of a line gives the row that the format's documentation says."""
+    assert parse(line) == [Row("f.csv", 1, split, uri, label)]
+
+
+# line, reject code, what the message must say
+REJECTS = [
+    ("TRIAN,gs://b/1.jpg,cat", "unknown_ml_use", "got 'TRIAN'"),
+    ("TRIAN,gs://b/1.jpg", "unknown_ml_use", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
+    ("TRAIN,,cat", "no_path", "[ML_USE],PATH,[LABEL]"),
+    ("TRAIN", "no_path", "has no path"),
+    (",,", "no_path", "has no path"),
+    ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 4 fields)"),
+    ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 3 fields)"),
+    ('TRAIN,"a.jpg,cat', "bad_line", "quotes must be balanced"),
+    ('TRAIN,"a"b.jpg,cat', "bad_line", "quotes must be balanced"),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), REJECTS, ids=[r[0] for r in REJECTS])
+def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
+    """A wrong line gives one reject that says why, and spoils no other line."""
+    first, wrong, last = parse(f"TRAIN,a.jpg,x\n{line}\nTEST,b.jpg,y\n")
+    assert isinstance(wrong, Reject)
+    assert (wrong.line, wrong.code) == (2, code)
+    assert words in wrong.message
+    assert first == Row("f.csv", 1, "train", "a.jpg", "x")
+    assert last == Row("f.csv", 3, "test", "b.jpg", "y")
+
+
+def test_bytes_that_are_no_text() -> None:
+    """Lines that are not UTF-8, hold NUL or are absurdly long are rejects of their own."""
+    long = b"a" * (3 * MAX_LINE_BYTES)
+    found = parse(b"a\xff.jpg\nb\0.jpg\n" + long + b"\nok.jpg\n")
+    assert [item.code for item in found[:3]] == ["bad_encoding", "bad_line", "bad_line"]
+    assert [item.line for item in found] == [1, 2, 3, 4]
+    assert found[3] == Row("f.csv", 4, None, "ok.jpg", None)
+
+
+def test_bom_crlf_and_blank_lines() -> None:
+    """A byte order mark and CR LF are no part of a field; blank lines count as lines only."""
+    found = parse(b"\xef\xbb\xbfTRAIN,a.jpg,cat\r\n\r\n  \r\nTEST,b.jpg,dog")
+    expected = [Row("f.csv", 1, "train", "a.jpg", "cat"), Row("f.csv", 4, "test", "b.jpg", "dog")]
+    assert found == expected
+
+
+def test_utf16_is_named() -> None:
+    """A UTF-16 file is one clear error, not a reject per line."""
+    with pytest.raises(SourceError, match=r"f\.csv: this file is UTF-16; save it as CSV UTF-8"):
+        parse("TRAIN,a.jpg,cat\n".encode("utf-16"))
+
+
+# header, line under it
+HEADERS = [
+    ("split,image_uri,label", "VALIDATE,a.jpg,cat"),
+    ("label,image_uri,split", "cat,a.jpg,VALIDATE"),
+    ("Label,Image URI,ML_USE,width", "cat,a.jpg,VALIDATE,640"),
+]
+
+
+@pytest.mark.parametrize(("header", "line"), HEADERS)
+def test_header_names_columns_in_any_order(header: str, line: str) -> None:
+    """With a header line, its names say which field is which."""
+    assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
+
+
+def test_header_only_on_the_first_line() -> None:
+    """The words of a header are data on any later line."""
+    found = parse("a.jpg,cat\npath,label\n")
+    assert found[1] == Row("f.csv", 2, None, "path", "label")
+
+
+_field = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=30
+)
+_ml_use = st.sampled_from(["TRAIN", "Training", "validation", "VALIDATE", "Test", "UNASSIGNED", ""])
+
+
+@given(st.lists(st.tuples(_ml_use, _field, _field), min_size=1, max_size=20), st.booleans())
+@example([("TRAIN", 'a"b,c.jpg', ",")], True)
+def test_whatever_csv_writer_writes_is_read_back(
+    rows: list[tuple[str, str, str]], quote_all: bool
+) -> None:
+    """Full rows written with any quoting by the standard csv module come back as they were."""
+    out = io.StringIO()
+    quoting = csv.QUOTE_ALL if quote_all else csv.QUOTE_MINIMAL
+    # A header first, so that no row can be taken for one.
+    csv.writer(out, quoting=quoting).writerows([("split", "image_uri", "label"), *rows])
+    found = parse(out.getvalue())
+    splits = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
+    splits["test"] = "test"
+    assert found == [
+        Row("f.csv", line, splits.get(ml_use.lower()), uri, label)
+        for line, (ml_use, uri, label) in enumerate(rows, start=2)
+    ]
+
+
+@given(st.binary(max_size=2000))
+def test_any_bytes_give_one_item_per_line(data: bytes) -> None:
+    """Whatever the bytes, each non-blank line gives exactly one row or reject: nothing is lost."""
+    try:
+        found = parse(data)
+    except SourceError:
+        assert data.startswith((b"\xff\xfe", b"\xfe\xff"))
+        return
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    expected = [number for number, line in enumerate(lines, start=1) if line.strip()]
+    assert [item.line for item in found] == expected
