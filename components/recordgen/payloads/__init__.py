@@ -1,0 +1,1 @@
+"""Payloads: fetched bytes → checked, normalised bytes that a trainer can trust."""

@@ -1,0 +1,336 @@
+"""Check an image and pass its bytes through, or re-encode them where a trainer would go wrong.
+
+A trainer decodes with ``tf.io.decode_image(channels=3, expand_animations=False)``. What that op
+shows as a person would see it keeps its own bytes; the rest is re-encoded:
+
+    exif_orientation  the op ignores it: turned, as JPEG with the file's own quantisation tables
+    cmyk              CMYK and YCCK JPEGs: to RGB, as JPEG
+    alpha             pixels that are really transparent: flattened on white, as PNG
+    16_bit            to 8 bit (the high byte), as PNG
+    bmp               any BMP but plain 24 bit (palettes would be read as gray), as PNG
+    gif               a first frame smaller than its canvas, as PNG
+    format            WEBP, TIFF and ICO, which the op cannot read, as PNG
+    max_side          larger than the user wants: downscaled (JPEG stays JPEG, the rest PNG)
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import simplejpeg
+from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
+
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+
+#: What Vertex AI takes ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and its schema
+#: lists (WEBP, TIFF). MPO, the JPEG with a second picture that phones write, is JPEG to Pillow.
+PILLOW_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "ICO", "WEBP", "TIFF")
+EXPECTED = "JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF"
+
+_MAGIC = (
+    (b"\xff\xd8\xff", "jpeg"),
+    (b"\x89PNG\r\n\x1a\n", "png"),
+    (b"GIF8", "gif"),
+    (b"BM", "bmp"),
+)
+
+# An Exif segment stands before the scan; a quarter of a megabyte covers the ICC profiles and
+# previews that may come first.
+_EXIF_WINDOW = 1 << 18
+
+JPEG_QUALITY = 92
+
+_T = TypeVar("_T")
+
+
+class CheckedImage(NamedTuple):
+    """An image as it is stored.
+
+    Attributes:
+        data: the encoded bytes.
+        format: ``jpeg``, ``png``, ``gif`` or ``bmp``; empty if ``check=none`` could not tell.
+        height: pixels; None if ``check=none`` could not tell.
+        width: pixels; None if ``check=none`` could not tell.
+        reencoded: why the bytes are not the file's own (see the module), or None.
+    """
+
+    data: bytes
+    format: str
+    height: int | None
+    width: int | None
+    reencoded: str | None = None
+
+
+def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
+    """Check and normalise one image.
+
+    Args:
+        data: the file's bytes.
+        options: ``check``, ``max_side``, ``max_image_mb`` and ``max_image_pixels`` count here.
+
+    Raises:
+        PayloadError: the image is refused.
+    """
+    if not data:
+        raise _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
+    check_size(len(data), options)
+    kind = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
+    if options.check == "none":
+        return _unchecked(data, kind)
+    return _check_jpeg(data, options) if kind == "jpeg" else _check_other(data, kind, options)
+
+
+def check_size(size: int, options: ConvertOptions) -> None:
+    """Refuse a payload of too many bytes. Raises: PayloadError."""
+    if size > options.max_image_bytes:
+        raise _refused(
+            RejectCode.TOO_MANY_BYTES,
+            f"an image must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
+            f"--max-image-mb allows more",
+        )
+
+
+def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
+    if height * width > options.max_image_pixels:
+        raise _refused(
+            RejectCode.TOO_MANY_PIXELS,
+            f"an image must have at most {options.max_image_pixels:,} pixels (got {width}×{height} "
+            f"= {height * width:,}); --max-image-pixels allows more",
+        )
+
+
+def _unchecked(data: bytes, kind: str) -> CheckedImage:
+    """Return the bytes as they are, with what the header tells without effort."""
+    try:
+        width, height = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS).size
+    except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError):
+        return CheckedImage(data, kind, None, None)
+    return CheckedImage(data, kind, height, width)
+
+
+# --- JPEG -------------------------------------------------------------------------------------
+
+
+def _check_jpeg(data: bytes, options: ConvertOptions) -> CheckedImage:
+    height, width, colorspace, _ = _decoded("JPEG", lambda: simplejpeg.decode_jpeg_header(data))
+    _check_pixels(height, width, options)
+    if colorspace in ("CMYK", "YCCK"):
+        return _reencode(_open(data, options), "cmyk", options)
+    orientation = _jpeg_orientation(data)
+    if options.max_side is not None and max(height, width) > options.max_side:
+        return _downscale_jpeg(data, (height, width), colorspace, orientation, options.max_side)
+    if options.check == "decode":
+        _decode_strictly(data, colorspace)
+    if orientation != 1:
+        return _reencode(_open(data, options), "exif_orientation", options)
+    return CheckedImage(data, "jpeg", height, width)
+
+
+def _decode_strictly(data: bytes, colorspace: str) -> None:
+    """Read the whole entropy-coded stream, at 1/8 scale; a decoder's warning is an error.
+
+    Pillow and ``tf.io.decode_jpeg`` both accept a scan overwritten in the middle and fill the
+    rest with gray, and say nothing.
+    """
+    target = "GRAY" if colorspace in ("Gray", "YCbCr") else "RGB"
+    _decoded(
+        "JPEG",
+        lambda: simplejpeg.decode_jpeg(
+            data, colorspace=target, min_height=1, min_width=1, min_factor=8, strict=True
+        ),
+    )
+
+
+def _jpeg_orientation(data: bytes) -> int:
+    if data.find(b"Exif\0\0", 0, _EXIF_WINDOW) < 0:
+        return 1
+    try:
+        return _orientation(Image.open(io.BytesIO(data), formats=("JPEG", "MPO")))
+    except (OSError, ValueError, SyntaxError, struct.error, KeyError, Image.DecompressionBombError):
+        return 1  # a broken Exif block turns nothing, and no decoder reads it
+
+
+def _downscale_jpeg(
+    data: bytes, size: tuple[int, int], colorspace: str, orientation: int, max_side: int
+) -> CheckedImage:
+    """Decode at the smallest DCT scale that still covers the target, then resize."""
+    height, width = size
+    scale = max_side / max(height, width)
+    target = (max(1, round(width * scale)), max(1, round(height * scale)))
+    gray = colorspace == "Gray"
+    pixels = _decoded(
+        "JPEG",
+        lambda: simplejpeg.decode_jpeg(
+            data,
+            colorspace="GRAY" if gray else "RGB",
+            min_width=target[0],
+            min_height=target[1],
+            strict=True,
+        ),
+    )
+    image = Image.fromarray(pixels[:, :, 0] if gray else pixels)
+    image = image.resize(target, Image.Resampling.LANCZOS)
+    image = _turn(image, orientation)
+    return _encoded(image, "jpeg", "max_side", quality=JPEG_QUALITY)
+
+
+# --- everything else --------------------------------------------------------------------------
+
+
+def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
+    image = _open(data, options)
+    if options.check == "decode":
+        _decode_fully(data, image, options)
+        image = _open(data, options)  # the check moved through all frames
+    too_large = options.max_side is not None and max(image.size) > options.max_side
+    reason = _why_reencode(data, kind, image)
+    if reason is None and not too_large:
+        return CheckedImage(data, kind, image.height, image.width)
+    return _reencode(image, reason or "max_side", options)
+
+
+def _decode_fully(data: bytes, image: Image.Image, options: ConvertOptions) -> None:
+    if image.format == "PNG":
+        # load() stops at the last row and skips the checksums of pixel data.
+        _decoded("PNG", lambda: _open(data, options).verify())
+
+    def load_all() -> None:
+        frames = getattr(image, "n_frames", 1) if image.format == "GIF" else 1
+        for frame in range(frames):
+            image.seek(frame)
+            image.load()
+
+    _decoded(image.format or "", load_all)
+
+
+def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
+    if kind not in ("png", "gif", "bmp"):
+        return "format"
+    if _orientation(image) != 1:
+        return "exif_orientation"
+    if kind == "bmp":
+        return None if _is_plain_bmp(data) else "bmp"
+    if kind == "png" and data[24] == 16:  # bit depth in the IHDR chunk
+        return "16_bit"
+    tile = getattr(image, "tile", None)  # where the first frame lies on the canvas
+    if kind == "gif" and tile and tuple(tile[0][1]) != (0, 0, *image.size):
+        return "gif"
+    return "alpha" if _is_transparent(image) else None
+
+
+def _is_plain_bmp(data: bytes) -> bool:
+    """Say whether it is a BMP of 24 bit, uncompressed, with a header of today's layout."""
+    if len(data) < 34:
+        return False
+    header_bytes, _, _, _, bits, compression = struct.unpack_from("<IiiHHI", data, 14)
+    return bool(header_bytes >= 40 and bits == 24 and compression == 0)
+
+
+def _is_transparent(image: Image.Image) -> bool:
+    """Say whether any pixel is really transparent, not merely able to be."""
+    if "transparency" not in image.info and "A" not in image.getbands():
+        return False
+    rgba = _decoded(image.format or "", lambda: image.convert("RGBA"))
+    return bool(rgba.getchannel("A").getextrema() != (255, 255))
+
+
+def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
+    """Store what a person would see: turned, opaque, 8 bit, gray or RGB."""
+    name = image.format or ""
+    _decoded(name, image.load)
+    lossy = name in ("JPEG", "MPO")
+    settings: dict[str, object] = {}
+    if lossy and reason == "exif_orientation":
+        # The file's own tables: a second pass through them loses next to nothing.
+        settings["qtables"] = image.quantization  # type: ignore[attr-defined]
+        sampling = JpegImagePlugin.get_sampling(image)
+        settings["subsampling"] = sampling if sampling >= 0 else 0
+    elif lossy:
+        settings.update(quality=95, subsampling=0)
+    orientation = _orientation(image)
+    upright = _turn(_to_8_bit(image), orientation)
+    if options.max_side is not None and max(upright.size) > options.max_side:
+        upright.thumbnail((options.max_side, options.max_side), Image.Resampling.LANCZOS)
+    return _encoded(upright, "jpeg" if lossy else "png", reason, **settings)
+
+
+def _to_8_bit(image: Image.Image) -> Image.Image:
+    """Return the image as ``L`` or ``RGB``; transparency shows white."""
+    if image.mode.startswith("I;16"):
+        return image.point(lambda value: value / 256, "I").convert("L")
+    if image.mode in ("I", "F"):
+        raise _refused(
+            RejectCode.UNSUPPORTED_PIXELS,
+            f"pixels must have 8 or 16 bits per channel (got Pillow mode {image.mode!r}, whose "
+            f"range is not defined); scale them to 8 bits first",
+        )
+    if "transparency" in image.info or "A" in image.getbands():
+        rgba = image.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, "white")
+        return Image.alpha_composite(white, rgba).convert("RGB")
+    return (
+        image if image.mode in ("L", "RGB") else image.convert("L" if image.mode == "1" else "RGB")
+    )
+
+
+def _turn(image: Image.Image, orientation: int) -> Image.Image:
+    if orientation == 1:
+        return image
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    turned = image.copy()
+    turned.info["exif"] = exif.tobytes()
+    return ImageOps.exif_transpose(turned)
+
+
+def _encoded(image: Image.Image, kind: str, reason: str, **settings: object) -> CheckedImage:
+    out = io.BytesIO()
+    # Without Exif and profile: whoever reads the record must not turn the image a second time.
+    image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
+    return CheckedImage(out.getvalue(), kind, image.height, image.width, reason)
+
+
+# --- the border to the decoders ---------------------------------------------------------------
+
+
+def _open(data: bytes, options: ConvertOptions) -> Image.Image:
+    try:
+        image = _decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
+    except PayloadError as exc:
+        if isinstance(exc.__cause__, UnidentifiedImageError):
+            raise _refused(
+                RejectCode.NOT_AN_IMAGE,
+                f"expected {EXPECTED} (the file starts with {data[:8]!r})",
+            ) from exc
+        raise
+    _check_pixels(image.height, image.width, options)
+    return image
+
+
+def _orientation(image: Image.Image) -> int:
+    value = image.getexif().get(ExifTags.Base.Orientation, 1)
+    return value if value in range(1, 9) else 1
+
+
+def _decoded(name: str, decode: Callable[[], _T]) -> _T:
+    """Run a decoder and map what it raises: the bytes are at fault, whatever the type."""
+    try:
+        return decode()
+    except MemoryError:
+        raise
+    except Image.DecompressionBombError as exc:
+        raise _refused(RejectCode.TOO_MANY_PIXELS, str(exc)) from exc
+    except Exception as exc:
+        words = str(exc) or type(exc).__name__
+        cut = any(word in words.lower() for word in ("premature end of jpeg", "truncated", "eof"))
+        code = RejectCode.TRUNCATED if cut else RejectCode.CORRUPT
+        raise _refused(code, f"the {name} does not decode to its end: {words}") from exc
+
+
+def _refused(code: RejectCode, message: str) -> PayloadError:
+    return PayloadError(code.value, message)

@@ -1,0 +1,187 @@
+"""The image checker: what is stored decodes in TensorFlow to what a person sees."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image, ImageOps
+
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import check_image
+from tests.conftest import encoded, noise
+
+OPTIONS = ConvertOptions()
+BASE = noise(10, 6).resize((80, 48))
+TURNED = Image.Exif()
+TURNED[0x0112] = 6  # orientation: turn by 90° to see it upright
+GLASS = BASE.convert("RGBA")
+GLASS.putalpha(noise(80, 48, seed=1).convert("L"))
+DEEP = Image.fromarray(np.random.default_rng(2).integers(0, 65536, (48, 80)).astype(np.uint16))
+
+# name: file, stored format, why re-encoded, tolerance in levels of 255
+KINDS = {
+    "jpeg": (encoded(BASE, "JPEG"), "jpeg", None, 4),
+    "gray jpeg": (encoded(BASE.convert("L"), "JPEG"), "jpeg", None, 4),
+    "progressive jpeg": (encoded(BASE, "JPEG", progressive=True), "jpeg", None, 4),
+    "turned jpeg": (encoded(BASE, "JPEG", exif=TURNED), "jpeg", "exif_orientation", 80),
+    "cmyk jpeg": (encoded(BASE.convert("CMYK"), "JPEG", quality=95), "jpeg", "cmyk", 40),
+    "png": (encoded(BASE, "PNG"), "png", None, 0),
+    "palette png": (encoded(BASE.convert("P"), "PNG"), "png", None, 0),
+    "1 bit png": (encoded(BASE.convert("1"), "PNG"), "png", None, 0),
+    "opaque rgba png": (encoded(BASE.convert("RGBA"), "PNG"), "png", None, 0),
+    "transparent png": (encoded(GLASS, "PNG"), "png", "alpha", 0),
+    "gray transparent png": (encoded(GLASS.convert("LA"), "PNG"), "png", "alpha", 0),
+    "16 bit png": (encoded(DEEP, "PNG"), "png", "16_bit", 0),
+    "turned png": (encoded(BASE, "PNG", exif=TURNED), "png", "exif_orientation", 0),
+    "gif": (encoded(BASE, "GIF"), "gif", None, 0),
+    "animated gif": (
+        encoded(BASE, "GIF", save_all=True, append_images=[noise(80, 48, seed=3)]),
+        "gif",
+        None,
+        0,
+    ),
+    "bmp": (encoded(BASE, "BMP"), "bmp", None, 0),
+    "palette bmp": (encoded(BASE.convert("P"), "BMP"), "png", "bmp", 0),
+    "gray bmp": (encoded(BASE.convert("L"), "BMP"), "png", "bmp", 0),
+    "32 bit bmp": (encoded(GLASS, "BMP"), "png", "bmp", 0),
+    "webp": (encoded(BASE, "WEBP"), "png", "format", 0),
+    "tiff": (encoded(BASE, "TIFF"), "png", "format", 0),
+    "16 bit tiff": (encoded(DEEP, "TIFF"), "png", "format", 0),
+    "ico": (encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]), "png", "format", 0),
+}
+
+
+def as_seen(data: bytes) -> np.ndarray:
+    """Return uint8 [h, w, 3] as a viewer shows it: upright, on white, 8 bit."""
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(data)))
+    if image.mode.startswith("I;16"):
+        return np.repeat((np.asarray(image) >> 8).astype(np.uint8)[:, :, None], 3, axis=2)
+    if "transparency" in image.info or "A" in image.getbands():
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return np.asarray(image.convert("RGB"))
+
+
+def as_trained(data: bytes) -> np.ndarray:
+    """Return uint8 [h, w, 3] as a trainer decodes it, inside tf.data."""
+    dataset = tf.data.Dataset.from_tensors(data).map(
+        lambda item: tf.io.decode_image(item, channels=3, expand_animations=False)
+    )
+    return next(iter(dataset)).numpy()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_trainer_sees_what_a_person_sees(name: str) -> None:
+    """The stored bytes decode to the picture; bytes are the file's own unless a reason is given."""
+    data, kind, reason, tolerance = KINDS[name]
+    stored = check_image(data, OPTIONS)
+    assert (stored.format, stored.reencoded) == (kind, reason)
+    assert (stored.data == data) == (reason is None)
+    seen, trained = as_seen(data), as_trained(stored.data)
+    assert trained.shape == seen.shape == (stored.height, stored.width, 3)
+    assert np.abs(trained.astype(int) - seen).max() <= tolerance
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("check", ["decode", "header"])
+def test_max_side(name: str, check: str) -> None:
+    """Whatever the kind, the longer side is brought down and the shape kept."""
+    data = KINDS[name][0]
+    stored = check_image(data, ConvertOptions(max_side=32, check=check))
+    height, width, _ = as_seen(data).shape
+    assert max(stored.height, stored.width) == 32
+    assert stored.height / stored.width == pytest.approx(height / width, rel=0.05)
+    small = Image.fromarray(as_seen(data)).resize((stored.width, stored.height), Image.LANCZOS)
+    difference = np.abs(as_trained(stored.data).astype(int) - np.asarray(small))
+    assert difference.mean() < 12
+
+
+def test_small_images_keep_their_bytes_under_max_side() -> None:
+    """max_side never enlarges and never touches an image that fits."""
+    data = encoded(BASE, "JPEG")
+    assert check_image(data, ConvertOptions(max_side=80)).data == data
+
+
+def test_check_none_passes_anything_through() -> None:
+    """check=none stores the bytes unread; size and format are told as far as the header goes."""
+    options = ConvertOptions(check="none")
+    data = encoded(BASE, "PNG", exif=TURNED)
+    assert check_image(data, options) == (data, "png", 48, 80, None)
+    assert check_image(b"not an image", options) == (b"not an image", "", None, None, None)
+
+
+PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
+PNG = encoded(noise(200, 150), "PNG")
+
+
+def overwritten(data: bytes, with_bytes: bytes) -> bytes:
+    """Return data with its middle overwritten."""
+    start = len(data) // 2
+    return data[:start] + with_bytes + data[start + len(with_bytes) :]
+
+
+# name: file, code, words of the message
+REFUSED = {
+    "empty": (b"", "empty_file", "0 bytes"),
+    "text": (b"<html>404</html>", "not_an_image", "expected JPEG, PNG"),
+    "cut jpeg": (PHOTO[: len(PHOTO) // 2], "truncated", "Premature end of JPEG file"),
+    "jpeg with end markers in its scan": (
+        overwritten(PHOTO, b"\xff\xd9" * 300),
+        "corrupt",
+        "premature end of data segment",
+    ),
+    "jpeg with zeros in its scan": (overwritten(PHOTO, bytes(600)), "corrupt", "Corrupt JPEG"),
+    "cut png": (PNG[: len(PNG) // 2], "truncated", "Truncated"),
+    "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt", "PNG"),
+    "png without its end": (PNG[:-12], "truncated", "truncated PNG"),
+    "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
+    "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
+    "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
+    "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels", "mode 'F'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_damaged_images_are_refused(name: str) -> None:
+    """Each kind of damage is refused with its code and the decoder's words."""
+    data, code, words = REFUSED[name]
+    with pytest.raises(PayloadError) as caught:
+        check_image(data, OPTIONS)
+    assert caught.value.code == code
+    assert words in caught.value.message
+
+
+def test_damage_that_other_decoders_hide() -> None:
+    """Pillow and TensorFlow accept a scan that ends in the middle, so they are not asked."""
+    data = REFUSED["jpeg with end markers in its scan"][0]
+    Image.open(io.BytesIO(data)).load()
+    assert tf.io.decode_jpeg(data).shape == (150, 200, 3)
+
+
+def test_limits() -> None:
+    """Too many bytes and too many pixels are refused before anything is decoded."""
+    with pytest.raises(PayloadError, match=r"at most 0.001 MB .*--max-image-mb") as caught:
+        check_image(PHOTO, ConvertOptions(max_image_mb=0.001))
+    assert caught.value.code == "too_many_bytes"
+    for data in (PHOTO, PNG):
+        with pytest.raises(PayloadError, match=r"200×150 = 30,000.*--max-image-pixels") as caught:
+            check_image(data, ConvertOptions(max_image_pixels=29_999))
+        assert caught.value.code == "too_many_pixels"
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_orientation(orientation: int) -> None:
+    """All eight Exif orientations end upright, and the stored file says so itself."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    gradient = Image.linear_gradient("L").resize((64, 32)).convert("RGB")
+    data = encoded(gradient, "JPEG", exif=exif, quality=95)
+    stored = check_image(data, OPTIONS)
+    assert np.abs(as_trained(stored.data).astype(int) - as_seen(data)).max() <= 6
+    assert Image.open(io.BytesIO(stored.data)).getexif().get(0x0112, 1) == 1
+    small = check_image(data, ConvertOptions(max_side=32))
+    assert small.height / small.width == stored.height / stored.width
