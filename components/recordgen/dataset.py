@@ -1,0 +1,187 @@
+"""What a conversion leaves behind: the names in the output and ``dataset.json``.
+
+OUT/Split-train/data_tfrecord-00000-of-00008   only shards lie in Split-* folders
+OUT/dataset.json                               written last: the commit mark
+OUT/labels.txt                                 line number (from 0) = image/class/label
+OUT/rejects.jsonl                              one line per rejected row
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from recordgen import storage
+from recordgen.errors import SourceError
+
+FORMAT = "recordgen/1"
+DATASET_FILE = "dataset.json"
+LABELS_FILE = "labels.txt"
+REJECTS_FILE = "rejects.jsonl"
+SPLIT_PREFIX = "Split-"
+
+
+def split_dir(split: str) -> str:
+    """Return the folder of ``split`` inside an output: ``train`` → ``Split-train``."""
+    return f"{SPLIT_PREFIX}{split}"
+
+
+def shard_file(split: str, index: int, count: int, compression: str) -> str:
+    """Return a shard's path inside an output: ``Split-train/data_tfrecord-00000-of-00008``."""
+    suffix = ".gz" if compression == "gzip" else ""
+    return f"{split_dir(split)}/data_tfrecord-{index:05d}-of-{count:05d}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard file: its path inside the output, its records, its bytes, its sha256 (hex)."""
+
+    file: str
+    examples: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split: what it holds in all, how many examples each label has, and its shards."""
+
+    examples: int
+    bytes: int
+    labels: Mapping[str, int]
+    shards: tuple[Shard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Where all rows went: ``read == examples + duplicates + dropped + sum(rejected)``.
+
+    Attributes:
+        read: rows in the import files (blank lines and header lines are none).
+        examples: rows that became an example.
+        duplicates: further rows of an example, saying the same.
+        dropped: rows without a split, left out by ``missing_split=drop``.
+        assigned: of the examples, those whose split was drawn.
+        rejected: rejected rows by reason.
+    """
+
+    read: int = 0
+    examples: int = 0
+    duplicates: int = 0
+    dropped: int = 0
+    assigned: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rejects(self) -> int:
+        """All rejected rows."""
+        return sum(self.rejected.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """The content of ``dataset.json``.
+
+    Attributes:
+        task: the AutoML task, ``image_classification``.
+        recordgen_version: the version that wrote it.
+        source: the import files as they were named.
+        seed: the seed of order and splits.
+        options: the options that decided what was written.
+        compression: ``none`` or ``gzip``, of the shards.
+        label_kind: ``text`` or ``integer``; see :mod:`recordgen.labels`.
+        labels: the vocabulary; a label's number is its index.
+        splits: by name, in the order train, eval, test; a split without examples is not there.
+        rows: where all rows went.
+        reencoded: images whose bytes were not passed through, by reason.
+        warnings: what the user should know.
+        digest: sha256 over the shards' names and sha256s: equal digests, equal records.
+    """
+
+    task: str
+    recordgen_version: str
+    source: tuple[str, ...]
+    seed: int
+    options: Mapping[str, Any]
+    compression: str
+    label_kind: str
+    labels: tuple[str, ...]
+    splits: Mapping[str, Split]
+    rows: RowCounts
+    reencoded: Mapping[str, int]
+    warnings: tuple[str, ...]
+    digest: str
+
+    @property
+    def examples(self) -> int:
+        """Examples in all splits."""
+        return sum(split.examples for split in self.splits.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all shards."""
+        return sum(split.bytes for split in self.splits.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the dataset as it stands in ``dataset.json``."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Dataset:
+        """Build a dataset from the parsed ``dataset.json``.
+
+        Raises:
+            ValueError: the format is not ``recordgen/1``.
+        """
+        values = dict(data)
+        if (found := values.pop("format", None)) != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
+        splits = {
+            name: Split(
+                split["examples"],
+                split["bytes"],
+                split["labels"],
+                tuple(Shard(**shard) for shard in split["shards"]),
+            )
+            for name, split in values.pop("splits").items()
+        }
+        rows = RowCounts(**values.pop("rows"))
+        for key in ("source", "labels", "warnings"):
+            values[key] = tuple(values[key])
+        return cls(splits=splits, rows=rows, **values)
+
+
+def dataset_digest(shards: Sequence[Shard]) -> str:
+    """Return the sha256 (hex) over the sorted ``sha256  name`` lines of all shards.
+
+    It is what ``sha256sum Split-*/* | sort -k2 | sha256sum`` prints in the output.
+    """
+    lines = sorted((shard.file, shard.sha256) for shard in shards)
+    text = "".join(f"{sha256}  {file}\n" for file, sha256 in lines)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_dataset(root: str, dataset: Dataset) -> None:
+    """Write ``dataset.json`` under ``root``: the commit mark, so call it last."""
+    text = json.dumps(dataset.to_json(), indent=2, ensure_ascii=False)
+    storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
+
+
+def read_dataset(root: str) -> Dataset:
+    """Read the dataset that lies in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+
+    Raises:
+        SourceError: there is no ``dataset.json``, or it is not one of ours.
+    """
+    path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
+    try:
+        return Dataset.from_json(json.loads(storage.read_text(path)))
+    except FileNotFoundError as exc:
+        raise SourceError(
+            f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
+        ) from exc
+    except (KeyError, TypeError, ValueError) as exc:
+        raise SourceError(f"{path}: not a {FORMAT} {DATASET_FILE}: {exc}") from exc

@@ -1,0 +1,313 @@
+"""Plan with rows only: which rows are kept, in which split, in which shard. Pure functions.
+
+A row's place is a hash of (seed, uri). All rows of one uri fall into the same bucket, a range of
+that hash; a bucket is resolved on its own, and what the buckets say of themselves is enough to
+cut every split into shards of equal bytes:
+
+    rows ─place─▶ bucket ─resolve_bucket─▶ PlannedRows + BucketSummary
+                                                            └─make_plan─▶ Plan
+    PlannedRows + Plan ─shard_rows─▶ (split, shard), rows
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from recordgen.errors import PayloadError
+from recordgen.labels import Vocabulary, build_vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import Place, Reject, RejectCode, Row, place, reject
+from recordgen.splits import SPLITS
+
+
+class PlacedRow(NamedTuple):
+    """A row and its place."""
+
+    place: Place
+    row: Row
+
+
+class PlannedRow(NamedTuple):
+    """A row that will become an example unless its payload is refused.
+
+    Attributes:
+        order: its position among all rows (64 bit).
+        source: the import file that names it.
+        line: 1-based line in that file.
+        uri: the payload's address as given.
+        label: the label's text or None.
+        bytes: the payload's size.
+        drawn: its split was drawn, not named.
+    """
+
+    order: int
+    source: str
+    line: int
+    uri: str
+    label: str | None
+    bytes: int
+    drawn: bool
+
+
+@dataclass(frozen=True)
+class BucketSummary:
+    """What a bucket's rows came to; the planned ones are counted by split.
+
+    Attributes:
+        bucket: its number; buckets are ranges of ``Place.order``, in that order.
+        rows: planned rows by split.
+        bytes: their payloads' bytes by split.
+        labels: planned rows by label.
+        duplicates: rows that say what another row says.
+        dropped: rows without a split, left out on request.
+        rejects: rows left out, and why.
+    """
+
+    bucket: int
+    rows: Mapping[str, int]
+    bytes: Mapping[str, int]
+    labels: Mapping[str, int]
+    duplicates: int
+    dropped: int
+    rejects: tuple[Reject, ...]
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """How one split is cut: ``starts[bucket]`` is where a bucket begins among its bytes."""
+
+    rows: int
+    bytes: int
+    shards: int
+    starts: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The whole plan, small whatever the number of rows.
+
+    Attributes:
+        splits: by name; splits without rows are not there.
+        vocabulary: labels of all planned rows.
+        read: rows in the import files.
+        duplicates: see BucketSummary.
+        dropped: see BucketSummary.
+        rejected: rows rejected so far, by reason.
+    """
+
+    splits: Mapping[str, SplitPlan]
+    vocabulary: Vocabulary
+    read: int
+    duplicates: int
+    dropped: int
+    rejected: Mapping[str, int]
+
+    @property
+    def rows(self) -> int:
+        """Rows that will be written unless their payloads are refused."""
+        return sum(split.rows for split in self.splits.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+        return sum(split.bytes for split in self.splits.values())
+
+    @property
+    def rejects(self) -> int:
+        """Rows rejected so far."""
+        return sum(self.rejected.values())
+
+
+def bucket_of(order: int, buckets: int) -> int:
+    """Return the bucket of a place: equal ranges of the 64-bit order."""
+    return order * buckets >> 64
+
+
+def merge_rows(rows: Sequence[Row]) -> tuple[Row | None, list[Reject], int]:
+    """Merge the rows of one uri: the row that stands for them, rejects, and duplicates.
+
+    The first row (by file, then line) wins; a split or label that it leaves open is filled from
+    the others. Labels that differ reject all rows, a split that differs rejects that row.
+    """
+    if len(rows) == 1:
+        return rows[0], [], 0
+    ordered = sorted(rows, key=lambda row: (row.source, row.line))
+    labels = sorted({row.label for row in ordered if row.label is not None})
+    if len(labels) > 1:
+        message = (
+            f"one image, several labels: {', '.join(map(repr, labels))} in "
+            f"{', '.join(f'{row.source}:{row.line}' for row in ordered[:5])}; keep one"
+        )
+        return None, [reject(row, RejectCode.CONFLICTING_LABELS, message) for row in ordered], 0
+    named = next((row for row in ordered if row.split is not None), ordered[0])
+    conflicts = [
+        reject(
+            row,
+            RejectCode.CONFLICTING_SPLITS,
+            f"split {row.split!r} contradicts {named.split!r} of {named.source}:{named.line}, "
+            f"which is kept",
+        )
+        for row in ordered
+        if row.split not in (None, named.split)
+    ]
+    kept = ordered[0]._replace(split=named.split, label=labels[0] if labels else None)
+    return kept, conflicts, len(ordered) - 1 - len(conflicts)
+
+
+def resolve_bucket(
+    bucket: int,
+    placed: Iterable[PlacedRow],
+    *,
+    options: ConvertOptions,
+    drop_unnamed: bool,
+    sizes: Callable[[Sequence[Row]], Iterable[int | PayloadError]],
+    content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
+) -> tuple[dict[str, list[PlannedRow]], BucketSummary]:
+    """Decide for every row of a bucket: planned in a split, duplicate, dropped or rejected.
+
+    Args:
+        bucket: its number.
+        placed: all rows of the bucket, in any order.
+        options: seed, split fractions, split_by.
+        drop_unnamed: leave out rows without a split.
+        sizes: returns each payload's size in bytes, or why it is refused.
+        content_keys: returns each payload's sha256; called only for ``split_by=content``.
+
+    Returns:
+        Planned rows by split, in their order; and the summary.
+    """
+    rejects: list[Reject] = []
+    duplicates = dropped = 0
+    kept: list[PlacedRow] = []
+    ordered = sorted(placed, key=lambda item: (item.place.order, item.row.uri))
+    for (where, _), group in groupby(ordered, key=lambda item: (item.place, item.row.uri)):
+        row, conflicts, repeated = merge_rows([item.row for item in group])
+        rejects += conflicts
+        duplicates += repeated
+        if row is None:
+            continue
+        if row.split is None and drop_unnamed:
+            dropped += 1
+        else:
+            kept.append(PlacedRow(where, row))
+
+    if options.split_by == "content":
+        kept = list(_draw_by_content(kept, options.seed, content_keys, rejects))
+    by_split: dict[str, list[PlannedRow]] = {}
+    labels: Counter[str] = Counter()
+    for (where, row), size in zip(kept, sizes([item.row for item in kept]), strict=True):
+        if isinstance(size, PayloadError):
+            rejects.append(Reject(row.source, row.line, row.uri, size.code, size.message))
+            continue
+        split = row.split or options.split_fractions.choose(where.draw)
+        by_split.setdefault(split, []).append(
+            PlannedRow(
+                where.order, row.source, row.line, row.uri, row.label, size, row.split is None
+            )
+        )
+        if row.label is not None:
+            labels[row.label] += 1
+    summary = BucketSummary(
+        bucket,
+        {split: len(rows) for split, rows in by_split.items()},
+        {split: sum(row.bytes for row in rows) for split, rows in by_split.items()},
+        dict(labels),
+        duplicates,
+        dropped,
+        tuple(rejects),
+    )
+    return by_split, summary
+
+
+def _draw_by_content(
+    kept: Sequence[PlacedRow],
+    seed: int,
+    content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
+    rejects: list[Reject],
+) -> Iterator[PlacedRow]:
+    """Give rows whose split is drawn the lottery ticket of their content."""
+    unnamed = [item.row for item in kept if item.row.split is None]
+    keys = iter(content_keys(unnamed))
+    for where, row in kept:
+        if row.split is not None:
+            yield PlacedRow(where, row)
+            continue
+        key = next(keys)
+        if isinstance(key, PayloadError):
+            rejects.append(Reject(row.source, row.line, row.uri, key.code, key.message))
+        else:
+            yield PlacedRow(Place(where.order, place(seed, key).draw), row)
+
+
+def make_plan(
+    summaries: Iterable[BucketSummary],
+    *,
+    read: int,
+    parse_rejected: Mapping[str, int],
+    options: ConvertOptions,
+) -> Plan:
+    """Cut every split into shards of about ``shard_bytes``, from the buckets' summaries alone.
+
+    Args:
+        summaries: of all buckets, in any order.
+        read: rows in the import files.
+        parse_rejected: rows rejected before they had a bucket, by reason.
+        options: ``shard_mb`` and ``labels``.
+
+    Raises:
+        DataError: the labels do not fit ``options.labels``.
+    """
+    labels: Counter[str] = Counter()
+    rejected: Counter[str] = Counter(parse_rejected)
+    rows: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    starts: dict[str, dict[int, int]] = {}
+    duplicates = dropped = 0
+    for summary in sorted(summaries, key=lambda item: item.bucket):
+        for split, count in summary.rows.items():
+            starts.setdefault(split, {})[summary.bucket] = size[split]
+            rows[split] += count
+            size[split] += summary.bytes[split]
+        labels.update(summary.labels)
+        rejected.update(item.code for item in summary.rejects)
+        duplicates += summary.duplicates
+        dropped += summary.dropped
+    names = [name for name in SPLITS if name in rows] + sorted(set(rows) - set(SPLITS))
+    splits = {
+        name: SplitPlan(
+            rows[name],
+            size[name],
+            max(1, min(rows[name], -(-size[name] // options.shard_bytes))),
+            starts[name],
+        )
+        for name in names
+    }
+    vocabulary = build_vocabulary(labels, options.labels)
+    return Plan(splits, vocabulary, read, duplicates, dropped, dict(rejected))
+
+
+def shard_rows(
+    bucket: int, rows: Sequence[PlannedRow], plan: SplitPlan
+) -> Iterator[tuple[int, list[PlannedRow]]]:
+    """Cut one bucket's rows of one split into runs, each with its shard's index.
+
+    A row belongs to the shard in which its first byte falls when the split's payloads are laid
+    end to end in order: shards are contiguous ranges of that order, equal in bytes.
+    """
+    offset = plan.starts[bucket]
+    run: list[PlannedRow] = []
+    current = 0
+    for row in rows:
+        shard = min(offset * plan.shards // max(plan.bytes, 1), plan.shards - 1)
+        if run and shard != current:
+            yield current, run
+            run = []
+        current = shard
+        run.append(row)
+        offset += row.bytes
+    if run:
+        yield current, run

@@ -1,0 +1,252 @@
+"""The staging folder of a run, and the commit that makes its content the output.
+
+    OUT/.recordgen-staging/plan.json               the plan and its rejects
+                           Split-train/…           finished shards
+                           results/train-00000.json   one ShardResult per finished shard
+                           progress/train-00000.json  how far a worker is
+                           error.json              why a worker gave up
+
+Nothing outside this folder changes before :func:`commit`, and ``dataset.json`` is written last:
+a run that dies leaves nothing that looks finished. The folder goes away after the commit; one
+that is still there tells the next run that the last one died.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recordgen import errors, storage
+from recordgen.dataset import (
+    DATASET_FILE,
+    LABELS_FILE,
+    REJECTS_FILE,
+    SPLIT_PREFIX,
+    Dataset,
+    split_dir,
+    write_dataset,
+)
+from recordgen.errors import OutputExistsError, RecordgenError
+from recordgen.labels import Vocabulary
+from recordgen.planning import Plan
+from recordgen.rows import Reject
+from recordgen.shards import ShardResult
+
+STAGING = ".recordgen-staging"
+REPORT_FILE = "report.html"
+
+_LOCAL_HEARTBEAT_SECONDS = 0.5
+_REMOTE_HEARTBEAT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class StagedPlan:
+    """What the planning step left for the launcher: sizes, vocabulary, counts, rejects.
+
+    Attributes:
+        splits: by name: planned ``rows``, ``bytes`` and ``shards``.
+        vocabulary: labels of all planned rows.
+        read: rows in the import files.
+        duplicates: rows that say what another row says.
+        dropped: rows left out for want of a split.
+        rejects: rows rejected while planning.
+    """
+
+    splits: Mapping[str, Mapping[str, int]]
+    vocabulary: Vocabulary
+    read: int
+    duplicates: int
+    dropped: int
+    rejects: tuple[Reject, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that were planned."""
+        return sum(split["rows"] for split in self.splits.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+        return sum(split["bytes"] for split in self.splits.values())
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The paths and records of one run's staging folder; workers and the launcher share it."""
+
+    root: str
+
+    @classmethod
+    def of(cls, output: str) -> Staging:
+        """Return the staging folder of ``output``."""
+        return cls(storage.join(output, STAGING))
+
+    def path(self, *parts: str) -> str:
+        """Return a path inside the folder."""
+        return storage.join(self.root, *parts)
+
+    def write_plan(self, plan: Plan, rejects: Sequence[Reject]) -> None:
+        """Leave the plan for the launcher."""
+        data = {
+            "splits": {
+                name: {"rows": split.rows, "bytes": split.bytes, "shards": split.shards}
+                for name, split in plan.splits.items()
+            },
+            "vocabulary": {
+                "kind": plan.vocabulary.kind,
+                "names": plan.vocabulary.names,
+                "warnings": plan.vocabulary.warnings,
+            },
+            "read": plan.read,
+            "duplicates": plan.duplicates,
+            "dropped": plan.dropped,
+            "rejects": rejects,
+        }
+        storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
+
+    def read_plan(self) -> StagedPlan | None:
+        """Return the plan, or None while there is none."""
+        try:
+            data = json.loads(storage.read_text(self.path("plan.json")))
+        except FileNotFoundError:
+            return None
+        vocabulary = data.pop("vocabulary")
+        rejects = tuple(Reject(*item) for item in data.pop("rejects"))
+        names, warnings = tuple(vocabulary["names"]), tuple(vocabulary["warnings"])
+        return StagedPlan(
+            vocabulary=Vocabulary(vocabulary["kind"], names, warnings), rejects=rejects, **data
+        )
+
+    def write_result(self, result: ShardResult, index: int) -> None:
+        """Leave what became of a shard."""
+        name = f"{result.split}-{index:05d}.json"
+        storage.write_text(self.path("results", name), result.to_json())
+
+    def read_results(self) -> list[ShardResult]:
+        """Return what became of all shards, by split and index."""
+        paths = storage.list_files(self.path("results", "*.json"))
+        return [ShardResult.from_json(storage.read_text(path)) for path in paths]
+
+    def write_error(self, error: RecordgenError) -> None:
+        """Leave the reason for which a worker gives up: runners lose an error's type."""
+        data = {"type": type(error).__name__, "message": str(error)}
+        storage.write_text(self.path("error.json"), json.dumps(data, ensure_ascii=False))
+
+    def read_error(self) -> RecordgenError | None:
+        """Return the reason that a worker left, if any."""
+        try:
+            data = json.loads(storage.read_text(self.path("error.json")))
+        except FileNotFoundError:
+            return None
+        kind: type[RecordgenError] = getattr(errors, data["type"])
+        return kind(data["message"])
+
+    def heartbeat(self, split: str, index: int) -> Heartbeat:
+        """Return the heartbeat of the worker on a shard."""
+        return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"))
+
+    def read_heartbeats(self, finished: dict[str, tuple[int, int, int]]) -> tuple[int, int, int]:
+        """Return (examples, rejects, payload bytes) of all shards so far.
+
+        Args:
+            finished: counts of finished shards by file, kept from call to call.
+        """
+        counts = []
+        for path in storage.list_files(self.path("progress", "*.json")):
+            if path not in finished:
+                try:
+                    examples, rejects, size, done = json.loads(storage.read_text(path))
+                except (FileNotFoundError, ValueError):
+                    continue
+                if not done:
+                    counts.append((examples, rejects, size))
+                    continue
+                finished[path] = (examples, rejects, size)
+        counts += finished.values()
+        return (
+            sum(count[0] for count in counts),
+            sum(count[1] for count in counts),
+            sum(count[2] for count in counts),
+        )
+
+
+class Heartbeat:
+    """Says now and then how far a worker is, in a file: it works from any process or machine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        local = storage.is_local(path)
+        self._seconds = _LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        self._next = time.monotonic() + self._seconds
+
+    def beat(self, examples: int, rejects: int, size: int) -> None:
+        """Report counts if the last report is old enough."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._seconds
+            self._write(examples, rejects, size, done=False)
+
+    def finish(self, examples: int, rejects: int, size: int) -> None:
+        """Report the final counts."""
+        self._write(examples, rejects, size, done=True)
+
+    def _write(self, *counts: Any, done: bool) -> None:
+        storage.write_text(self._path, json.dumps([*counts, done]))
+
+
+def open_staging(output: str, *, overwrite: bool) -> Staging:
+    """Make ``output`` ready for a run and return its empty staging folder.
+
+    Leftovers of a run that died are removed, and with ``overwrite`` the dataset that is there,
+    its commit mark first.
+
+    Raises:
+        OutputExistsError: the output holds a dataset, or Split folders that no run of ours left.
+    """
+    staging = Staging.of(output)
+    if not overwrite and not storage.exists(staging.root):
+        for name in (DATASET_FILE, *_split_dirs(output)):
+            if storage.exists(storage.join(output, name)):
+                raise OutputExistsError(
+                    f"{output}: there is a {name} already; choose another output or --overwrite"
+                )
+    elif not overwrite and storage.exists(storage.join(output, DATASET_FILE)):
+        # The run died between its commit mark and its last tidying: the dataset is whole.
+        storage.remove(staging.root)
+        return open_staging(output, overwrite=overwrite)
+    clear_output(output)
+    return staging
+
+
+def clear_output(output: str) -> None:
+    """Remove what a run leaves, the commit mark first; other files stay."""
+    storage.remove(storage.join(output, DATASET_FILE))
+    names = (LABELS_FILE, REJECTS_FILE, REPORT_FILE, *_split_dirs(output), STAGING)
+    for name in names:
+        storage.remove(storage.join(output, name))
+
+
+def commit(staging: Staging, output: str, dataset: Dataset, rejects: Iterable[Reject]) -> None:
+    """Move the shards to their places, write what stands beside them, ``dataset.json`` last."""
+    for split in dataset.splits:
+        name = split_dir(split)
+        storage.move(staging.path(name), storage.join(output, name))
+    labels = "".join(f"{label}\n" for label in dataset.labels)
+    storage.write_text(storage.join(output, LABELS_FILE), labels)
+    write_rejects(output, rejects)
+    write_dataset(output, dataset)
+    storage.remove(staging.root)
+
+
+def write_rejects(output: str, rejects: Iterable[Reject]) -> str:
+    """Write ``rejects.jsonl`` under ``output`` and return its path."""
+    path = storage.join(output, REJECTS_FILE)
+    lines = (json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
+    storage.write_text(path, "".join(lines))
+    return path
+
+
+def _split_dirs(output: str) -> list[str]:
+    return storage.list_folders(output, SPLIT_PREFIX)

@@ -1,0 +1,480 @@
+"""Conversion end to end: real Beam pipelines, real files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import fsspec
+import pandas as pd
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+import recordgen
+from recordgen import storage
+from recordgen.dataset import read_dataset
+from recordgen.errors import (
+    DataError,
+    NothingToConvertError,
+    OutputExistsError,
+    SourceError,
+    StorageError,
+    TooManyRejectsError,
+    UsageError,
+)
+from recordgen.inspection import find_shards, inspect
+from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+
+def read_split(output: Path | str, split: str) -> list[dict[str, object]]:
+    """Return a split's records, parsed by TensorFlow."""
+    spec = {
+        "image/encoded": tf.io.FixedLenFeature([], tf.string),
+        "image/format": tf.io.FixedLenFeature([], tf.string),
+        "image/height": tf.io.FixedLenFeature([], tf.int64),
+        "image/width": tf.io.FixedLenFeature([], tf.int64),
+        "image/source_id": tf.io.FixedLenFeature([], tf.string),
+        "image/key/sha256": tf.io.FixedLenFeature([], tf.string),
+        "image/class/text": tf.io.FixedLenFeature([], tf.string, b"(none)"),
+        "image/class/label": tf.io.FixedLenFeature([], tf.int64, -1),
+    }
+    files = find_shards(str(output), split)
+    gz = "GZIP" if files[0].endswith(".gz") else ""
+    return [
+        {key: value.numpy() for key, value in tf.io.parse_single_example(item, spec).items()}
+        for item in tf.data.TFRecordDataset(files, gz)
+    ]
+
+
+def test_records_hold_what_the_rows_say(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Every row becomes one record of its split with its own bytes, label and name."""
+    images = make_images(9)
+    rows = [
+        (("TRAIN", "VALIDATION", "TEST")[number % 3], path, ("cat", "dog")[number % 2])
+        for number, path in enumerate(images)
+    ]
+    source = make_csv(f"{ml_use},{path},{label}" for ml_use, path, label in rows)
+    output = tmp_path / "out"
+    result = recordgen.convert(source, str(output))
+
+    assert result.dataset.labels == ("cat", "dog")
+    assert (output / "labels.txt").read_text() == "cat\ndog\n"
+    assert (output / "rejects.jsonl").read_text() == ""
+    for ml_use, split in (("TRAIN", "train"), ("VALIDATION", "eval"), ("TEST", "test")):
+        expected = {
+            str(path): (path.read_bytes(), label) for use, path, label in rows if use == ml_use
+        }
+        records = read_split(output, split)
+        assert len(records) == len(expected) == result.dataset.splits[split].examples
+        for record in records:
+            data, label = expected[record["image/source_id"].decode()]
+            assert record == {
+                "image/encoded": data,
+                "image/format": b"jpeg",
+                "image/height": 12,
+                "image/width": 16,
+                "image/source_id": record["image/source_id"],
+                "image/key/sha256": hashlib.sha256(data).hexdigest().encode(),
+                "image/class/text": label.encode(),
+                "image/class/label": ("cat", "dog").index(label),
+            }
+    assert read_dataset(str(output)) == result.dataset
+    assert sorted(os.listdir(output)) == [
+        "Split-eval",
+        "Split-test",
+        "Split-train",
+        "dataset.json",
+        "labels.txt",
+        "rejects.jsonl",
+    ]
+
+
+def test_dataset_json_tells_the_truth(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Shard sizes, hashes and counts in dataset.json are those of the files."""
+    source = make_csv(f"{path},{n % 3}" for n, path in enumerate(make_images(60)))
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, str(output), shard_mb=0.01).dataset
+    assert len(dataset.splits["train"].shards) > 2
+    assert (dataset.label_kind, dataset.labels) == ("integer", ("0", "1", "2"))
+    lines = []
+    for name, split in dataset.splits.items():
+        for shard in split.shards:
+            data = (output / shard.file).read_bytes()
+            assert (len(data), hashlib.sha256(data).hexdigest()) == (shard.bytes, shard.sha256)
+            lines.append(f"{shard.sha256}  {shard.file}\n")
+            records = sum(1 for _ in tf.data.TFRecordDataset(str(output / shard.file)))
+            assert records == shard.examples
+        found = Counter(r["image/class/text"].decode() for r in read_split(output, name))
+        assert found == split.labels
+        assert split.examples == sum(shard.examples for shard in split.shards)
+    text = "".join(sorted(lines, key=lambda line: line.split()[1]))
+    assert dataset.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert dataset.rows.assigned == dataset.examples == dataset.rows.read == 60
+
+
+def test_same_input_same_bytes_on_any_number_of_workers(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """One worker, two worker threads, shuffled rows and other threads: the same bytes."""
+    lines = [f"{path},{n % 2}" for n, path in enumerate(make_images(40))]
+    source = make_csv(lines)
+    args = {"shard_mb": 0.008, "seed": 3}
+    recordgen.convert(source, str(tmp_path / "one"), **args)
+    expected = tree_bytes(tmp_path / "one")
+    assert len(expected) > 6
+
+    recordgen.convert(source, str(tmp_path / "again"), threads=7, **args)
+    assert tree_bytes(tmp_path / "again") == expected
+    two = ["--direct_num_workers=2"]
+    recordgen.convert(source, str(tmp_path / "two"), beam_args=two, **args)
+    assert tree_bytes(tmp_path / "two") == expected
+
+    make_csv(reversed(lines))
+    recordgen.convert(source, str(tmp_path / "reversed"), **args)
+    assert tree_bytes(tmp_path / "reversed") == expected
+    recordgen.convert(source, str(tmp_path / "seed"), shard_mb=0.008, seed=4)
+    assert tree_bytes(tmp_path / "seed") != expected
+
+
+@pytest.mark.slow
+def test_same_bytes_from_worker_processes(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Two worker processes behind real gRPC write the same bytes."""
+    source = make_csv(f"{path},{n % 2}" for n, path in enumerate(make_images(40)))
+    recordgen.convert(source, str(tmp_path / "one"), shard_mb=0.008)
+    flags = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    recordgen.convert(source, str(tmp_path / "two"), shard_mb=0.008, beam_args=flags)
+    assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
+
+
+def test_rejects_are_written_and_counted(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Each bad row is in rejects.jsonl with line and reason; the good ones are converted."""
+    good = make_images(5)
+    empty, text, cut = (tmp_path / name for name in ("empty.jpg", "text.jpg", "cut.jpg"))
+    empty.write_bytes(b"")
+    text.write_text("no image")
+    cut.write_bytes(good[0].read_bytes()[:-200])
+    source = make_csv(
+        [
+            f"TRAIN,{good[0]},cat",  # 1
+            f"TRIAN,{good[1]},cat",  # 2 unknown_ml_use
+            "TRAIN,/no/such.jpg,cat",  # 3 missing_file
+            f"TRAIN,{empty},cat",  # 4 empty_file
+            f"TRAIN,{text},cat",  # 5 not_an_image
+            f"TRAIN,{cut},cat",  # 6 truncated
+            f"TRAIN,{good[2]},cat",  # 7 conflicting_labels
+            f"TRAIN,{good[2]},dog",  # 8 conflicting_labels
+            f"TRAIN,{good[0]},cat",  # 9 duplicate
+            f"TEST,{good[0]},cat",  # 10 conflicting_splits
+            f"TRAIN,{tmp_path},cat",  # 11 not_a_file
+            "TRAIN,g://bucket/1.jpg,cat",  # 12 unknown_scheme
+            "TRAIN,,cat",  # 13 no_path
+        ]
+    )
+    output = tmp_path / "out"
+    result = recordgen.convert(source, str(output), max_reject_fraction=1)
+    rejects = [json.loads(line) for line in (output / "rejects.jsonl").read_text().splitlines()]
+    assert [(item["line"], item["code"]) for item in rejects] == [
+        (2, "unknown_ml_use"),
+        (3, "missing_file"),
+        (4, "empty_file"),
+        (5, "not_an_image"),
+        (6, "truncated"),
+        (7, "conflicting_labels"),
+        (8, "conflicting_labels"),
+        (10, "conflicting_splits"),
+        (11, "not_a_file"),
+        (12, "unknown_scheme"),
+        (13, "no_path"),
+    ]
+    assert all(item["source"] == source and item["message"] for item in rejects)
+    rows = result.dataset.rows
+    assert (rows.read, rows.examples, rows.duplicates, rows.rejects) == (13, 1, 1, 11)
+    assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [str(good[0])]
+
+
+def test_too_many_rejects_fail_the_run(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Above the threshold there are rejects to look at, and nothing that looks finished."""
+    source = make_csv([*(f"{path},cat" for path in make_images(9)), "missing.jpg,cat"])
+    output = tmp_path / "out"
+    with pytest.raises(TooManyRejectsError, match=r"1 of 10 rows .*1\.00%.*missing_file 1"):
+        recordgen.convert(source, str(output))
+    assert os.listdir(output) == ["rejects.jsonl"]
+    assert recordgen.convert(source, str(output), max_reject_fraction=0.1).dataset.examples == 9
+
+
+def test_nothing_to_convert(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """An empty file is an error that says so."""
+    with pytest.raises(NothingToConvertError, match="nothing to convert: 0 rows read"):
+        recordgen.convert(make_csv([""]), str(tmp_path / "out"))
+
+
+def test_missing_source(tmp_path: Path) -> None:
+    """A missing import file is named, and nothing is written."""
+    with pytest.raises(SourceError, match=r"none\*\.csv: no such import file"):
+        recordgen.convert(str(tmp_path / "none*.csv"), str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_output_is_not_overwritten_by_accident(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """An output that holds a dataset is refused unless asked for, then replaced whole."""
+    images = make_images(12)
+    source = make_csv(f"TRAIN,{path},cat" for path in images)
+    output = tmp_path / "out"
+    recordgen.convert(source, str(output), shard_mb=0.004)
+    (output / "notes.txt").write_text("mine")
+    before = tree_bytes(output)
+    with pytest.raises(OutputExistsError, match=r"there is a dataset\.json already"):
+        recordgen.convert(source, str(output))
+    assert tree_bytes(output) == before
+    make_csv(f"TEST,{path},cat" for path in images)
+    recordgen.convert(source, str(output), overwrite=True)
+    assert sorted(os.listdir(output / "Split-test")) == ["data_tfrecord-00000-of-00001"]
+    assert not (output / "Split-train").exists()
+    assert (output / "notes.txt").read_text() == "mine"
+
+
+def test_foreign_split_folders_are_not_touched(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Split folders without our dataset.json belong to somebody else."""
+    (tmp_path / "out" / "Split-train").mkdir(parents=True)
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
+    with pytest.raises(OutputExistsError, match="Split-train"):
+        recordgen.convert(source, str(tmp_path / "out"))
+
+
+def test_missing_splits_are_drawn_or_dropped(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """drop leaves out rows without a split only if another row names one."""
+    images = make_images(6)
+    mixed = make_csv([f"TRAIN,{images[0]},a", *(f"{path},a" for path in images[1:])])
+    drawn = recordgen.convert(mixed, str(tmp_path / "drawn")).dataset.rows
+    assert (drawn.examples, drawn.assigned, drawn.dropped) == (6, 5, 0)
+    dropped = recordgen.convert(mixed, str(tmp_path / "dropped"), missing_split="drop").dataset
+    assert (dropped.rows.examples, dropped.rows.assigned, dropped.rows.dropped) == (1, 0, 5)
+    bare = make_csv([f"{path},a" for path in images], name="bare.csv")
+    kept = recordgen.convert(bare, str(tmp_path / "bare"), missing_split="drop").dataset.rows
+    assert (kept.examples, kept.dropped) == (6, 0)
+
+
+def test_copies_share_a_split_by_content(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """split_by=content reads the files: copies of one image fall into one split."""
+    [image] = make_images(1)
+    copies = [tmp_path / "images" / f"copy{number}.jpg" for number in range(30)]
+    for copy in copies:
+        copy.write_bytes(image.read_bytes())
+    source = make_csv(f"{path},a" for path in copies)
+    assert len(recordgen.convert(source, str(tmp_path / "uri")).dataset.splits) > 1
+    by_content = recordgen.convert(source, str(tmp_path / "content"), split_by="content").dataset
+    assert len(by_content.splits) == 1
+
+
+def test_gzip_and_relative_paths(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Relative paths are taken from the import file's folder; gzip shards say so in their name."""
+    make_images(3)
+    source = make_csv(f"TRAIN,images/{number:04d}.jpg,cat" for number in range(3))
+    output = tmp_path / "out"
+    recordgen.convert(source, str(output), compression="gzip")
+    assert os.listdir(output / "Split-train") == ["data_tfrecord-00000-of-00001.gz"]
+    names = {record["image/source_id"].decode() for record in read_split(output, "train")}
+    assert names == {f"images/{number:04d}.jpg" for number in range(3)}
+
+
+def test_several_files_by_glob(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A glob reads all files it matches; conflicts name the file of the row that won."""
+    images = make_images(4)
+    make_csv([f"TRAIN,{images[0]},a", f"TRAIN,{images[1]},a"], name="part1.csv")
+    make_csv(["split,image_uri,label", f"TEST,{images[2]},b", f"TEST,{images[1]},a"], "part2.csv")
+    result = recordgen.convert(
+        str(tmp_path / "part*.csv"), str(tmp_path / "out"), max_reject_fraction=0.5
+    )
+    assert result.dataset.source == (str(tmp_path / "part1.csv"), str(tmp_path / "part2.csv"))
+    [reject] = result.rejects
+    assert (reject.source, reject.line) == (str(tmp_path / "part2.csv"), 3)
+    assert f"{tmp_path}/part1.csv:2" in reject.message
+
+
+def test_unlabelled_images(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """An image without a label has no label features; 0 is never written for it."""
+    images = make_images(2)
+    source = make_csv([f"TRAIN,{images[0]},0", f"TRAIN,{images[1]}"])
+    dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
+    records = read_split(tmp_path / "out", "train")
+    found = {r["image/source_id"].decode(): r["image/class/label"] for r in records}
+    assert found == {str(images[0]): 0, str(images[1]): -1}
+    assert "1 examples have no label" in dataset.warnings
+
+
+def test_reencoded_images_are_counted(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """What was not passed through is in dataset.json by reason."""
+    (tmp_path / "a.webp").write_bytes(encoded(noise(), "WEBP"))
+    (tmp_path / "b.png").write_bytes(encoded(noise(), "PNG"))
+    source = make_csv(["TRAIN,a.webp,x", "TRAIN,b.png,x"])
+    dataset = recordgen.convert(source, str(tmp_path / "out")).dataset
+    assert dataset.reencoded == {"format": 1}
+    small = recordgen.convert(source, str(tmp_path / "small"), max_side=8).dataset
+    assert small.reencoded == {"format": 1, "max_side": 1}
+    for record in inspect(str(tmp_path / "small")):
+        image = Image.open(io.BytesIO(record.features["image/encoded"]))
+        assert max(image.size) == 8
+
+
+def test_forced_integer_labels_fail_with_their_own_error(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """An error inside a worker reaches the caller with its type and message."""
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(1))
+    with pytest.raises(DataError, match="got 'cat'"):
+        recordgen.convert(source, str(tmp_path / "out"), labels="integer")
+
+
+def test_broken_storage_is_not_bad_data(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """A storage failure ends the run as such: no reject, no dataset."""
+    [image] = make_images(1)
+    loop = tmp_path / "images" / "loop.jpg"
+    loop.symlink_to(loop)  # ELOOP: neither "not there" nor "may not"
+    source = make_csv([f"TRAIN,{image},cat", f"TRAIN,{loop},cat"])
+    with pytest.raises(StorageError, match=r"loop\.jpg"):
+        recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1)
+    assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+def test_memory_urls_work_end_to_end(make_images: MakeImages, tmp_path: Path) -> None:
+    """Import files, payloads and output may all be URLs that fsspec knows."""
+    fs = fsspec.filesystem("memory")
+    local = make_images(4)
+    for path in local:
+        fs.pipe(f"/bucket/images/{path.name}", path.read_bytes())
+    lines = "".join(f"TRAIN,memory://bucket/images/{path.name},cat\n" for path in local)
+    fs.pipe("/bucket/labels.csv", lines.encode())
+    try:
+        missing = "TRAIN,memory://bucket/images/none.jpg,cat\n"
+        fs.pipe("/bucket/labels.csv", (lines + missing).encode())
+        result = recordgen.convert(
+            "memory://bucket/labels.csv", "memory://bucket/out", max_reject_fraction=0.5
+        )
+        assert [reject.code for reject in result.rejects] == ["missing_file"]
+        assert read_dataset("memory://bucket/out") == result.dataset
+        records = inspect("memory://bucket/out", num=10)
+        assert {record.features["image/encoded"] for record in records} == {
+            path.read_bytes() for path in local
+        }
+        assert not storage.exists("memory://bucket/out/.recordgen-staging")
+        again = recordgen.convert(
+            "memory://bucket/labels.csv",
+            "memory://bucket/out",
+            max_reject_fraction=0.5,
+            overwrite=True,
+        )
+        assert again.dataset == result.dataset
+    finally:
+        fs.rm("/bucket", recursive=True)
+
+
+def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) -> None:
+    """A DataFrame gives the same shards as the CSV; both names of the accessor work."""
+    images = make_images(6)
+    frame = pd.DataFrame(
+        {
+            "split": ["TRAIN", "VALIDATION", "TEST"] * 2,
+            "image_uri": [str(path) for path in images],
+            "label": [0, 1, 0, 1, 0, 1],
+        }
+    )
+    frame.to_csv(tmp_path / "frame.csv", index=False)
+    expected = recordgen.convert(str(tmp_path / "frame.csv"), str(tmp_path / "csv")).dataset
+    for name in ("to_tfr", "to_tfrecord"):
+        call = getattr(frame.tensorflow, name)
+        result = call(output_dir=str(tmp_path / name), runner="directRUNNER")
+        assert result.dataset.digest == expected.digest
+    with pytest.raises(UsageError, match="needs project= and region="):
+        frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
+    with pytest.raises(UsageError, match="needs the column image_uri"):
+        recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
+    gaps = pd.DataFrame({"image_uri": [str(images[0]), None], "label": [3.0, None]})
+    result = recordgen.convert(gaps, str(tmp_path / "gaps"), max_reject_fraction=1)
+    assert result.dataset.labels[-1] == "3"
+    assert [(reject.line, reject.code) for reject in result.rejects] == [(2, "no_path")]
+
+
+def test_check_and_plan_write_nothing(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """check finds what convert would reject, plan what it would write; no file appears."""
+    images = make_images(5)
+    images[4].write_bytes(b"no image")
+    source = make_csv(f"TRAIN,{path},cat" for path in images)
+    before = tree_bytes(tmp_path)
+    checked = recordgen.check(source)
+    assert [(item.line, item.code) for item in checked.rejects] == [(5, "not_an_image")]
+    assert checked.dataset.splits["train"].examples == 4
+    planned = recordgen.plan(source, shard_mb=0.001)
+    assert (planned.rows, planned.read) == (5, 5)
+    assert planned.splits["train"]["shards"] > 1
+    assert tree_bytes(tmp_path) == before
+
+
+def test_unknown_options_and_runners(tmp_path: Path, make_csv: MakeCsv) -> None:
+    """A misspelt option is named with what was meant; so is a runner Beam does not know."""
+    source = make_csv(["a.jpg"])
+    with pytest.raises(UsageError, match="unknown option 'sed'; did you mean 'seed'"):
+        recordgen.convert(source, str(tmp_path / "out"), sed=1)
+    with pytest.raises(UsageError, match="NoSuchRunner"):
+        recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
+
+
+@pytest.mark.slow
+def test_killed_run_leaves_nothing_that_looks_finished(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """kill -9 in the middle of writing, then a rerun: the bytes of an undisturbed run."""
+    source = make_csv(f"{path},{n % 2}" for n, path in enumerate(make_images(300)))
+    recordgen.convert(source, str(tmp_path / "whole"), shard_mb=0.02)
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "recordgen.cli", "convert", source, str(output)]
+    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    process = subprocess.Popen([*command, "--shard-mb=0.02", "-q"], env=environment)
+    results = output / ".recordgen-staging" / "results"
+    deadline = time.monotonic() + 120
+    while not (results.exists() and os.listdir(results)) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert results.exists(), "the run ended before it could be killed"
+    assert os.listdir(output) == [".recordgen-staging"]
+    with pytest.raises(SourceError, match="did not finish"):
+        read_dataset(str(output))
+    recordgen.convert(source, str(output), shard_mb=0.02)
+    assert tree_bytes(output) == tree_bytes(tmp_path / "whole")

@@ -1,0 +1,211 @@
+"""Planning: rows → splits, shards. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.errors import DataError, PayloadError, UsageError
+from recordgen.labels import build_vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.planning import (
+    BucketSummary,
+    PlacedRow,
+    PlannedRow,
+    bucket_of,
+    make_plan,
+    merge_rows,
+    resolve_bucket,
+    shard_rows,
+)
+from recordgen.rows import Place, Row, place
+from recordgen.splits import SplitFractions
+
+A1 = Row("a.csv", 1, "train", "x.jpg", "cat")
+
+
+# other row of the same uri; row that is kept; reject codes; duplicates
+MERGES = [
+    (A1._replace(line=2), A1, [], 1),
+    (A1._replace(line=2, split=None), A1, [], 1),
+    (A1._replace(line=2, label=None), A1, [], 1),
+    (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
+    (A1._replace(line=2, label="dog"), None, ["conflicting_labels"] * 2, 0),
+    (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
+]
+
+
+@pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
+def test_rows_of_one_uri(other: Row, kept: Row | None, codes: list[str], duplicates: int) -> None:
+    """Equal rows are one example; the first split wins; several labels reject every row."""
+    for rows in ([A1, other], [other, A1]):
+        found, rejects, repeated = merge_rows(rows)
+        assert found == kept
+        assert [item.code for item in rejects] == codes
+        assert repeated == duplicates
+
+
+def plan_all(
+    rows: Sequence[Row], sizes: dict[str, int], options: ConvertOptions, buckets: int
+) -> dict[tuple[str, int], list[PlannedRow]]:
+    """Plan rows as the pipeline does, without Beam."""
+    by_bucket: dict[int, list[PlacedRow]] = {}
+    for row in rows:
+        where = place(options.seed, row.uri)
+        by_bucket.setdefault(bucket_of(where.order, buckets), []).append(PlacedRow(where, row))
+    planned, summaries = {}, []
+    for bucket, placed in by_bucket.items():
+        planned[bucket], summary = resolve_bucket(
+            bucket,
+            placed,
+            options=options,
+            drop_unnamed=False,
+            sizes=lambda asked: [sizes[row.uri] for row in asked],
+            content_keys=lambda asked: [row.uri.encode() for row in asked],
+        )
+        summaries.append(summary)
+    plan = make_plan(summaries, read=len(rows), parse_rejected={}, options=options)
+    shards: dict[tuple[str, int], list[PlannedRow]] = {}
+    for bucket in sorted(planned):
+        for split, kept in planned[bucket].items():
+            for shard, run in shard_rows(bucket, kept, plan.splits[split]):
+                shards.setdefault((split, shard), []).extend(run)
+    return shards
+
+
+@given(
+    st.lists(st.integers(1, 3_000_000), min_size=1, max_size=60),
+    st.integers(0, 5),
+    st.sampled_from([0.5, 2.0, 128.0]),
+)
+def test_plan_does_not_depend_on_buckets(sizes: list[int], seed: int, shard_mb: float) -> None:
+    """Every row is in exactly one shard, and the number of buckets changes nothing."""
+    rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(len(sizes))]
+    by_uri = {f"{n}.jpg": size for n, size in enumerate(sizes)}
+    options = ConvertOptions(seed=seed, shard_mb=shard_mb)
+    one = plan_all(rows, by_uri, options, buckets=1)
+    assert plan_all(rows, by_uri, options, buckets=7) == one
+    uris = [row.uri for shard in one.values() for row in shard]
+    assert sorted(uris) == sorted(by_uri)
+
+
+def test_shards_are_equal_in_bytes() -> None:
+    """Shards of one split differ by no more than the largest payload."""
+    sizes = {f"{n}.jpg": 1000 + 97 * (n % 50) for n in range(4000)}
+    rows = [Row("a", n, "train", uri, None) for n, uri in enumerate(sizes)]
+    shards = plan_all(rows, sizes, ConvertOptions(shard_mb=0.5), buckets=16)
+    totals = [sum(row.bytes for row in shard) for shard in shards.values()]
+    assert len(totals) == -(-sum(sizes.values()) // 500_000)
+    assert max(totals) - min(totals) <= 2 * max(sizes.values())
+
+
+def test_split_of_a_row_is_stable_and_near_its_share() -> None:
+    """Adding rows moves none, and 80/10/10 is drawn within two percent on 20,000 rows."""
+    fractions = SplitFractions.parse("80,10,10")
+    draws = {n: fractions.choose(place(0, f"{n}.jpg").draw) for n in range(20_000)}
+    shares = {split: count / 20_000 for split, count in Counter(draws.values()).items()}
+    assert shares == pytest.approx({"train": 0.8, "eval": 0.1, "test": 0.1}, abs=0.02)
+    other = Counter(fractions.choose(place(1, f"{n}.jpg").draw) == draws[n] for n in range(1000))
+    assert other[False] > 200  # another seed draws another lot
+
+
+def test_equal_content_never_straddles_splits() -> None:
+    """With split_by=content, names do not matter for the split."""
+    rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
+    placed = [PlacedRow(place(0, row.uri), row) for row in rows]
+    planned, _ = resolve_bucket(
+        0,
+        placed,
+        options=ConvertOptions(split_by="content"),
+        drop_unnamed=False,
+        sizes=lambda asked: [1] * len(asked),
+        content_keys=lambda asked: [b"the same"] * len(asked),
+    )
+    assert len(planned) == 1
+
+
+def test_refused_payloads_are_rejects_of_their_row() -> None:
+    """A size that is a refusal rejects the row with the refusal's reason."""
+    row = PlacedRow(Place(1, 1), A1)
+    planned, summary = resolve_bucket(
+        0,
+        [row],
+        options=ConvertOptions(),
+        drop_unnamed=False,
+        sizes=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],
+        content_keys=lambda asked: [],
+    )
+    assert planned == {}
+    [reject] = summary.rejects
+    assert reject == ("a.csv", 1, "x.jpg", "missing_file", "no such file: x.jpg")
+
+
+def test_empty_plan_has_no_splits() -> None:
+    """Nothing planned gives no split, not an empty one."""
+    summary = BucketSummary(0, {}, {}, {}, 0, 0, ())
+    plan = make_plan([summary], read=3, parse_rejected={"no_path": 3}, options=ConvertOptions())
+    assert (plan.splits, plan.rejects) == ({}, 3)
+
+
+# labels, mode, kind, names
+VOCABULARIES = [
+    (["dog", "cat", "dog"], "auto", "text", ("cat", "dog")),
+    (["0", "3"], "auto", "integer", ("0", "1", "2", "3")),
+    (["10", "9"], "text", "text", ("10", "9")),
+    (["0", "01"], "auto", "text", ("0", "01")),
+    (["1", "-1"], "auto", "text", ("-1", "1")),
+    (["1", "cat"], "auto", "text", ("1", "cat")),
+    (["999"], "auto", "integer", tuple(map(str, range(1000)))),
+    ([], "auto", "text", ()),
+]
+
+
+@pytest.mark.parametrize(("labels", "mode", "kind", "names"), VOCABULARIES)
+def test_vocabulary(labels: list[str], mode: str, kind: str, names: tuple[str, ...]) -> None:
+    """Text is sorted; whole numbers keep their value, 0 included."""
+    found = build_vocabulary(labels, mode)
+    assert (found.kind, found.names, found.warnings) == (kind, names, ())
+    assert [found.names[found.index(label)] for label in labels] == labels
+
+
+def test_sparse_numbers_become_text_with_a_warning() -> None:
+    """Zip codes are no class numbers, unless the user says so."""
+    found = build_vocabulary(["10115", "80331"])
+    assert (found.kind, found.names) == ("text", ("10115", "80331"))
+    assert "too sparse" in found.warnings[0]
+    assert build_vocabulary(["10115", "80331"], "integer").index("10115") == 10115
+
+
+def test_forced_integer_needs_whole_numbers() -> None:
+    """labels=integer with a text label is an error that shows the label."""
+    with pytest.raises(DataError, match=r"whole number ≥ 0 .*got 'cat'"):
+        build_vocabulary(["1", "cat"], "integer")
+
+
+# keyword, value, what the message says
+WRONG_OPTIONS = [
+    ("check", "maybe", "check must be one of decode, header, none (got 'maybe')"),
+    ("shard_mb", 0, "shard_mb must be above 0 (got 0)"),
+    ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
+    ("max_side", -1, "max_side must be above 0"),
+    ("compression", "zip", "compression must be one of none, gzip"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), WRONG_OPTIONS)
+def test_options_validate_themselves(name: str, value: object, words: str) -> None:
+    """A wrong value says what is allowed and what it got."""
+    with pytest.raises(UsageError) as caught:
+        ConvertOptions(**{name: value})
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "a", "80,10,5,5", "0,0,0", "-1,2", "80;10;10"])
+def test_wrong_fractions(text: str) -> None:
+    """Fractions are one to three whole numbers, not all zero."""
+    with pytest.raises(UsageError, match="split fractions"):
+        SplitFractions.parse(text)
