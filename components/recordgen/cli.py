@@ -1,0 +1,287 @@
+"""The ``recordgen`` command: convert, check, inspect.
+
+Exit codes: 0 done; 1 the data, storage or runner failed; 2 a wrong option or argument;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from recordgen import terminal
+from recordgen.errors import RecordgenError, UsageError
+from recordgen.labels import LABEL_MODES
+from recordgen.options import (
+    CHECKS,
+    COMPRESSIONS,
+    MISSING_SPLIT,
+    SPLIT_BY,
+    ConvertOptions,
+)
+from recordgen.splits import SplitFractions
+from recordgen.version import __version__
+
+_DEFAULTS = ConvertOptions()
+_REJECTS_SHOWN = 20
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    beam_args: list[str] = []
+    if "--" in arguments:
+        cut = arguments.index("--")
+        arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
+    args = _parser().parse_args(arguments)
+    args.beam_args = beam_args
+    _quiet_libraries(debug=args.debug)
+    try:
+        if beam_args and args.command == "inspect":
+            raise UsageError("inspect runs no pipeline: no Beam flags after --")
+        code: int = args.run(args)
+        return code
+    except RecordgenError as exc:
+        return _fail(args, exc, exc.exit_code)
+    except KeyboardInterrupt as exc:
+        return _fail(args, exc, 130)
+    except BrokenPipeError:
+        # Whoever read our output has gone: point stdout elsewhere for the final flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def exit_main() -> NoReturn:
+    """Run the command line as a process.
+
+    Beam's and gRPC's worker threads may outlive an interrupt; the exit code must not wait.
+    """
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _fail(args: argparse.Namespace, exc: BaseException, code: int) -> int:
+    if args.debug:
+        traceback.print_exception(exc)
+    elif isinstance(exc, KeyboardInterrupt):
+        print("recordgen: interrupted; nothing was committed, run it again", file=sys.stderr)
+    else:
+        print(f"recordgen: {exc}", file=sys.stderr)
+    return code
+
+
+def _quiet_libraries(*, debug: bool) -> None:
+    """Silence what a user cannot act on; our own messages and all errors stay."""
+    if debug:
+        logging.basicConfig(level=logging.INFO)
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    # Beam logs the traceback of every error that it also raises, and we report it.
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+
+
+# --- commands ---------------------------------------------------------------------------------
+
+
+def _convert(args: argparse.Namespace) -> int:
+    options = _options(args)
+    if args.dry_run:
+        return _plan(args, options)
+    from recordgen.conversion import convert
+
+    result = convert(
+        args.source,
+        args.output,
+        overwrite=args.overwrite,
+        beam_args=args.beam_args,
+        progress=terminal.progress(quiet=args.quiet),
+        **options,
+    )
+    if args.json:
+        _print_json(
+            {"output": result.output, "seconds": result.seconds, **result.dataset.to_json()}
+        )
+    else:
+        print(terminal.conversion_summary(result))
+    return 0
+
+
+def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
+    from recordgen.conversion import plan
+
+    staged = plan(args.source, beam_args=args.beam_args, **options)
+    if args.json:
+        _print_json(terminal.plan_json(staged))
+    else:
+        print(terminal.plan_summary(staged, args.output))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> int:
+    from recordgen.conversion import check
+
+    result = check(
+        args.source,
+        beam_args=args.beam_args,
+        progress=terminal.progress(quiet=args.quiet),
+        **_options(args),
+    )
+    if args.json:
+        rejects = [item._asdict() for item in result.rejects]
+        _print_json({"seconds": result.seconds, "rejects": rejects, **result.dataset.to_json()})
+    else:
+        print(terminal.check_summary(result, limit=_REJECTS_SHOWN))
+    allowed = args.max_reject_fraction * result.dataset.rows.read
+    usable = result.dataset.examples > 0 and len(result.rejects) <= allowed
+    return 0 if usable else 1
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    from recordgen import inspection
+
+    found = inspection.inspect(args.output, split=args.split, num=args.num, to=args.to)
+    if args.json:
+        _print_json([record.to_json() for record in found])
+    else:
+        print(terminal.records_table(found))
+    return 0
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+# --- arguments --------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="recordgen",
+        description="AutoML import files → split, sharded TFRecords that a trainer can trust.",
+    )
+    parser.add_argument("--version", action="version", version=f"recordgen {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    convert = _command(
+        commands, "convert", _convert, "convert import files into split, sharded TFRecords"
+    )
+    _add_source(convert)
+    convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
+    _add_options(convert)
+    convert.add_argument(
+        "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
+    )
+    convert.add_argument(
+        "--dry-run", action="store_true", help="plan from rows and file sizes, write nothing"
+    )
+    checker = _command(
+        commands, "check", _check, "read and check everything as convert does, write nothing"
+    )
+    _add_source(checker)
+    _add_options(checker)
+    for command in (convert, checker):
+        command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+        command.epilog = (
+            "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
+            "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
+        )
+    inspect = _command(commands, "inspect", _inspect, "show records and extract their images")
+    inspect.add_argument(
+        "output", metavar="OUTPUT", help="a converted output, TFX Examples uri, or TFRecord files"
+    )
+    inspect.add_argument("--split", help="the split to read (default: train, or the first)")
+    inspect.add_argument(
+        "--num", type=_natural, default=5, metavar="N", help="records to show (default: 5)"
+    )
+    inspect.add_argument("--to", metavar="DIR", help="write their images there, byte for byte")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    text: str,
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    command.set_defaults(run=run)
+    command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+    command.add_argument("--debug", action="store_true", help="show tracebacks and library logs")
+    return command
+
+
+def _add_source(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "source", metavar="SOURCE", help="AutoML import file: a path, URL or quoted glob"
+    )
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    def add(name: str, text: str, **more: Any) -> None:
+        default = getattr(_DEFAULTS, name)
+        shown = "80,10,10" if name == "split_fractions" else default
+        suffix = "" if default is None else f" (default: {shown})"
+        command.add_argument(
+            f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
+        )
+
+    add("seed", "decides order, shards and drawn splits", type=int, metavar="N")
+    add(
+        "split_fractions",
+        "train,eval,test shares for rows that name no split",
+        type=_fractions,
+        metavar="T,E,T",
+    )
+    add("split_by", "draw splits by the row's uri or the file's content", choices=SPLIT_BY)
+    add("missing_split", "draw a split for rows without one, or drop them", choices=MISSING_SPLIT)
+    add("labels", "number labels as text or keep whole numbers", choices=LABEL_MODES)
+    add("shard_mb", "size of a shard in MB", type=float, metavar="MB")
+    add("compression", "compression of the shards", choices=COMPRESSIONS)
+    add("check", "how far each image is read before it is trusted", choices=CHECKS)
+    add("max_side", "downscale images with a longer side, in pixels", type=int, metavar="PX")
+    add("max_image_mb", "reject larger files", type=float, metavar="MB")
+    add("max_image_pixels", "reject images with more pixels", type=int, metavar="N")
+    add(
+        "max_reject_fraction",
+        "fail above this share of rejected rows",
+        type=float,
+        metavar="F",
+    )
+    add("threads", "threads per worker (default: one per core and one more)", type=int, metavar="N")
+
+
+def _options(args: argparse.Namespace) -> dict[str, object]:
+    values = {name: getattr(args, name) for name in ConvertOptions.__dataclass_fields__}
+    ConvertOptions(**values)  # wrong values are reported before Beam is loaded
+    return values
+
+
+def _fractions(text: str) -> SplitFractions:
+    try:
+        return SplitFractions.parse(text)
+    except UsageError as exc:
+        raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def _natural(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1 (got {value})")
+    return value
+
+
+if __name__ == "__main__":
+    exit_main()

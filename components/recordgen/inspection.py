@@ -1,0 +1,124 @@
+"""Look into records: their features in plain Python, and their images byte for byte."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from recordgen import features, storage
+from recordgen.dataset import SPLIT_PREFIX, split_dir
+from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.example import parse_example
+from recordgen.splits import TRAIN
+from recordgen.tfrecord import read_records
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record.
+
+    Attributes:
+        file: the shard it stands in.
+        index: its position among the records shown, from 0.
+        features: plain values by feature name; a list of one is given as its element.
+        image_file: where its image was written, or None.
+    """
+
+    file: str
+    index: int
+    features: dict[str, Any]
+    image_file: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record with text for bytes, and the image's size instead of its bytes."""
+        shown = {name: _shown(value) for name, value in self.features.items()}
+        return {"file": self.file, "index": self.index, "image_file": self.image_file, **shown}
+
+
+def inspect(
+    output: str, *, split: str | None = None, num: int = 5, to: str | None = None
+) -> list[Record]:
+    """Read the first records of a split and extract their images.
+
+    Args:
+        output: a converted output, a TFX Examples uri, or a path or glob of TFRecord files.
+        split: the split to read; None: ``train``, or the first there is.
+        num: how many records.
+        to: folder for the images, each written with the bytes of ``image/encoded``.
+
+    Raises:
+        SourceError: there are no records to read.
+        UsageError: there is no such split.
+        RecordError: a shard is damaged or holds something else.
+    """
+    files = find_shards(output, split)
+    found = []
+    for index, (file, record) in enumerate(islice(_read_all(files), num)):
+        try:
+            values = parse_example(record)
+        except ValueError as exc:
+            raise RecordError(f"{file}: record {index}: {exc}") from exc
+        plain = {name: value[0] if len(value) == 1 else value for name, value in values.items()}
+        image = None if to is None else _extract(plain, index, to)
+        found.append(Record(file, index, plain, image))
+    return found
+
+
+def find_shards(output: str, split: str | None = None) -> list[str]:
+    """Return the shard files of one split of an output, or the files that a pattern names.
+
+    Raises:
+        SourceError: there are none.
+        UsageError: there is no such split.
+    """
+    folders = storage.list_folders(output, SPLIT_PREFIX)
+    if not folders:
+        if files := storage.list_files(output):
+            return files
+        raise SourceError(f"{output}: no {SPLIT_PREFIX}* folders and no TFRecord files here")
+    names = [name.removeprefix(SPLIT_PREFIX) for name in folders]
+    chosen = split or (TRAIN if TRAIN in names else names[0])
+    if chosen not in names:
+        raise UsageError(f"{output}: no split {chosen!r}; there are {', '.join(names)}")
+    return storage.list_files(storage.join(output, split_dir(chosen), "*"))
+
+
+def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
+    for file in files:
+        for record in read_records(file):
+            yield file, record
+
+
+def _extract(values: dict[str, Any], index: int, to: str) -> str:
+    """Write the image as ``00003-name.jpg`` and return the path."""
+    data = values.get(features.IMAGE_ENCODED)
+    if not isinstance(data, bytes):
+        raise RecordError(f"record {index} has no {features.IMAGE_ENCODED} to extract")
+    source_id = values.get(features.IMAGE_SOURCE_ID, b"").decode("utf-8", "replace")
+    stem = posixpath.splitext(posixpath.basename(source_id))[0]
+    suffix = values.get(features.IMAGE_FORMAT, b"").decode("ascii", "replace") or "bin"
+    name = f"{index:05d}-{_UNSAFE.sub('_', stem)[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
+    os.makedirs(to, exist_ok=True)
+    path = os.path.join(to, name)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if not isinstance(value, bytes):
+        return value
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{len(value)} bytes"
+    return text if text.isprintable() else f"{len(value)} bytes"

@@ -1,0 +1,300 @@
+"""What a person sees: a progress bar or plain lines on stderr, summaries on stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recordgen import features
+
+if TYPE_CHECKING:
+    from recordgen.conversion import CheckResult, ConversionResult
+    from recordgen.dataset import Dataset
+    from recordgen.inspection import Record
+    from recordgen.progress import Progress, Snapshot
+    from recordgen.rows import Reject
+    from recordgen.staging import StagedPlan
+
+_LINE_SECONDS = 5.0
+_CLASSES_SHOWN = 20
+
+
+def progress(*, quiet: bool) -> Progress | None:
+    """Return what fits: a bar on a terminal, lines elsewhere, nothing if quiet."""
+    if quiet:
+        return None
+    return ProgressBar() if sys.stderr.isatty() else ProgressLines()
+
+
+class ProgressBar:
+    """A live bar: images, images/s, time left, rejects."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[rejects]}"),
+            console=Console(stderr=True),
+        )
+        self._rate = _Rate()
+        self._task = self._bar.add_task("Planning", total=None, rate="", rejects="")
+
+    def planning(self) -> None:
+        """Show a bar without an end."""
+        self._bar.start()
+
+    def writing(self, snapshot: Snapshot) -> None:
+        """Move the bar."""
+        self._bar.update(
+            self._task,
+            description="Writing",
+            total=snapshot.rows,
+            completed=snapshot.examples,
+            rate=self._rate.text(snapshot),
+            rejects=f"{snapshot.rejects} rejects",
+        )
+
+    def finished(self) -> None:
+        """Leave the bar where it is."""
+        self._bar.stop()
+
+
+class ProgressLines:
+    """One line every few seconds, for logs and notebooks."""
+
+    def __init__(self) -> None:
+        self._rate = _Rate()
+        self._next = 0.0
+
+    def planning(self) -> None:
+        """Say that planning began."""
+        print("recordgen: reading and planning rows", file=sys.stderr)
+
+    def writing(self, snapshot: Snapshot) -> None:
+        """Say how far it is, now and then."""
+        rate = self._rate.text(snapshot)  # also starts the clock with the first snapshot
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _LINE_SECONDS
+        share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
+        print(
+            f"recordgen: {snapshot.examples:,} of {snapshot.rows:,} images ({share:.0%}), {rate}, "
+            f"{self._rate.left(snapshot)}, {snapshot.rejects} rejects",
+            file=sys.stderr,
+        )
+
+    def finished(self) -> None:
+        """Nothing: the summary follows."""
+
+
+class _Rate:
+    """Images per second and time left since the first snapshot."""
+
+    def __init__(self) -> None:
+        self._started: float | None = None
+
+    def _seconds(self) -> float:
+        if self._started is None:
+            self._started = time.monotonic()
+        return max(time.monotonic() - self._started, 1e-3)
+
+    def text(self, snapshot: Snapshot) -> str:
+        seconds = self._seconds()
+        return f"{snapshot.examples / seconds:,.0f} images/s" if snapshot.examples else "starting"
+
+    def left(self, snapshot: Snapshot) -> str:
+        if not snapshot.done_bytes:
+            return "time left unknown"
+        left = snapshot.bytes - snapshot.done_bytes
+        return f"{self._seconds() * left / snapshot.done_bytes:,.0f} s left"
+
+
+def conversion_summary(result: ConversionResult) -> str:
+    """Return the summary of a conversion."""
+    dataset = result.dataset
+    rate = dataset.examples / result.seconds
+    lines = [
+        f"Converted {dataset.examples:,} images ({megabytes(dataset.bytes)}) in "
+        f"{result.seconds:.1f} s, {rate:,.0f} images/s",
+        "",
+        *_split_table(dataset),
+        "",
+        *_class_table(dataset),
+        *_row_lines(dataset),
+    ]
+    if result.rejects:
+        lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
+    lines += [
+        f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
+        f"Look at it: recordgen inspect {result.output}",
+    ]
+    return "\n".join(lines)
+
+
+def check_summary(result: CheckResult, *, limit: int) -> str:
+    """Return the summary of a check, with the first rejects."""
+    dataset = result.dataset
+    rate = dataset.rows.read / result.seconds
+    lines = [
+        f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, {rate:,.0f} rows/s: "
+        f"{dataset.examples:,} usable, {len(result.rejects):,} rejected",
+        "",
+        *_class_table(dataset),
+        *_row_lines(dataset),
+        *reject_lines(result.rejects, limit),
+    ]
+    return "\n".join(lines)
+
+
+def plan_summary(plan: StagedPlan, output: str) -> str:
+    """Return the summary of a dry run."""
+    rows = [
+        (name, f"{split['rows']:,}", f"{split['shards']:,}", megabytes(split["bytes"]))
+        for name, split in plan.splits.items()
+    ]
+    lines = [
+        f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}) to {output}; "
+        f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far, "
+        f"no image was read",
+        "",
+        *_table(("split", "rows", "shards", "bytes"), rows),
+        *reject_lines(plan.rejects, _CLASSES_SHOWN),
+    ]
+    return "\n".join(lines)
+
+
+def plan_json(plan: StagedPlan) -> dict[str, Any]:
+    """Return a dry run as JSON."""
+    return {
+        "splits": plan.splits,
+        "labels": plan.vocabulary.names,
+        "label_kind": plan.vocabulary.kind,
+        "read": plan.read,
+        "rows": plan.rows,
+        "bytes": plan.bytes,
+        "duplicates": plan.duplicates,
+        "dropped": plan.dropped,
+        "rejects": [item._asdict() for item in plan.rejects],
+    }
+
+
+def records_table(records: Sequence[Record]) -> str:
+    """Return one line per record, and where images were written."""
+    rows = []
+    for record in records:
+        shown = record.to_json()
+        image = record.features.get(features.IMAGE_ENCODED, b"")
+        rows.append(
+            (
+                str(record.index),
+                str(shown.get(features.IMAGE_SOURCE_ID, "")),
+                str(shown.get(features.IMAGE_FORMAT, "")),
+                f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
+                f"{len(image):,}",
+                str(shown.get(features.IMAGE_CLASS_LABEL, "")),
+                str(shown.get(features.IMAGE_CLASS_TEXT, "")),
+            )
+        )
+    header = ("#", "source id", "format", "size", "bytes", "label", "text")
+    lines = _table(header, rows, left=(1, 2, 6))
+    lines += [f"wrote {record.image_file}" for record in records if record.image_file]
+    return "\n".join(lines)
+
+
+def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
+    """Return the first rejects, each as ``file:line: code: message``."""
+    lines = [
+        f"{item.source}:{item.line}: {item.code}: {item.message}"
+        + (f" [{item.uri}]" if item.uri and item.uri not in item.message else "")
+        for item in rejects[:limit]
+    ]
+    if len(rejects) > limit:
+        lines.append(f"… and {len(rejects) - limit:,} more (--json lists all)")
+    return lines
+
+
+def megabytes(size: float) -> str:
+    """Return a size in bytes as people read it (1 MB = 10^6 bytes)."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+def _split_table(dataset: Dataset) -> list[str]:
+    rows = [
+        (name, f"{split.examples:,}", f"{len(split.shards):,}", megabytes(split.bytes))
+        for name, split in dataset.splits.items()
+    ]
+    return _table(("split", "examples", "shards", "bytes"), rows)
+
+
+def _class_table(dataset: Dataset) -> list[str]:
+    counts: dict[str, Mapping[str, int]] = {
+        name: split.labels for name, split in dataset.splits.items()
+    }
+    labels = [name for name in dataset.labels if any(c.get(name) for c in counts.values())]
+    if not labels:
+        return []
+    rows = [
+        (label, *(f"{split.get(label, 0):,}" for split in counts.values()))
+        for label in labels[:_CLASSES_SHOWN]
+    ]
+    lines = _table(("class", *counts), rows)
+    if len(labels) > _CLASSES_SHOWN:
+        lines.append(f"… and {len(labels) - _CLASSES_SHOWN:,} more classes, see dataset.json")
+    return [*lines, ""]
+
+
+def _row_lines(dataset: Dataset) -> list[str]:
+    rows = dataset.rows
+    lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples"]
+    if rows.assigned:
+        lines[0] += f", {rows.assigned:,} with a drawn split"
+    if rows.duplicates:
+        lines[0] += f", {rows.duplicates:,} duplicates"
+    if rows.dropped:
+        lines[0] += f", {rows.dropped:,} dropped without a split"
+    lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
+    if dataset.reencoded:
+        total = sum(dataset.reencoded.values())
+        lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
+    lines += [f"Warning    {text}" for text in dataset.warnings]
+    return lines
+
+
+def _detail(counts: Mapping[str, int]) -> str:
+    if not counts:
+        return ""
+    return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
+
+
+def _table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
+) -> list[str]:
+    """Return aligned lines; the columns in ``left`` to the left, the rest to the right."""
+    cells = [tuple(header), *map(tuple, rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

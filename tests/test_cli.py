@@ -1,0 +1,151 @@
+"""The command line, as a process: exit codes, messages, summaries."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import COMPONENTS, run_python, tree_bytes
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+
+def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
+    return run_python("-m", "recordgen.cli", *args)
+
+
+@pytest.fixture
+def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+    """Six good rows, two of each split, labels cat and dog."""
+    return make_csv(
+        f"{('TRAIN', 'VALIDATION', 'TEST')[n % 3]},{path},{('cat', 'dog')[n % 2]}"
+        for n, path in enumerate(make_images(6))
+    )
+
+
+def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
+    """The three commands work on each other's output; the summary tells counts and places."""
+    output = str(tmp_path / "out")
+    done = recordgen("convert", source, output)
+    assert done.returncode == 0
+    for words in ("Converted 6 images", "train", "cat", "6 read", "Rejects    0", output):
+        assert words in done.stdout
+    assert "reading and planning rows" in done.stderr
+
+    seen = recordgen("inspect", output, "--split=eval", "--num=2", f"--to={tmp_path / 'seen'}")
+    assert (seen.returncode, seen.stderr) == (0, "")
+    extracted = [path.read_bytes() for path in sorted((tmp_path / "seen").iterdir())]
+    images = sorted((tmp_path / "images").iterdir())
+    assert sorted(extracted) == sorted(images[n].read_bytes() for n in (1, 4))
+
+    shown = json.loads(recordgen("inspect", output, "--json", "--num=1").stdout)
+    assert shown[0]["image/class/text"] in ("cat", "dog")
+    assert shown[0]["image/encoded"].endswith(" bytes")
+
+    before = tree_bytes(tmp_path)
+    checked = recordgen("check", source, "--json")
+    assert checked.returncode == 0
+    assert json.loads(checked.stdout)["rows"]["examples"] == 6
+    assert tree_bytes(tmp_path) == before
+
+
+def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:
+    """--json prints one document and nothing else on stdout; flags after -- reach Beam."""
+    output = str(tmp_path / "out")
+    done = recordgen("convert", source, output, "--json", "-q", "--", "--direct_num_workers=2")
+    assert (done.returncode, done.stderr) == (0, "")
+    summary = json.loads(done.stdout)
+    assert summary["output"] == output
+    assert {name: split["examples"] for name, split in summary["splits"].items()} == {
+        "train": 2,
+        "eval": 2,
+        "test": 2,
+    }
+    dry = json.loads(recordgen("convert", source, output, "--dry-run", "--json").stdout)
+    assert (dry["rows"], dry["labels"]) == (6, ["cat", "dog"])
+
+
+# arguments ({source}, {output}); exit code; words of the one message
+WRONG = [
+    (["convert", "{output}/none.csv", "{output}"], 1, "no such import file"),
+    (["convert", "{source}"], 2, "required: OUTPUT"),
+    (["convert", "{source}", "{output}", "--check=maybe"], 2, "invalid choice: 'maybe'"),
+    (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "shard_mb must be above 0 (got 0.0)"),
+    (["convert", "{source}", "{output}", "--split-fractions=a,b"], 2, "such as 80,10,10"),
+    (["convert", "{source}", "{output}", "--", "--runner=Nope"], 2, "Nope"),
+    (["inspect", "{output}"], 1, "no Split-* folders"),
+    (["inspect", "{source}"], 1, "not a TFRecord file?"),
+    (["nonsense"], 2, "invalid choice: 'nonsense'"),
+]
+
+
+@pytest.mark.parametrize(("args", "code", "words"), WRONG, ids=[" ".join(w[0]) for w in WRONG])
+def test_wrong_calls(args: list[str], code: int, words: str, source: str, tmp_path: Path) -> None:
+    """A wrong call ends with its exit code and one message without a traceback."""
+    filled = [arg.format(source=source, output=tmp_path / "out") for arg in args]
+    done = recordgen(*filled)
+    assert done.returncode == code
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
+    """Too many rejects exit with 1 and one message; check lists each; --debug has the traceback."""
+    bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
+    output = str(tmp_path / "out")
+    done = recordgen("convert", bad, output, "-q")
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert "1 of 1 rows were rejected" in line
+    assert f"{output}/rejects.jsonl" in line
+    checked = recordgen("check", bad, "-q")
+    assert checked.returncode == 1
+    assert f"{bad}:1: missing_file: no such file: {tmp_path}/nowhere.jpg" in checked.stdout
+    traced = recordgen("convert", bad, output, "--debug")
+    assert traced.returncode == 1
+    assert "Traceback" in traced.stderr
+
+
+@pytest.mark.slow
+def test_interrupt(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Ctrl-C ends the command soon, with 130 and one line, and nothing is committed."""
+    lines = [f"{path},{n % 2}" for n, path in enumerate(make_images(400))]
+    source, output = make_csv(lines), tmp_path / "out"
+    command = [sys.executable, "-m", "recordgen.cli", "convert", source, str(output), "-q"]
+    process = subprocess.Popen(
+        [*command, "--shard-mb=0.01"],
+        env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    results = output / ".recordgen-staging" / "results"
+    deadline = time.monotonic() + 120
+    while not (results.exists() and os.listdir(results)) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "recordgen: interrupted; nothing was committed, run it again\n"
+    assert not (output / "dataset.json").exists()
+
+
+def test_help_names_every_option() -> None:
+    """Each option of a conversion is in the help with its default."""
+    text = recordgen("convert", "--help").stdout
+    for option in ("--seed", "--split-fractions", "--split-by", "--shard-mb", "--check"):
+        assert option in text
+    for option in ("--max-side", "--compression", "--max-reject-fraction", "--missing-split"):
+        assert option in text
+    assert "default: 80,10,10" in text
+    assert "Beam flags follow after --" in text

@@ -1,0 +1,90 @@
+"""The package as a whole: public names, what imports what, how it is installed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import recordgen
+from tests.conftest import COMPONENTS, run_python
+
+HEAVY = ("tensorflow", "apache_beam", "tfx", "kfp", "pandas", "numpy", "PIL")
+
+# module, what importing it in a fresh process must not load
+LIGHT = [
+    ("recordgen", HEAVY),
+    ("recordgen.cli", HEAVY),
+    ("recordgen.rows", HEAVY),
+    ("recordgen.splits", HEAVY),
+    ("recordgen.labels", HEAVY),
+    ("recordgen.features", HEAVY),
+    ("recordgen.dataset", HEAVY),
+    ("recordgen.sources", HEAVY),
+    ("recordgen.planning", HEAVY),
+    ("recordgen.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.shards", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.conversion", ("tensorflow", "tfx", "kfp")),
+    ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
+    ("recordgen.training", ("apache_beam", "tfx", "kfp")),
+]
+
+
+@pytest.mark.parametrize(("module", "heavy"), LIGHT, ids=[item[0] for item in LIGHT])
+def test_imports_stay_light(module: str, heavy: tuple[str, ...]) -> None:
+    """Arrows between modules point one way; a fresh process shows what an import brings along."""
+    code = f"import sys, {module}; print(sorted(set({heavy!r}) & set(sys.modules)))"
+    done = run_python("-W", "ignore", "-c", code)
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_public_names_exist() -> None:
+    """Every name in __all__ can be had, is in dir(), and others are an AttributeError."""
+    assert sorted(recordgen.__all__) == recordgen.__all__
+    for name in recordgen.__all__:
+        assert getattr(recordgen, name) is not None
+        assert name in dir(recordgen)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = recordgen.nonsense
+
+
+def test_public_functions_are_not_hidden_by_modules() -> None:
+    """Importing every module first leaves recordgen.convert a function."""
+    code = (
+        "import importlib, pkgutil, recordgen\n"
+        "import recordgen.conversion, recordgen.planning, recordgen.dataset\n"
+        "print(callable(recordgen.convert), callable(recordgen.plan), callable(recordgen.check))\n"
+    )
+    assert run_python("-W", "ignore", "-c", code).stdout == "True True True\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["import pandas as pd, recordgen", "import recordgen\nimport pandas as pd"],
+    ids=["pandas first", "recordgen first"],
+)
+def test_accessor_in_either_order(lines: str) -> None:
+    """df.tensorflow is there after both imports, whichever came first."""
+    code = f"{lines}\nprint(pd.DataFrame().tensorflow.to_tfr.__name__)"
+    done = run_python("-W", "ignore", "-c", code)
+    assert done.stdout == "to_tfrecord\n", done.stderr
+
+
+def test_every_module_has_a_docstring() -> None:
+    """A module says what it is for in its first line."""
+    for info in pkgutil.walk_packages([str(COMPONENTS / "recordgen")], "recordgen."):
+        if "examplegen" not in info.name:  # imports TFX, which not every installation has
+            assert importlib.import_module(info.name).__doc__, info.name
+
+
+def test_repository_is_self_contained() -> None:
+    """No file names a registry host or a path of somebody's machine."""
+    root = Path(__file__).parents[1]
+    words = ["pypi.org", "files.python" + "hosted", "/root/", "/home/"]
+    for folder in ("components", "pipelines", "scripts", "locks", "docs", "benchmarks", ".ci"):
+        for path in (root / folder).rglob("*"):
+            if path.is_file() and path.suffix != ".pyc":
+                text = path.read_text(encoding="utf-8", errors="replace")
+                assert not [word for word in words if word in text], path
