@@ -112,6 +112,7 @@ def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
     checked = recordgen("check", bad, "-q")
     assert checked.returncode == 1
     assert f"{bad}:1: missing_file: no such file: {tmp_path}/nowhere.jpg" in checked.stdout
+    assert recordgen("convert", bad, output, "--dry-run").returncode == 1
     traced = recordgen("convert", bad, output, "--debug")
     assert traced.returncode == 1
     assert "Traceback" in traced.stderr

@@ -128,7 +128,7 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
         _print_json(terminal.plan_json(staged))
     else:
         print(terminal.plan_summary(staged, args.output))
-    return 0
+    return _exit_code(staged.rows, len(staged.rejects), staged.read, args.max_reject_fraction)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -145,9 +145,15 @@ def _check(args: argparse.Namespace) -> int:
         _print_json({"seconds": result.seconds, "rejects": rejects, **result.dataset.to_json()})
     else:
         print(terminal.check_summary(result, limit=_REJECTS_SHOWN))
-    allowed = args.max_reject_fraction * result.dataset.rows.read
-    usable = result.dataset.examples > 0 and len(result.rejects) <= allowed
-    return 0 if usable else 1
+    dataset = result.dataset
+    return _exit_code(
+        dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
+    )
+
+
+def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
+    """Return 1 if a conversion would fail: nothing to convert, or too many rejects."""
+    return 0 if usable and rejects <= allowed * read else 1
 
 
 def _inspect(args: argparse.Namespace) -> int:

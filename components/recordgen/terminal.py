@@ -49,6 +49,7 @@ class ProgressBar:
             TimeRemainingColumn(),
             TextColumn("{task.fields[rejects]}"),
             console=Console(stderr=True),
+            refresh_per_second=4,  # drawing costs time that decoding could use
         )
         self._rate = _Rate()
         self._task = self._bar.add_task("Planning", total=None, rate="", rejects="")
