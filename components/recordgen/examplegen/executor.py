@@ -1,0 +1,131 @@
+"""The executor of AutoMLExampleGen: decode, convert, describe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from tfx import types
+from tfx.components.example_gen import utils as example_gen
+from tfx.components.util import examples_utils
+from tfx.dsl.components.base import base_beam_executor
+from tfx.proto import example_gen_pb2
+from tfx.types import artifact_utils
+from tfx.types import standard_component_specs as specs
+
+from recordgen.conversion import convert_files
+from recordgen.dataset import Dataset
+from recordgen.errors import DataError, SourceError
+from recordgen.examplegen.parameters import ExampleGenParameters
+from recordgen.rows import Reject
+
+_log = logging.getLogger(__name__)
+
+# TFX knows TFRecords by this one name and tells compressed files by their ``.gz`` suffix; any
+# other text, ``tfrecords`` for one, stops StatisticsGen and Transform. What the shards really
+# are is in the custom property ``compression``.
+_FILE_FORMAT = "tfrecords_gzip"
+
+_SHOWN_REJECTS = 10
+
+
+class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
+    """Convert AutoML import files into the Examples artifact.
+
+    It is not a ``BaseExampleGenExecutor``: that one sends all image bytes through a Beam shuffle,
+    compresses them, and takes the split names from the configuration alone.
+    """
+
+    def Do(
+        self,
+        input_dict: dict[str, list[types.Artifact]],
+        output_dict: dict[str, list[types.Artifact]],
+        exec_properties: dict[str, Any],
+    ) -> None:
+        """Write the dataset to the artifact's uri and describe it on the artifact.
+
+        Args:
+            input_dict: nothing.
+            output_dict: ``examples``: one Examples artifact.
+            exec_properties: the component's parameters, and ``span``, ``version`` and
+                ``input_fingerprint`` where a driver ran.
+
+        Raises:
+            RecordgenError: a parameter is wrong, or the data gives no dataset (such as
+                TooManyRejectsError, with the first rejected rows). It ends the execution as failed;
+                it is raised, not returned as TFX's ``ExecutorOutput``, which Vertex AI ignores.
+        """
+        self._log_startup(input_dict, output_dict, exec_properties)
+        examples = artifact_utils.get_single_instance(output_dict[specs.EXAMPLES_KEY])
+        parameters = ExampleGenParameters.from_exec_properties(exec_properties)
+        if not parameters.files:
+            raise SourceError(
+                f"{exec_properties[specs.INPUT_BASE_KEY]}: no import file matches "
+                f"{exec_properties[specs.INPUT_CONFIG_KEY]}; give input_base the folder that holds "
+                f"them, or input_config another pattern"
+            )
+        try:
+            result = convert_files(
+                parameters.files,
+                examples.uri,
+                parameters.options,
+                new_pipeline=self._make_beam_pipeline,
+                # The uri is this execution's own: what lies there is left from an attempt of it.
+                overwrite=True,
+            )
+        except DataError as exc:
+            # TFX removes the folder of a failed execution, and rejects.jsonl with it.
+            raise type(exc)(f"{exc.message}{_first_lines(exc.rejects)}") from exc
+        describe(examples, result.dataset, parameters)
+        _log.info("%d examples written to %s", result.dataset.examples, examples.uri)
+
+
+def _first_lines(rejects: Sequence[Reject]) -> str:
+    """Return the first rejects as lines, to stand in an error's message."""
+    lines = [
+        f"\n  {item.source}:{item.line}: {item.uri}: {item.message}"
+        for item in rejects[:_SHOWN_REJECTS]
+    ]
+    more = len(rejects) - len(lines)
+    return "".join(lines) + (f"\n  and {more} more" if more else "")
+
+
+def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenParameters) -> None:
+    """Set what is known about ``dataset`` on its artifact.
+
+    Properties: ``split_names``, ``span``, ``version``. Custom properties: the same two numbers
+    (TFX's resolvers read these, StatisticsGen the former), the formats, the input's fingerprint,
+    and counts, digest, seed and versions for whoever asks ML Metadata later.
+    """
+    examples.split_names = artifact_utils.encode_split_names(list(dataset.splits))
+    examples.span = parameters.span
+    examples.set_int_custom_property(example_gen.SPAN_PROPERTY_NAME, parameters.span)
+    if parameters.version is not None:
+        examples.version = parameters.version
+        examples.set_int_custom_property(example_gen.VERSION_PROPERTY_NAME, parameters.version)
+    examples_utils.set_payload_format(examples, example_gen_pb2.FORMAT_TF_EXAMPLE)
+    examples_utils.set_file_format(examples, _FILE_FORMAT)
+
+    texts = {
+        example_gen.FINGERPRINT_PROPERTY_NAME: parameters.fingerprint,
+        "compression": dataset.compression,
+        "dataset_digest": dataset.digest,
+        "dataset_version": parameters.dataset_version,
+        "recordgen_version": dataset.recordgen_version,
+    }
+    numbers = {
+        "examples": dataset.examples,
+        "rows": dataset.rows.read,
+        "rejects": dataset.rows.rejects,
+        "duplicates": dataset.rows.duplicates,
+        "dropped": dataset.rows.dropped,
+        "label_count": len(dataset.labels),
+        "seed": dataset.seed,
+    }
+    numbers |= {f"examples_{name}": split.examples for name, split in dataset.splits.items()}
+    for key, text in texts.items():
+        if text:
+            examples.set_string_custom_property(key, text)
+    for key, number in numbers.items():
+        examples.set_int_custom_property(key, number)

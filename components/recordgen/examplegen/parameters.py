@@ -1,0 +1,217 @@
+"""Execution properties → one frozen, validated value: the only place that reads them by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tfx.components.example_gen import input_processor
+from tfx.components.example_gen import utils as example_gen
+from tfx.proto import example_gen_pb2, range_config_pb2
+from tfx.types import standard_component_specs as specs
+from tfx.utils import proto_utils
+
+from recordgen import storage
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.sources import ImportFile
+from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
+
+DATASET_VERSION_KEY = "dataset_version"
+FINGERPRINT_IMAGES_KEY = "fingerprint_images"
+DEFAULT_PATTERN = "*.csv"
+
+#: The options that are execution parameters, with their types. ``split_fractions`` is not one of
+#: them: ``output_config`` says it, as in every ExampleGen.
+OPTION_TYPES: Mapping[str, type] = {
+    "seed": int,
+    "split_by": str,
+    "missing_split": str,
+    "labels": str,
+    "shard_mb": float,
+    "compression": str,
+    "check": str,
+    "max_side": int,
+    "max_image_mb": float,
+    "max_image_pixels": int,
+    "max_reject_fraction": float,
+    "threads": int,
+}
+
+
+def default_input_config() -> example_gen_pb2.Input:
+    """Return what is read when no ``input_config`` is given: all CSV files in ``input_base``."""
+    return example_gen.make_default_input_config(DEFAULT_PATTERN)
+
+
+def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions:
+    """Return the shares for rows that name no split.
+
+    ``splits {name: "train" hash_buckets: 9} splits {name: "eval" hash_buckets: 1}`` → 9 : 1.
+    Nothing configured → train 80, eval 10, test 10.
+
+    Raises:
+        UsageError: a split has no name or no buckets, or is there twice, or splits go by a feature.
+    """
+    if output_config is None or not output_config.split_config.splits:
+        return DEFAULT_FRACTIONS
+    config = output_config.split_config
+    if config.partition_feature_name:
+        raise UsageError(
+            f"output_config.split_config.partition_feature_name is not supported (got "
+            f"{config.partition_feature_name!r}): rows are split before their images are read; "
+            f"use split_by='uri' or split_by='content'"
+        )
+    names = tuple(split.name for split in config.splits)
+    weights = tuple(split.hash_buckets for split in config.splits)
+    if not all(names) or min(weights) < 1 or len(set(names)) < len(names):
+        raise UsageError(
+            f"output_config.split_config.splits must have distinct names and hash_buckets ≥ 1 "
+            f"(got {dict(zip(names, weights, strict=True))})"
+        )
+    return SplitFractions(names, weights)
+
+
+def check_splits(
+    input_config: example_gen_pb2.Input, output_config: example_gen_pb2.Output | None
+) -> None:
+    """Check that the two configurations go together, as TFX's own ExampleGens do.
+
+    Raises:
+        UsageError: there is no input split, one has no name or pattern or is there twice, or
+            output splits are given for several input splits.
+    """
+    splits = input_config.splits
+    names = [split.name for split in splits]
+    if not splits or not all(s.name and s.pattern for s in splits) or len(set(names)) < len(names):
+        raise UsageError(
+            f"input_config.splits must have distinct names and a pattern each "
+            f"(got {[(split.name, split.pattern) for split in splits]})"
+        )
+    if len(splits) > 1 and output_config is not None and output_config.split_config.splits:
+        raise UsageError(
+            f"output_config.split_config needs a single input split (got {names}): with several, "
+            f"the input split's name is the split of its rows that name none"
+        )
+
+
+@contextmanager
+def span_errors(input_base: str) -> Iterator[None]:
+    """Turn what TFX raises about spans and versions into SourceError."""
+    try:
+        yield
+    except ValueError as exc:
+        raise SourceError(
+            f"{input_base}: {exc}; input_config's patterns and range_config must name what is there"
+        ) from exc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleGenParameters:
+    """What one execution of the component is asked to do.
+
+    Attributes:
+        files: the import files, each with the split of its rows that name none.
+        options: how to convert them.
+        span: the span that was read; 0 when the patterns have none.
+        version: the version that was read; None when the patterns have none.
+        fingerprint: what the input looked like to the driver.
+        dataset_version: the caller's own name for this data; empty: none.
+    """
+
+    files: tuple[ImportFile, ...]
+    options: ConvertOptions
+    span: int
+    version: int | None
+    fingerprint: str
+    dataset_version: str
+
+    @classmethod
+    def from_exec_properties(cls, properties: Mapping[str, Any]) -> ExampleGenParameters:
+        """Decode TFX's execution properties.
+
+        Where a driver ran, it has put numbers into the patterns and left ``span``, ``version``
+        and ``input_fingerprint``. Open-source Kubeflow Pipelines runs none: then they are
+        resolved here, the same way.
+
+        Raises:
+            UsageError: a parameter has a value that is not allowed.
+            SourceError: there is no input for the patterns' span, date or version.
+        """
+        input_base = properties[specs.INPUT_BASE_KEY]
+        input_config = _proto(properties, specs.INPUT_CONFIG_KEY, example_gen_pb2.Input)
+        if input_config is None:
+            input_config = default_input_config()
+        output_config = _proto(properties, specs.OUTPUT_CONFIG_KEY, example_gen_pb2.Output)
+        check_splits(input_config, output_config)
+
+        span = properties.get(example_gen.SPAN_PROPERTY_NAME)
+        version = properties.get(example_gen.VERSION_PROPERTY_NAME)
+        fingerprint = properties.get(example_gen.FINGERPRINT_PROPERTY_NAME)
+        if span is None:
+            range_config = _proto(properties, specs.RANGE_CONFIG_KEY, range_config_pb2.RangeConfig)
+            with span_errors(input_base):
+                processor = input_processor.FileBasedInputProcessor(
+                    input_base, input_config.splits, range_config
+                )
+                span, version = processor.resolve_span_and_version()
+                fingerprint = processor.get_input_fingerprint(span, version)
+                for split in input_config.splits:
+                    split.pattern = processor.get_pattern_for_span_version(
+                        split.pattern, span, version
+                    )
+
+        # Numbers come as doubles where a pipeline's parameters travel as JSON (Vertex AI).
+        options = {
+            name: kind(properties[name])
+            for name, kind in OPTION_TYPES.items()
+            if properties.get(name) is not None
+        }
+        return cls(
+            files=import_files(input_base, input_config, output_config),
+            options=ConvertOptions(split_fractions=split_fractions(output_config), **options),
+            span=int(span),
+            version=None if version is None else int(version),
+            fingerprint=fingerprint or "",
+            dataset_version=properties.get(DATASET_VERSION_KEY) or "",
+        )
+
+
+def import_files(
+    input_base: str,
+    input_config: example_gen_pb2.Input,
+    output_config: example_gen_pb2.Output | None,
+) -> tuple[ImportFile, ...]:
+    """Return the import files of all input splits.
+
+    With several input splits, or an ``output_config`` that is given and empty, an input split's
+    name is the split of its rows that name none; else those rows are drawn.
+    """
+    named = len(input_config.splits) > 1 or (
+        output_config is not None and not output_config.split_config.splits
+    )
+    return tuple(
+        ImportFile(path, split.name if named else None)
+        for split in input_config.splits
+        for path in storage.list_files(storage.join(input_base, split.pattern))
+    )
+
+
+def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
+    """Return the message that stands as JSON under ``key``, or None."""
+    text = properties.get(key)
+    return proto_utils.json_to_proto(text, kind()) if text else None
+
+
+def check_options(values: Mapping[str, Any]) -> None:
+    """Check option values as far as they are known when a pipeline is defined.
+
+    Raises:
+        UsageError: one has a value that is not allowed.
+    """
+    literal: dict[str, Any] = {
+        name: value for name, value in values.items() if isinstance(value, int | float | str)
+    }
+    ConvertOptions(**literal)

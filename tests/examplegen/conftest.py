@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+BEAM_ARGS = [
+    "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
+    "--direct_running_mode=in_memory",
+    "--direct_num_workers=1",
+]
+
+
+@pytest.fixture(scope="session")
+def write_image() -> Callable[..., None]:
+    """Write a small PNG whose pixels follow from a number."""
+
+    def write(path: Path, number: int, side: int = 8) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (side, side, 3), np.uint8)
+        Image.fromarray(pixels).save(path, "PNG")
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def write_import(write_image: Callable[..., None]) -> Callable[..., Path]:
+    """Write an import file and an image for each of its rows: (ml_use, name, label)."""
+
+    def write(path: Path, rows: Sequence[tuple[str, str, str]]) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for number, (_, name, _) in enumerate(rows):
+            write_image(path.parent / name, number)
+        path.write_text("".join(",".join(row) + "\n" for row in rows))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def run_tfx() -> Callable[..., Any]:
+    """Run TFX components with the local runner; return the metadata store of the folder."""
+    from tfx import v1 as tfx
+
+    from pipelines.metadata import Metadata
+
+    def run(root: Path, *components: Any) -> Metadata:
+        path = os.path.join(root, "metadata.db")
+        os.makedirs(root, exist_ok=True)
+        tfx.orchestration.LocalDagRunner().run(
+            tfx.dsl.Pipeline(
+                pipeline_name="test",
+                pipeline_root=os.path.join(root, "artifacts"),
+                components=list(components),
+                enable_cache=True,
+                metadata_connection_config=(
+                    tfx.orchestration.metadata.sqlite_metadata_connection_config(path)
+                ),
+                beam_pipeline_args=BEAM_ARGS,
+            )
+        )
+        return Metadata(path)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def examples_of() -> Callable[[Any], Any]:
+    """Return the Examples artifact of the latest run."""
+
+    def find(metadata: Any) -> Any:
+        outputs = [a for e in metadata.latest_run() for a in metadata.outputs(e)]
+        return next(a for a in outputs if a.type == "Examples")
+
+    return find

@@ -1,0 +1,326 @@
+"""AutoMLExampleGen on TFX's local runner, with real metadata and TFX's own components behind it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+import tensorflow_data_validation as tfdv
+from tensorflow_metadata.proto.v0 import anomalies_pb2
+from tfx import v1 as tfx
+
+from recordgen import features
+from recordgen.dataset import read_dataset
+from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError
+from recordgen.examplegen import AutoMLExampleGen
+
+ML_USES = ["TRAIN"] * 12 + ["VALIDATION"] * 6 + ["TEST"] * 6 + [""] * 6
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return [(use, f"images/{n}.png", "cat" if n % 3 else "dog") for n, use in enumerate(ML_USES)]
+
+
+def input_config(**patterns):
+    splits = [tfx.proto.Input.Split(name=n, pattern=p) for n, p in patterns.items()]
+    return tfx.proto.Input(splits=splits)
+
+
+def output_config(**buckets):
+    split = tfx.proto.SplitConfig.Split
+    splits = [split(name=n, hash_buckets=b) for n, b in buckets.items()]
+    return tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=splits))
+
+
+@pytest.fixture(scope="module")
+def full_run(tmp_path_factory, write_import, run_tfx, rows):
+    """One run with TFX's data components behind ours; one row names an image that is not there."""
+    root = tmp_path_factory.mktemp("full")
+    path = write_import(root / "data/import.csv", rows)
+    with path.open("a") as file:
+        file.write("TRAIN,images/nowhere.png,cat\n")
+    sys.path.insert(0, str(Path(__file__).parent))  # Transform imports its function by name
+    example_gen = AutoMLExampleGen(
+        str(root / "data"), max_reject_fraction=0.1, dataset_version="spring", seed=3
+    )
+    examples = example_gen.outputs["examples"]
+    statistics_gen = tfx.components.StatisticsGen(
+        examples=examples,
+        stats_options=tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST)),
+    )
+    statistics = statistics_gen.outputs["statistics"]
+    schema_gen = tfx.components.SchemaGen(statistics=statistics)
+    schema = schema_gen.outputs["schema"]
+    validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
+    transform = tfx.components.Transform(
+        examples=examples, schema=schema, preprocessing_fn="passthrough_transform.preprocessing_fn"
+    )
+    metadata = run_tfx(root / "work", example_gen, statistics_gen, schema_gen, validator, transform)
+    outputs = {}
+    for execution in metadata.latest_run():
+        assert execution.state == "COMPLETE"
+        for artifact in metadata.outputs(execution):
+            outputs.setdefault((execution.component, artifact.type), artifact)
+    return outputs
+
+
+@pytest.mark.slow
+def test_artifact_properties(full_run):
+    """All that is known about the examples stands on their artifact, and agrees with the files."""
+    artifact = full_run["AutoMLExampleGen", "Examples"]
+    dataset = read_dataset(artifact.uri)
+    found = dict(artifact.properties)
+    fingerprint = found.pop("input_fingerprint")
+    assert fingerprint.startswith("split:single_split,num_files:1,")
+    assert "\nimages:31,sha256:" in fingerprint
+    assert found.pop("tfx_version")
+    found.pop("is_external", None)
+    for key in ("name", "pipeline_name", "producer_component", "state"):
+        found.pop(key, None)
+    assert found == {
+        "split_names": '["train", "eval", "test"]',
+        "span": 0,
+        "payload_format": "FORMAT_TF_EXAMPLE",
+        "file_format": "tfrecords_gzip",
+        "compression": "none",
+        "examples": 30,
+        "examples_train": dataset.splits["train"].examples,
+        "examples_eval": dataset.splits["eval"].examples,
+        "examples_test": dataset.splits["test"].examples,
+        "rows": 31,
+        "rejects": 1,
+        "duplicates": 0,
+        "dropped": 0,
+        "label_count": 2,
+        "seed": 3,
+        "dataset_digest": dataset.digest,
+        "dataset_version": "spring",
+        "recordgen_version": dataset.recordgen_version,
+    }
+
+
+@pytest.mark.slow
+def test_split_folders_hold_only_shards(full_run):
+    """TFX's readers read every file in a Split folder."""
+    root = full_run["AutoMLExampleGen", "Examples"].uri
+    names = {p.name for p in Path(root).glob("Split-*/*")}
+    assert names == {"data_tfrecord-00000-of-00001"}
+    beside = {p.name for p in Path(root).iterdir() if not p.name.startswith("Split-")}
+    assert {"dataset.json", "labels.txt", "rejects.jsonl"} <= beside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", ["train", "eval", "test"])
+def test_statistics_count_every_example(full_run, split):
+    """StatisticsGen reads the uncompressed shards, whatever name TFX has for their format."""
+    statistics = tfdv.load_stats_binary(
+        os.path.join(
+            full_run["StatisticsGen", "ExampleStatistics"].uri, f"Split-{split}", "FeatureStats.pb"
+        )
+    )
+    dataset = read_dataset(full_run["AutoMLExampleGen", "Examples"].uri)
+    assert statistics.datasets[0].num_examples == dataset.splits[split].examples
+    seen = {f.path.step[0] for f in statistics.datasets[0].features}
+    assert seen == set(features.STATISTICS_ALLOWLIST)
+
+
+@pytest.mark.slow
+def test_schema_and_validation(full_run):
+    """The schema knows the labels, and the data that it was made from has no anomalies."""
+    schema = tfdv.load_schema_text(
+        os.path.join(full_run["SchemaGen", "Schema"].uri, "schema.pbtxt")
+    )
+    assert {d.name: list(d.value) for d in schema.string_domain}[features.IMAGE_CLASS_TEXT] == [
+        "cat",
+        "dog",
+    ]
+    found = Path(full_run["ExampleValidator", "ExampleAnomalies"].uri, "Split-train/SchemaDiff.pb")
+    anomalies = anomalies_pb2.Anomalies.FromString(found.read_bytes())
+    assert anomalies.baseline.feature
+    assert not anomalies.anomaly_info
+
+
+@pytest.mark.slow
+def test_transform_reads_the_examples(full_run):
+    """Transform writes one record per example of each of its splits."""
+    transformed = full_run["Transform", "Examples"]
+    dataset = read_dataset(full_run["AutoMLExampleGen", "Examples"].uri)
+    for split in ("train", "eval"):
+        files = tf.io.gfile.glob(f"{transformed.uri}/Split-{split}/*")
+        records = tf.data.TFRecordDataset(files, compression_type="GZIP")
+        assert sum(1 for _ in records) == dataset.splits[split].examples
+
+
+def test_spans_and_versions(tmp_path, write_import, run_tfx, examples_of):
+    """The latest version of the latest span is read, or the span that range_config names."""
+    for span, version, count in ((1, 1, 2), (2, 1, 3), (2, 2, 4)):
+        rows = [("TRAIN", f"{n}.png", "a") for n in range(count)]
+        write_import(tmp_path / f"data/span-{span:02d}/v{version}/a.csv", rows)
+    config = input_config(all="span-{SPAN:2}/v{VERSION}/*.csv")
+    base = str(tmp_path / "data")
+
+    latest = examples_of(run_tfx(tmp_path / "work", AutoMLExampleGen(base, input_config=config)))
+    keys = ("span", "version", "examples")
+    assert [latest.properties[key] for key in keys] == [2, 2, 4]
+
+    first = tfx.proto.RangeConfig(
+        static_range=tfx.proto.StaticRange(start_span_number=1, end_span_number=1)
+    )
+    older = AutoMLExampleGen(base, input_config=config, range_config=first)
+    artifact = examples_of(run_tfx(tmp_path / "work", older))
+    assert [artifact.properties[key] for key in keys] == [1, 1, 2]
+
+
+def test_dates_are_spans(tmp_path, write_import, run_tfx, examples_of):
+    """{YYYY}-{MM}-{DD} is a span: the days since 1970. Both kinds of span property are set."""
+    for day, count in (("2026-02-28", 2), ("2026-03-01", 3)):
+        write_import(
+            tmp_path / f"data/{day}/a.csv", [("TEST", f"{n}.png", "a") for n in range(count)]
+        )
+    component = AutoMLExampleGen(
+        str(tmp_path / "data"), input_config=input_config(all="{YYYY}-{MM}-{DD}/*.csv")
+    )
+    artifact = examples_of(run_tfx(tmp_path / "work", component))
+    assert artifact.properties["span"] == (date(2026, 3, 1) - date(1970, 1, 1)).days
+    assert artifact.properties["split_names"] == '["test"]'
+    assert "version" not in artifact.properties
+
+    from ml_metadata.metadata_store import metadata_store
+    from ml_metadata.proto import metadata_store_pb2
+
+    config = metadata_store_pb2.ConnectionConfig()
+    config.sqlite.filename_uri = str(tmp_path / "work/metadata.db")
+    [proto] = metadata_store.MetadataStore(config).get_artifacts_by_type("Examples")
+    assert proto.properties["span"].int_value == artifact.properties["span"]
+    assert proto.custom_properties["span"].int_value == artifact.properties["span"]
+
+
+def test_no_such_span(tmp_path, run_tfx):
+    """A span that is not there ends the run with the pattern and the remedy."""
+    component = AutoMLExampleGen(str(tmp_path), input_config=input_config(all="span-{SPAN}/*.csv"))
+    with pytest.raises(SourceError, match=r"span-\{SPAN\}.*range_config"):
+        run_tfx(tmp_path / "work", component)
+
+
+def test_cache_sees_images(tmp_path, write_import, write_image, run_tfx, examples_of, rows):
+    """Unchanged data is served from the cache; an image replaced under its name is not."""
+    write_import(tmp_path / "data/a.csv", rows)
+
+    def run(**parameters):
+        component = AutoMLExampleGen(str(tmp_path / "data"), **parameters)
+        metadata = run_tfx(tmp_path / "work", component)
+        [execution] = metadata.latest_run()
+        return execution.state, examples_of(metadata).properties["dataset_digest"]
+
+    def replace(number):
+        write_image(tmp_path / "data/images/4.png", number)
+
+    state, digest = run()
+    assert state == "COMPLETE"
+    assert run() == ("CACHED", digest)
+    replace(1000)
+    state, changed = run()
+    assert state == "COMPLETE"
+    assert changed != digest
+    # Whoever turns the look at images off is told of no replaced image, but by dataset_version.
+    assert run(fingerprint_images=False) == ("COMPLETE", changed)
+    replace(2000)
+    assert run(fingerprint_images=False) == ("CACHED", changed)
+    state, newest = run(fingerprint_images=False, dataset_version="2")
+    assert state == "COMPLETE"
+    assert newest != changed
+
+
+def test_hash_buckets_are_the_ratio_of_rows_without_split(
+    tmp_path, write_import, run_tfx, examples_of
+):
+    """Rows that name a split stay in it; the others follow hash_buckets, by binomial odds."""
+    drawn = 400
+    rows = [("", f"i/{n}.png", "a") for n in range(drawn)]
+    rows += [("TEST", f"t/{n}.png", "a") for n in range(10)]
+    write_import(tmp_path / "data/a.csv", rows)
+    component = AutoMLExampleGen(
+        str(tmp_path / "data"), output_config=output_config(train=3, eval=1)
+    )
+    artifact = examples_of(run_tfx(tmp_path / "work", component))
+    splits = read_dataset(artifact.uri).splits
+    assert splits["test"].examples == 10
+    assert splits["train"].examples + splits["eval"].examples == drawn
+    deviation = math.sqrt(drawn * 3 / 4 * 1 / 4)
+    assert abs(splits["train"].examples - drawn * 3 / 4) < 4 * deviation
+
+
+def test_input_splits_name_the_split_of_their_rows(tmp_path, write_import, run_tfx, examples_of):
+    """With several input splits their names count, but for rows that say otherwise."""
+    write_import(tmp_path / "data/a.csv", [("", f"a/{n}.png", "a") for n in range(4)])
+    write_import(
+        tmp_path / "data/b.csv",
+        [("", f"b/{n}.png", "b") for n in range(3)] + [("TEST", "b/9.png", "b")],
+    )
+    component = AutoMLExampleGen(
+        str(tmp_path / "data"), input_config=input_config(train="a.csv", eval="b.csv")
+    )
+    artifact = examples_of(run_tfx(tmp_path / "work", component))
+    splits = read_dataset(artifact.uri).splits
+    assert {name: split.examples for name, split in splits.items()} == {
+        "train": 4,
+        "eval": 3,
+        "test": 1,
+    }
+    assert json.loads(artifact.properties["split_names"]) == ["train", "eval", "test"]
+
+
+def test_gzip_shards_are_read_by_tfx(tmp_path, write_import, run_tfx):
+    """The suffix tells TFX's readers which shards are compressed."""
+    write_import(tmp_path / "data/a.csv", [("TRAIN", f"{n}.png", "a") for n in range(7)])
+    example_gen = AutoMLExampleGen(str(tmp_path / "data"), compression="gzip")
+    statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
+    metadata = run_tfx(tmp_path / "work", example_gen, statistics_gen)
+    outputs = {a.type: a for e in metadata.latest_run() for a in metadata.outputs(e)}
+    assert outputs["Examples"].properties["compression"] == "gzip"
+    assert list(Path(outputs["Examples"].uri).glob("Split-train/*.gz"))
+    statistics = tfdv.load_stats_binary(
+        os.path.join(outputs["ExampleStatistics"].uri, "Split-train/FeatureStats.pb")
+    )
+    assert statistics.datasets[0].num_examples == 7
+
+
+@pytest.mark.parametrize("damage", ["missing", "corrupt"])
+def test_too_many_rejects_fail_the_execution(tmp_path, write_import, run_tfx, damage):
+    """The reason and the rows reach whoever started the pipeline: TFX removes the output."""
+    path = write_import(tmp_path / "data/a.csv", [("TRAIN", f"{n}.png", "a") for n in range(8)])
+    for number in (3, 5):
+        image = tmp_path / f"data/{number}.png"
+        image.unlink() if damage == "missing" else image.write_bytes(b"this is no image")
+    with pytest.raises(TooManyRejectsError) as caught:
+        run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))
+    message = str(caught.value)
+    assert "2 of 8 rows were rejected" in message
+    assert f"{path}:4: 3.png: " in message
+    assert f"{path}:6: 5.png: " in message
+
+    from pipelines.metadata import Metadata
+
+    metadata = Metadata(str(tmp_path / "work/metadata.db"))
+    [execution] = metadata.latest_run()
+    assert execution.state == "FAILED"
+    assert metadata.artifacts("Examples") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "error"), [(None, SourceError), ("", NothingToConvertError)], ids=["none", "empty"]
+)
+def test_nothing_to_read(tmp_path, run_tfx, text, error):
+    """No import file, or one without rows, is said to be so."""
+    (tmp_path / "data").mkdir()
+    if text is not None:
+        (tmp_path / "data/a.csv").write_text(text)
+    with pytest.raises(error, match=r"no import file matches|nothing to convert"):
+        run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
+from recordgen.sources import ImportFile
+
+
+@pytest.fixture
+def data(tmp_path, write_import):
+    rows = [("TRAIN", f"i/{n}.png", "a") for n in range(5)]
+    write_import(tmp_path / "a.csv", rows)
+    return tmp_path
+
+
+def fingerprint(folder, *names):
+    return image_fingerprint(ImportFile(str(folder / name)) for name in names or ("a.csv",))
+
+
+def replace_later(path, data):
+    """Replace a file's content in the same second, as a test does and a person may."""
+    before = path.stat().st_mtime_ns
+    path.write_bytes(data)
+    os.utime(path, ns=(before + 1000, before + 1000))
+
+
+def test_same_files_same_fingerprint(data):
+    """Nothing changed: the same text, which counts the images."""
+    assert fingerprint(data) == fingerprint(data)
+    assert fingerprint(data).startswith("images:5,sha256:")
+
+
+def test_replaced_image_of_the_same_size(data):
+    """An image's time is part of it, to the nanosecond."""
+    before = fingerprint(data)
+    image = data / "i/3.png"
+    replace_later(image, bytes(reversed(image.read_bytes())))
+    assert fingerprint(data) != before
+
+
+def test_missing_image_comes_and_goes(data):
+    """A missing image is a state of its own, and coming back untouched restores the old one."""
+    before = fingerprint(data)
+    (data / "i/3.png").rename(data / "away")
+    assert fingerprint(data) != before
+    (data / "away").rename(data / "i/3.png")
+    assert fingerprint(data) == before
+
+
+def test_import_file_rewritten_within_a_second(data):
+    """TFX's own fingerprint has whole seconds and sizes: this one sees a swapped label."""
+    before = fingerprint(data)
+    text = (data / "a.csv").read_bytes()
+    replace_later(data / "a.csv", text[:-2] + b"b\n")
+    assert fingerprint(data) != before
+
+
+def test_unnamed_files_do_not_count(data):
+    """Only what rows name is looked at."""
+    before = fingerprint(data)
+    (data / "i/other.png").write_bytes(b"x")
+    assert fingerprint(data) == before
+
+
+def test_import_file_that_is_not_there(data):
+    """The conversion reports it; the fingerprint only has to differ."""
+    assert fingerprint(data, "b.csv").startswith("images:0,")
+    assert fingerprint(data, "b.csv") != fingerprint(data, "c.csv")
+
+
+def test_more_images_than_one_window(tmp_path):
+    """Windows of lookups join without loss: the last image of many counts."""
+    rows = [f"TRAIN,{n}.png,a\n" for n in range(5000)]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    before = fingerprint(tmp_path)
+    assert before.startswith("images:5000,")
+    (tmp_path / "4999.png").write_bytes(b"x")
+    assert fingerprint(tmp_path) != before
+
+
+def test_what_is_no_file(tmp_path):
+    """A path that runs through a file is missing, not an error of storage."""
+    (tmp_path / "file").write_bytes(b"x")
+    assert version_or_missing(str(tmp_path / "file/below")) == "missing"
+    assert version_or_missing(str(tmp_path / "nothing")) == "missing"

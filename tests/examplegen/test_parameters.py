@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import inspect
+from dataclasses import fields
+
+import pytest
+from tfx.orchestration.data_types import RuntimeParameter
+from tfx.proto import example_gen_pb2
+from tfx.utils import proto_utils
+
+from recordgen.errors import SourceError, UsageError
+from recordgen.examplegen import AutoMLExampleGen
+from recordgen.examplegen.parameters import (
+    OPTION_TYPES,
+    ExampleGenParameters,
+    split_fractions,
+)
+from recordgen.options import ConvertOptions
+from recordgen.sources import ImportFile
+from recordgen.splits import SplitFractions
+
+
+def input_config(**patterns):
+    splits = [example_gen_pb2.Input.Split(name=n, pattern=p) for n, p in patterns.items()]
+    return example_gen_pb2.Input(splits=splits)
+
+
+def output_config(**buckets):
+    split = example_gen_pb2.SplitConfig.Split
+    splits = [split(name=n, hash_buckets=b) for n, b in buckets.items()]
+    return example_gen_pb2.Output(split_config=example_gen_pb2.SplitConfig(splits=splits))
+
+
+def properties(base, inputs, **more):
+    return {"input_base": str(base), "input_config": proto_utils.proto_to_json(inputs), **more}
+
+
+def test_every_option_is_a_parameter():
+    """Options and parameters cannot drift apart: names, defaults and the types that TFX checks."""
+    signature = inspect.signature(AutoMLExampleGen.__init__).parameters
+    for field in fields(ConvertOptions):
+        if field.name == "split_fractions":  # output_config says it
+            continue
+        assert signature[field.name].default == getattr(ConvertOptions(), field.name)
+        assert OPTION_TYPES[field.name].__name__ in str(field.type)
+        assert field.name in AutoMLExampleGen.SPEC_CLASS.PARAMETERS
+
+
+def test_options_reach_the_executor(tmp_path):
+    """What the component is given is what the conversion gets, through TFX's properties."""
+    given = {
+        "seed": 7,
+        "split_by": "content",
+        "missing_split": "drop",
+        "labels": "text",
+        "shard_mb": 2,
+        "compression": "gzip",
+        "check": "header",
+        "max_side": 100,
+        "max_image_mb": 3,
+        "max_image_pixels": 1000,
+        "max_reject_fraction": 1,
+        "threads": 2,
+    }
+    component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **given)
+    decoded = ExampleGenParameters.from_exec_properties(component.spec.exec_properties)
+    assert decoded.options == ConvertOptions(**given)
+    assert decoded.dataset_version == "v7"
+
+
+def test_numbers_that_travelled_as_json(tmp_path):
+    """Vertex AI hands whole numbers over as doubles."""
+    given = properties(
+        tmp_path, input_config(one="*.csv"), span=3.0, version=2.0, seed=5.0, max_side=64.0
+    )
+    decoded = ExampleGenParameters.from_exec_properties(given)
+    assert (decoded.span, decoded.version) == (3, 2)
+    assert repr(decoded.options.seed) == "5"
+    assert repr(decoded.options.max_side) == "64"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "expected"),
+    [
+        # input splits, output config, splits that the import files give to rows without one
+        (dict(one="a.csv"), None, [None]),
+        (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
+        (dict(eval="a.csv"), output_config(), ["eval"]),
+        (dict(train="a.csv", eval="b.csv"), None, ["train", "eval"]),
+        (dict(train="*.csv"), None, [None, None]),
+    ],
+)
+def test_splits_of_import_files(tmp_path, inputs, outputs, expected):
+    """One input split: rows are drawn; several, or an empty output config: the split names them."""
+    (tmp_path / "a.csv").touch()
+    (tmp_path / "b.csv").touch()
+    given = properties(tmp_path, input_config(**inputs))
+    if outputs is not None:
+        given["output_config"] = proto_utils.proto_to_json(outputs) or "{}"
+    decoded = ExampleGenParameters.from_exec_properties(given)
+    paths = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    assert decoded.files == tuple(
+        ImportFile(path, split) for path, split in zip(paths, expected, strict=False)
+    )
+
+
+def test_default_fractions():
+    """Nothing configured: 80/10/10, not TFX's 2:1 without a test split."""
+    assert split_fractions(None) == SplitFractions(("train", "eval", "test"), (80, 10, 10))
+    assert split_fractions(output_config(a=2, b=1)) == SplitFractions(("a", "b"), (2, 1))
+
+
+def test_without_driver_spans_are_resolved(tmp_path):
+    """Open-source Kubeflow Pipelines runs no driver: the executor finds the latest span itself."""
+    for name in ("span-1/a.csv", "span-12/a.csv", "span-3/a.csv"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    decoded = ExampleGenParameters.from_exec_properties(
+        properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
+    )
+    assert (decoded.span, decoded.version) == (12, None)
+    assert decoded.files == (ImportFile(str(tmp_path / "span-12/a.csv")),)
+    assert decoded.fingerprint.startswith("split:one,num_files:1,")
+
+
+def test_span_that_is_not_there(tmp_path):
+    """TFX's own complaint arrives as an error that names place and remedy."""
+    with pytest.raises(SourceError, match=r"Cannot find matching .*patterns and range_config must"):
+        ExampleGenParameters.from_exec_properties(
+            properties(tmp_path, input_config(one="span-{SPAN}/*.csv"))
+        )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict(check="some"), "check must be one of decode, header, none"),
+        (dict(shard_mb=0), "shard_mb must be above 0"),
+        (dict(max_reject_fraction=2), "max_reject_fraction must be from 0 to 1"),
+        (dict(output_config=output_config(train=0)), "hash_buckets ≥ 1"),
+        (
+            dict(input_config=input_config(a="a", b="b"), output_config=output_config(train=1)),
+            "needs a single input split",
+        ),
+        (dict(input_config=example_gen_pb2.Input()), "distinct names and a pattern"),
+        (
+            dict(
+                output_config=example_gen_pb2.Output(
+                    split_config=example_gen_pb2.SplitConfig(
+                        partition_feature_name="image/source_id",
+                        splits=[example_gen_pb2.SplitConfig.Split(name="train", hash_buckets=1)],
+                    )
+                )
+            ),
+            "partition_feature_name is not supported",
+        ),
+    ],
+)
+def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
+    """A mistake shows before anything runs."""
+    with pytest.raises(UsageError, match=message):
+        AutoMLExampleGen("data", **wrong)
+
+
+def test_unknown_parameter():
+    """There is no bag into which a misspelt option could fall."""
+    with pytest.raises(TypeError, match="max_sides"):
+        AutoMLExampleGen("data", max_sides=3)
+
+
+def test_runtime_parameters():
+    """Values that are only known when the pipeline runs pass the checks of its definition."""
+    component = AutoMLExampleGen(
+        RuntimeParameter("base", ptype=str),
+        seed=RuntimeParameter("seed", ptype=int),
+        shard_mb=RuntimeParameter("shard_mb", ptype=float),
+        dataset_version=RuntimeParameter("version", ptype=str),
+        fingerprint_images=RuntimeParameter("look", ptype=int),
+    )
+    assert component.spec.exec_properties["seed"].name == "seed"
+    assert component.spec.exec_properties["shard_mb"].ptype is float
