@@ -1,0 +1,96 @@
+"""Keras models for image classification: a small CNN, or any ``keras.applications`` backbone."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+
+import keras
+
+from recordgen.errors import UsageError
+from recordgen.training.config import SMALL_CNN, TrainingConfig
+
+
+def build_model(config: TrainingConfig, classes: int) -> keras.Model:
+    """Build the model.
+
+    It takes images as :mod:`recordgen.reading` gives them (float32 [batch, height, width, 3] in
+    [0, 1]) and returns probabilities (float32 [batch, classes]).
+
+    Raises:
+        UsageError: the model's name is unknown, or it does not take this image size.
+    """
+    inputs = keras.Input((*config.image_size, 3), name="image")
+    if config.model == SMALL_CNN:
+        outputs = _small_cnn(inputs, config.image_size)
+    else:
+        outputs = _backbone(inputs, config)
+    outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
+    outputs = keras.layers.Dense(classes, activation="softmax", name="scores")(outputs)
+    return keras.Model(inputs, outputs, name=config.model)
+
+
+def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
+    """Return ``model`` behind random shifts, turns and zooms, which only happen in training.
+
+    A model of its own, so that the one that is saved carries no random number generators.
+    """
+    if not config.augmentation:
+        return model
+    share, seed = config.augmentation, config.seed
+    augment = keras.Sequential(
+        [
+            keras.layers.RandomTranslation(share, share, fill_mode="nearest", seed=seed),
+            keras.layers.RandomRotation(share, fill_mode="nearest", seed=seed),
+            keras.layers.RandomZoom(share, fill_mode="nearest", seed=seed),
+        ],
+        name="augment",
+    )
+    inputs = keras.Input(model.input_shape[1:], name="image")
+    return keras.Model(inputs, model(augment(inputs)), name=f"augmented_{model.name}")
+
+
+def _small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.KerasTensor:
+    """Halve the image until about 4 pixels are left, then average: float32 [batch, filters]."""
+    outputs, filters, side = images, 32, min(image_size)
+    while True:
+        outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(outputs)
+        # Keras's momentum of 0.99 averages over more steps than a small dataset's epochs have.
+        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+        outputs = keras.layers.ReLU()(outputs)
+        if side < 8:
+            return keras.layers.GlobalAveragePooling2D()(outputs)
+        outputs = keras.layers.MaxPooling2D()(outputs)
+        filters, side = min(256, filters * 2), side // 2
+
+
+def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasTensor:
+    """Return the pooled features (float32 [batch, n]) of a ``keras.applications`` model."""
+    builders = _backbone_builders()
+    if config.model not in builders:
+        raise UsageError(
+            f"model must be {SMALL_CNN} or one of keras.applications: "
+            f"{', '.join(sorted(builders))} (got {config.model!r})"
+        )
+    build = builders[config.model]
+    try:
+        backbone = build(
+            include_top=False,
+            weights=config.weights,
+            input_shape=(*config.image_size, 3),
+            pooling="avg",
+        )
+    except ValueError as exc:
+        raise UsageError(f"model={config.model}: {exc}") from exc
+    # Each family has its own idea of a pixel's range, in a function beside its builder.
+    preprocess = sys.modules[build.__module__].preprocess_input
+    return backbone(preprocess(keras.layers.Rescaling(255.0)(images)))
+
+
+def _backbone_builders() -> dict[str, Callable[..., keras.Model]]:
+    return {
+        name: value
+        for name, value in vars(keras.applications).items()
+        if inspect.isfunction(value) and name[0].isupper()
+    }

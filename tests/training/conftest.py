@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from recordgen import convert
+
+LABELS = ("blue", "green", "red")
+
+
+@pytest.fixture(scope="session")
+def colour_image() -> Callable[..., Image.Image]:
+    """An image of one noisy colour, of a size that follows from the seed."""
+
+    def make(label: str, seed: int) -> Image.Image:
+        random = np.random.default_rng(seed)
+        pixels = random.integers(0, 60, (10 + seed % 7, 12, 3), np.uint8)
+        pixels[..., {"red": 0, "green": 1, "blue": 2}[label]] += 180
+        return Image.fromarray(pixels)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def examples(tmp_path_factory, colour_image) -> str:
+    """60 images of three colours to train on, 15 to evaluate."""
+    folder = tmp_path_factory.mktemp("colours")
+    rows = []
+    for number in range(75):
+        label = LABELS[number % 3]
+        colour_image(label, number).save(folder / f"{number}.png")
+        rows.append(f"{'VALIDATION' if number >= 60 else 'TRAIN'},{number}.png,{label}\n")
+    (folder / "a.csv").write_text("".join(rows))
+    out = str(tmp_path_factory.mktemp("examples") / "1")
+    convert(str(folder / "a.csv"), out)
+    return out
+
+
+@pytest.fixture
+def fn_args(examples, tmp_path) -> Callable[..., SimpleNamespace]:
+    """What TFX's Trainer hands over, for a name below the test's folder."""
+
+    def make(name: str = "run", **changes: object) -> SimpleNamespace:
+        values = {
+            "train_files": [f"{examples}/Split-train/*"],
+            "eval_files": [f"{examples}/Split-eval/*"],
+            "train_steps": None,
+            "eval_steps": None,
+            "custom_config": {},
+            "serving_model_dir": str(tmp_path / name / "model"),
+            "model_run_dir": str(tmp_path / name / "logs"),
+        }
+        return SimpleNamespace(**{**values, **changes})
+
+    return make

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import convert, features
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.example import serialize_example
+from recordgen.reading import eval_dataset
+from recordgen.training import TrainingConfig, run_fn
+from recordgen.training.model import build_model
+from recordgen.training.run import examples_root, plan_epochs
+
+FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0.01}
+
+
+@pytest.fixture(scope="module")
+def trained(examples, tmp_path_factory):
+    """One trained model, and where its logs are."""
+    from types import SimpleNamespace
+
+    root = tmp_path_factory.mktemp("trained")
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{examples}/Split-train/*"],
+            eval_files=[f"{examples}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={**FAST, "top_k": 2},
+            serving_model_dir=str(root / "model"),
+            model_run_dir=str(root / "logs"),
+        )
+    )
+    return root
+
+
+def encoded(image, format_):
+    file = io.BytesIO()
+    image.save(file, format_)
+    return file.getvalue()
+
+
+@pytest.mark.slow
+def test_serving_answers_raw_images(trained, colour_image):
+    """serving_default takes bytes of any size and format and returns the best labels first."""
+    serve = tf.saved_model.load(str(trained / "model")).signatures["serving_default"]
+    images = [
+        encoded(colour_image("red", 1001), "PNG"),
+        encoded(colour_image("green", 1005).resize((40, 30)), "JPEG"),
+        encoded(colour_image("blue", 1003).resize((5, 90)), "BMP"),
+    ]
+    answer = serve(image_bytes=tf.constant(images))
+    assert {name: tuple(value.shape) for name, value in answer.items()} == {
+        "labels": (3, 2),
+        "scores": (3, 2),
+    }
+    assert answer["labels"][:, 0].numpy().tolist() == [b"red", b"green", b"blue"]
+    scores = answer["scores"].numpy()
+    assert (scores[:, 0] > scores[:, 1]).all()
+    assert (scores.sum(axis=1) <= 1.0001).all()
+
+
+@pytest.mark.slow
+def test_evaluate_scores_records(trained, examples):
+    """evaluate takes serialised records and returns a probability for each label, by number."""
+    evaluate = tf.saved_model.load(str(trained / "model")).signatures["evaluate"]
+    records = list(tf.data.TFRecordDataset(tf.io.gfile.glob(f"{examples}/Split-eval/*")))
+    scores = evaluate(examples=tf.stack(records))["scores"].numpy()
+    assert scores.shape == (15, 3)
+    np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
+    batches = eval_dataset(examples, batch_size=15, image_size=(8, 8))
+    labels = next(iter(batches))[1].numpy()
+    assert (scores.argmax(axis=1) == labels).mean() > 0.9
+
+
+@pytest.mark.slow
+def test_truth_of_unlabelled_records(trained):
+    """TFMA gets a label and a weight for every record; 0 for the one without a label."""
+    truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
+    records = [
+        serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_LABEL: label})
+        for label in (2, None, 0)
+    ]
+    found = truth(examples=tf.constant(records))
+    assert {name: value.numpy().tolist() for name, value in found.items()} == {
+        "label": [2, 0, 0],
+        "weight": [1.0, 0.0, 1.0],
+    }
+
+
+@pytest.mark.slow
+def test_tensorboard_logs(trained):
+    """Training and validation leave logs for TensorBoard."""
+    found = {path.parent.name for path in trained.glob("logs/*/events.out.tfevents.*")}
+    assert {"train", "validation"} <= found
+
+
+@pytest.mark.slow
+def test_seed_makes_training_reproducible(fn_args):
+    """Same data and seed: the same weights; another seed: others."""
+
+    def train(name, seed):
+        args = fn_args(name, custom_config={**FAST, "epochs": 1, "seed": seed})
+        run_fn(args)
+        loaded = tf.saved_model.load(args.serving_model_dir)
+        ones = tf.io.encode_png(tf.fill((8, 8, 3), tf.constant(90, tf.uint8)))
+        return loaded.signatures["serving_default"](image_bytes=ones[None])["scores"].numpy()
+
+    first = train("a", 1)
+    np.testing.assert_allclose(train("b", 1), first, rtol=1e-4)
+    assert not np.allclose(train("c", 2), first, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("per_pass", "epochs", "train_steps", "expected"),
+    [
+        # steps in one pass, epochs asked for, steps in all asked for → steps per epoch, epochs
+        (100, 5, None, (100, 5)),
+        (100, 5, 0, (100, 5)),
+        (100, 5, 250, (84, 3)),
+        (100, 5, 100, (100, 1)),
+        (100, 5, 7, (7, 1)),
+    ],
+)
+def test_plan_epochs(per_pass, epochs, train_steps, expected):
+    """train_steps overrules epochs, and no epoch is longer than a pass."""
+    assert plan_epochs(per_pass, epochs, train_steps) == expected
+
+
+def test_examples_root():
+    """The artifact's uri and the split are read off TFX's pattern, for URLs too."""
+    assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
+    with pytest.raises(UsageError, match="exactly one artifact"):
+        examples_root(["a/Split-train/*", "b/Split-train/*"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        # what is wrong, the error, what it says
+        (
+            dict(custom_config={"model": "Resnet"}),
+            UsageError,
+            r"one of keras.applications: .*VGG16",
+        ),
+        (dict(custom_config={"batch_size": 61}), UsageError, r"60 \(got 61\)"),
+        (dict(custom_config={"epoch": 1}), UsageError, r"custom_config must only have"),
+        (dict(train_files=["/nowhere/Split-train/*"]), SourceError, r"no dataset.json here"),
+    ],
+)
+def test_errors(fn_args, changes, error, message):
+    """A mistake ends the training before it starts, and says what to do."""
+    with pytest.raises(error, match=message):
+        run_fn(fn_args(**changes))
+
+
+def test_no_labels_at_all(fn_args, examples, tmp_path):
+    """Nothing can be learnt from unlabelled images."""
+    source = next(Path(examples).parent.parent.glob("colours*"), None)
+    assert source is not None
+    (tmp_path / "b.csv").write_text(f"TRAIN,{source}/1.png\nTRAIN,{source}/2.png\n")
+    convert(str(tmp_path / "b.csv"), str(tmp_path / "out"))
+    with pytest.raises(DataError, match="no example has a label"):
+        run_fn(fn_args(train_files=[f"{tmp_path}/out/Split-train/*"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["MobileNetV2", "ResNet50"])
+def test_backbones(name):
+    """Any keras.applications model by name: it takes [0, 1] and gives probabilities."""
+    config = TrainingConfig(model=name, image_size=(32, 40), dropout=0)
+    model = build_model(config, classes=3)
+    images = np.random.default_rng(0).random((2, 32, 40, 3), np.float32)
+    # As in training: random weights behind normalisation that has seen nothing give a constant.
+    scores = model(images, training=True).numpy()
+    assert scores.shape == (2, 3)
+    np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
+    assert not np.allclose(scores[0], scores[1])
+
+
+def test_backbone_that_is_too_large_for_the_image():
+    """What Keras refuses is a wrong setting of ours."""
+    with pytest.raises(UsageError, match=r"model=InceptionV3: .*at least 75"):
+        build_model(TrainingConfig(model="InceptionV3", image_size=(32, 32)), classes=3)
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        # imported, and what must not come with it
+        ("recordgen.training", ("tensorflow", "keras", "tfx", "apache_beam")),
+        ("recordgen.training.run", ("tfx", "apache_beam")),
+        ("recordgen.reading", ("tfx", "apache_beam")),
+    ],
+)
+def test_import_is_light(module, absent):
+    """A pipeline's definition loads no TensorFlow, a trainer no TFX and no Beam."""
+    code = f"import sys, {module}; print([m for m in {absent!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
