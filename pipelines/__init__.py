@@ -1,0 +1,6 @@
+"""Runnable pipelines around Recordgen; not installed, run from the repository.
+
+python -m pipelines.demo                                     scanned digits, end to end
+python -m pipelines.local --data data/ --workdir work/       your data, on this machine
+python -m pipelines.lineage --workdir work/                  what made what
+"""

@@ -1,0 +1,98 @@
+"""What a pipeline is made of: one frozen value, valid once it exists."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from recordgen import storage
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.training import TrainingConfig
+
+# By its class path and in memory: plain "DirectRunner" may be Prism in newer Beams, which it
+# downloads; and more processes cost more to start than small data takes.
+LOCAL_BEAM_ARGS = (
+    "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
+    "--direct_running_mode=in_memory",
+    "--direct_num_workers=1",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineConfig:
+    """What :func:`pipelines.pipeline.create_pipeline` builds.
+
+    Attributes:
+        name: the pipeline's name in ML Metadata; runs of one name share a cache.
+        input_base: folder or URL below which the import files lie.
+        pattern: the import files in it; may hold ``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}``.
+        pipeline_root: folder or URL for all artifacts.
+        serving_dir: folder or URL to which blessed models are pushed.
+        metadata_path: file of the SQLite metadata store; None where the platform has its own.
+        dataset_version: your own name for the data, part of the cache key; None: none.
+        fingerprint_images: put size and time of every image into the cache key.
+        options: how to convert.
+        training: how to train.
+        min_accuracy: accuracy on ``eval`` from which a model is blessed, 0..1.
+        beam_args: Beam options of all components.
+    """
+
+    name: str
+    input_base: str
+    pattern: str = "*.csv"
+    pipeline_root: str
+    serving_dir: str
+    metadata_path: str | None = None
+    dataset_version: str | None = None
+    fingerprint_images: bool = True
+    options: ConvertOptions = field(default_factory=ConvertOptions)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    min_accuracy: float = 0.8
+    beam_args: tuple[str, ...] = LOCAL_BEAM_ARGS
+
+    def __post_init__(self) -> None:
+        for name in ("name", "input_base", "pattern", "pipeline_root", "serving_dir"):
+            if not getattr(self, name):
+                raise UsageError(f"{name} must not be empty")
+        if not 0 <= self.min_accuracy <= 1:
+            raise UsageError(f"min_accuracy must be from 0 to 1 (got {self.min_accuracy})")
+
+
+def local_config(
+    data: str, workdir: str, *, pattern: str = "*.csv", **settings: Any
+) -> PipelineConfig:
+    """Return the config of a pipeline that keeps everything in one folder.
+
+    Args:
+        data: a folder of import files, or one import file.
+        workdir: folder for artifacts, metadata and pushed models.
+        pattern: the import files in the folder ``data``.
+        **settings: further fields of :class:`PipelineConfig`.
+
+    Raises:
+        SourceError: there is nothing at ``data``.
+        UsageError: a setting is not allowed.
+    """
+    if storage.is_local(data):
+        data = os.path.abspath(storage.local_path(data))
+    if not storage.exists(data):
+        raise SourceError(f"{data}: no such file or folder; give a CSV file or a folder of them")
+    if storage.list_files(data) == [data]:
+        data, pattern = data.rsplit("/", 1)
+    workdir = os.path.abspath(workdir)
+    return PipelineConfig(
+        name=settings.pop("name", "recordgen"),
+        input_base=data,
+        pattern=pattern,
+        pipeline_root=os.path.join(workdir, "artifacts"),
+        serving_dir=os.path.join(workdir, "serving"),
+        metadata_path=metadata_path(workdir),
+        **settings,
+    )
+
+
+def metadata_path(workdir: str) -> str:
+    """Return the file of the metadata store in ``workdir``."""
+    return os.path.join(os.path.abspath(workdir), "metadata.db")

@@ -1,0 +1,126 @@
+"""``create_pipeline``: import files → examples → statistics, schema, checks → model → serving."""
+
+from __future__ import annotations
+
+import tensorflow_data_validation as tfdv
+import tensorflow_model_analysis as tfma
+from tfx import v1 as tfx
+
+from pipelines.config import PipelineConfig
+from recordgen import features
+from recordgen.examplegen import AutoMLExampleGen
+from recordgen.examplegen.parameters import OPTION_TYPES
+from recordgen.splits import SplitFractions
+from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
+
+ACCURACY = "SparseCategoricalAccuracy"
+
+
+def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
+    """Build the pipeline that ``config`` describes.
+
+    AutoMLExampleGen → StatisticsGen → SchemaGen → ExampleValidator, and AutoMLExampleGen →
+    Trainer → Evaluator → Pusher: a model is pushed if its accuracy on ``eval`` is at least
+    ``min_accuracy``.
+    """
+    example_gen = AutoMLExampleGen(
+        config.input_base,
+        input_config=tfx.proto.Input(
+            splits=[tfx.proto.Input.Split(name="import", pattern=config.pattern)]
+        ),
+        output_config=_output_config(config.options.split_fractions),
+        dataset_version=config.dataset_version,
+        fingerprint_images=config.fingerprint_images,
+        **{name: getattr(config.options, name) for name in OPTION_TYPES},
+    )
+    examples = example_gen.outputs["examples"]
+    statistics_gen = tfx.components.StatisticsGen(
+        examples=examples,
+        # Statistics of image bytes and unique names cost time and memory and say nothing.
+        stats_options=tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST)),
+    )
+    statistics = statistics_gen.outputs["statistics"]
+    schema_gen = tfx.components.SchemaGen(statistics=statistics)
+    example_validator = tfx.components.ExampleValidator(
+        statistics=statistics, schema=schema_gen.outputs["schema"]
+    )
+    trainer = tfx.components.Trainer(
+        run_fn="recordgen.training.run_fn",
+        examples=examples,
+        custom_config=config.training.to_custom_config(),
+        # Zero steps is TFX's "not said": as many epochs as the training config says.
+        train_args=tfx.proto.TrainArgs(),
+        eval_args=tfx.proto.EvalArgs(),
+    )
+    model = trainer.outputs["model"]
+    evaluator = tfx.components.Evaluator(
+        examples=examples, model=model, eval_config=eval_config(config.min_accuracy)
+    )
+    pusher = tfx.components.Pusher(
+        model=model,
+        model_blessing=evaluator.outputs["blessing"],
+        push_destination=tfx.proto.PushDestination(
+            filesystem=tfx.proto.PushDestination.Filesystem(base_directory=config.serving_dir)
+        ),
+    )
+    return tfx.dsl.Pipeline(
+        pipeline_name=config.name,
+        pipeline_root=config.pipeline_root,
+        components=[
+            example_gen,
+            statistics_gen,
+            schema_gen,
+            example_validator,
+            trainer,
+            evaluator,
+            pusher,
+        ],
+        enable_cache=True,
+        metadata_connection_config=(
+            tfx.orchestration.metadata.sqlite_metadata_connection_config(config.metadata_path)
+            if config.metadata_path
+            else None
+        ),
+        beam_pipeline_args=list(config.beam_args),
+    )
+
+
+def eval_config(min_accuracy: float) -> tfma.EvalConfig:
+    """Return what the Evaluator computes, and from which accuracy on it blesses a model."""
+    threshold = tfma.MetricThreshold(
+        value_threshold=tfma.GenericValueThreshold(lower_bound={"value": min_accuracy})
+    )
+    return tfma.EvalConfig(
+        model_specs=[
+            tfma.ModelSpec(
+                signature_name=EVALUATE,
+                prediction_key=SCORES,
+                # Not the feature itself: an example without a label would end the evaluation.
+                preprocessing_function_names=[TRUTH],
+                label_key=LABEL,
+                example_weight_key=WEIGHT,
+            )
+        ],
+        slicing_specs=[tfma.SlicingSpec()],
+        metrics_specs=[
+            tfma.MetricsSpec(
+                metrics=[
+                    tfma.MetricConfig(class_name=ACCURACY, threshold=threshold),
+                    tfma.MetricConfig(class_name="ExampleCount"),
+                ]
+            )
+        ],
+    )
+
+
+def _output_config(fractions: SplitFractions) -> tfx.proto.Output:
+    shares = zip(fractions.names, fractions.weights, strict=True)
+    return tfx.proto.Output(
+        split_config=tfx.proto.SplitConfig(
+            splits=[
+                tfx.proto.SplitConfig.Split(name=name, hash_buckets=weight)
+                for name, weight in shares
+                if weight
+            ]
+        )
+    )

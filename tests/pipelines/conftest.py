@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def command() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run ``python -m pipelines.<name>`` from the repository, as people do."""
+    path = os.pathsep.join([str(ROOT / "components"), str(ROOT)])
+
+    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", f"pipelines.{name}", *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo on 400 digits: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("demo")
+    return workdir, command("demo", "--workdir", workdir, "--images", 400)

@@ -1,0 +1,123 @@
+"""The commands' edges: wrong arguments, missing data, interruptions."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pipelines import demo, lineage, local
+from pipelines.config import PipelineConfig, local_config
+from pipelines.digits import IMPORT_FILE, write_digits
+from pipelines.terminal import run_main
+from recordgen.errors import SourceError, UsageError
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/a.csv").write_text("TRAIN,1.png,a\n")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "message"),
+    [
+        # command, its arguments, what it says; the exit code is 2
+        (local.main, [], "required: --data, --workdir"),
+        (local.main, ["--data", "x", "--workdir", "y", "--epoch"], "unrecognized|expected one"),
+        (local.main, ["--data", "x", "--workdir", "y", "--seed", "a"], "invalid int value: 'a'"),
+        (demo.main, ["--images", "3"], "--images must be at least 100"),
+        (lineage.main, [], "required: --workdir"),
+    ],
+)
+def test_usage_errors_of_argparse(main, arguments, message, capsys):
+    """Wrong arguments: the usage, the reason, code 2, and TFX is not even loaded."""
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert re.search(message, capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        # further arguments, exit code, what stands on stderr
+        (["--epochs", "0"], 2, "error: epochs must be at least 1 (got 0)"),
+        (["--min-accuracy", "2"], 2, "error: min_accuracy must be from 0 to 1 (got 2.0)"),
+        (["--max-reject-fraction", "-1"], 2, "error: max_reject_fraction must be from 0 to 1"),
+        (["--name", ""], 2, "error: name must not be empty"),
+        (["--data", "/nowhere"], 1, "error: /nowhere: no such file or folder"),
+    ],
+)
+def test_settings_are_checked_first(data, tmp_path, arguments, code, message, capsys):
+    """A wrong value is one line on stderr, before anything is loaded or written."""
+    workdir = tmp_path / "work"
+    given = ["--data", str(data), "--workdir", str(workdir), *arguments]
+    assert local.main(given) == code
+    assert capsys.readouterr().err.startswith(message)
+    assert not workdir.exists()
+
+
+def test_lineage_without_a_store(tmp_path, capsys):
+    """No run, no lineage: said with the remedy."""
+    assert lineage.main(["--workdir", str(tmp_path)]) == 1
+    assert "no metadata store here; run a pipeline" in capsys.readouterr().err
+
+
+def test_interruption_is_one_line(capsys):
+    """Ctrl-C ends with the shell's code and no traceback."""
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    assert run_main(interrupted) == 130
+    assert capsys.readouterr().err.strip().startswith("interrupted: run it again")
+
+
+def test_bugs_keep_their_traceback():
+    """Only errors that users can mend are shortened."""
+
+    def broken():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_main(broken)
+
+
+def test_data_is_a_folder_or_a_file(data, tmp_path):
+    """One CSV and the folder that holds it are the same input."""
+    by_folder = local_config(str(data), str(tmp_path))
+    by_file = local_config(f"{data}/a.csv", str(tmp_path))
+    assert (by_folder.input_base, by_folder.pattern) == (str(data), "*.csv")
+    assert (by_file.input_base, by_file.pattern) == (str(data), "a.csv")
+    with pytest.raises(SourceError, match="no such file or folder"):
+        local_config(f"{data}/b.csv", str(tmp_path))
+
+
+def test_config_is_valid_once_it_exists():
+    """No component has to check what the config has checked."""
+    with pytest.raises(UsageError, match="serving_dir must not be empty"):
+        PipelineConfig(name="a", input_base="b", pipeline_root="c", serving_dir="")
+
+
+def test_digits_are_written_once(tmp_path):
+    """Whole files are left alone, what an interrupted run left out is added."""
+    path = write_digits(str(tmp_path), 20)
+    assert path == str(tmp_path / IMPORT_FILE)
+    lines = (tmp_path / IMPORT_FILE).read_text().splitlines()
+    assert len(lines) == 20
+    assert lines[0] == "TRAIN,images/0000.png,0"
+    times = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*") if p.is_file()}
+    assert len(times) == 21
+
+    (tmp_path / "images/0007.png").unlink()
+    (tmp_path / "images/0009.png.tmp").write_bytes(b"half")
+    (tmp_path / IMPORT_FILE).write_text("TRAIN,im")
+    write_digits(str(tmp_path), 20)
+    assert (tmp_path / IMPORT_FILE).read_text().splitlines() == lines
+    again = {p: p.stat().st_mtime_ns for p in times}
+    assert {p for p in times if again[p] != times[p]} == {
+        tmp_path / "images/0007.png",
+        tmp_path / IMPORT_FILE,
+    }

@@ -1,0 +1,139 @@
+"""The whole pipeline, run the way people run it: as commands."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from pipelines.config import metadata_path
+from pipelines.lineage import lineage_lines, pushed_model
+from pipelines.metadata import Metadata
+from recordgen.dataset import read_dataset
+
+pytestmark = pytest.mark.slow
+
+STEPS = (
+    "AutoMLExampleGen",
+    "StatisticsGen",
+    "SchemaGen",
+    "ExampleValidator",
+    "Trainer",
+    "Evaluator",
+    "Pusher",
+)
+
+
+def test_the_first_run_does_every_step(demo):
+    """Each step is reported with its time, and nothing is noise."""
+    _, done = demo
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "from cache" not in done.stdout
+
+
+def test_the_report(demo):
+    """Counts, accuracy, blessing and places are printed, and true."""
+    workdir, done = demo
+    assert "400 (train " in done.stdout
+    assert ", 10 labels" in done.stdout
+    accuracy = float(re.search(r"accuracy +(\d\.\d+) on eval", done.stdout)[1])
+    blessed = re.search(r"blessed +(yes|no)", done.stdout)[1]
+    assert blessed == ("yes" if accuracy >= 0.95 else "no")
+    assert blessed == "yes"
+    pushed = re.search(r"pushed to +(\S+)", done.stdout)[1]
+    assert (Path(pushed) / "saved_model.pb").exists()
+    assert Path(pushed).is_relative_to(workdir)
+
+
+def test_the_pushed_model_serves_raw_bytes(demo):
+    """What was pushed answers image files of sizes it was not trained on, and mostly rightly."""
+    workdir, _ = demo
+    [pushed] = (workdir / "serving").iterdir()
+    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    lines = (workdir / "data/digits.csv").read_text().splitlines()[:40]
+    images, expected = [], []
+    for number, line in enumerate(lines):
+        _, name, label = line.split(",")
+        with Image.open(workdir / "data" / name) as image:
+            resized = io.BytesIO()
+            image.resize((8 + number % 9, 8 + number % 7)).save(resized, "PNG")
+        images.append(resized.getvalue())
+        expected.append(label.encode())
+    answer = serve(image_bytes=tf.constant(images))
+    assert answer["labels"].shape == answer["scores"].shape == (40, 5)
+    right = sum(a == b for a, b in zip(answer["labels"][:, 0].numpy(), expected, strict=True))
+    assert right >= 34
+
+
+def test_lineage_leads_back_to_the_import_file(demo, command):
+    """From the pushed model over every step that made it to the CSV, with counts and digest."""
+    workdir, _ = demo
+    done = command("lineage", "--workdir", workdir)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    metadata = Metadata(metadata_path(str(workdir)))
+    assert done.stdout.splitlines() == list(lineage_lines(metadata, pushed_model(metadata)))
+    [examples] = metadata.artifacts("Examples")
+    dataset = read_dataset(examples.uri)
+    splits = ", ".join(f"{name} {split.examples}" for name, split in dataset.splits.items())
+    for expected in (
+        "PushedModel #",
+        "made by Pusher, ",
+        "made by Trainer, ",
+        "made by Evaluator, ",
+        "made by AutoMLExampleGen, ",
+        f"400 examples ({splits}), 10 labels, 0 of 400 rows rejected, span 0, seed 0",
+        f"digest {dataset.digest[:16]}",
+        f"from {workdir}/data/digits.csv",
+        "ModelBlessing #",
+        ": blessed",
+    ):
+        assert expected in done.stdout, expected
+
+
+def test_a_second_run_comes_from_the_cache(demo, command):
+    """The same data and settings: nothing is done again, the report is the same and says so."""
+    workdir, first = demo
+    images = {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")}
+    again = command("demo", "--workdir", workdir, "--images", 400)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert again.stdout.count(": from cache") == len(STEPS)
+    assert "everything came from TFX's cache" in again.stdout
+    assert {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")} == images
+
+    def report(text):
+        return re.search(r"\nexamples .*?\n\n", text, re.DOTALL)[0]
+
+    assert report(again.stdout) == report(first.stdout)
+
+
+def test_a_model_that_is_not_good_enough(demo, command):
+    """Below the threshold nothing is pushed; the steps before training come from the cache."""
+    workdir, _ = demo
+    before = sorted((workdir / "serving").iterdir())
+    done = command(
+        *("local", "--data", workdir / "data/digits.csv", "--workdir", workdir),
+        *("--name", "digits", "--epochs", 1, "--image-size", 8, 8, "--min-accuracy", 1),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"blessed +no", done.stdout)
+    assert "pushed to  nowhere" in done.stdout
+    assert "4 steps came from TFX's cache" in done.stdout
+    assert sorted((workdir / "serving").iterdir()) == before
+
+
+def test_bad_data_is_one_line(tmp_path, command):
+    """Too many rejects end the command with code 1, the reason and the rows, no traceback."""
+    (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
+    done = command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: 1 of 1 rows were rejected")
+    assert f"{tmp_path}/a.csv:1: nowhere.png: " in done.stderr
+    assert "Traceback" not in done.stderr
