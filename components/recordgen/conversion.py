@@ -297,12 +297,16 @@ def _stop_unless_usable(
     if too_many:
         raise TooManyRejectsError(
             f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
-            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}); see {path}, mend the rows "
-            f"or raise --max-reject-fraction"
+            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}); mend them or raise "
+            f"max_reject_fraction",
+            rejects=rejects,
+            rejects_file=path,
         )
     raise NothingToConvertError(
         f"nothing to convert: {staged.read} rows read, {len(rejects)} rejected "
-        f"({_by_reason(rejects)}), {staged.dropped} dropped for want of a split"
+        f"({_by_reason(rejects)}), {staged.dropped} dropped for want of a split",
+        rejects=rejects,
+        rejects_file=path if rejects else None,
     )
 
 

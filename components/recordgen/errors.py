@@ -16,6 +16,12 @@ RecordgenError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recordgen.rows import Reject
+
 
 class RecordgenError(Exception):
     """Base of all errors that Recordgen raises on purpose."""
@@ -34,7 +40,21 @@ class OutputExistsError(UsageError):
 
 
 class DataError(RecordgenError):
-    """The data as a whole cannot be turned into a dataset."""
+    """The data as a whole cannot be turned into a dataset.
+
+    Attributes:
+        message: what is wrong.
+        rejects: the rows that were left out, as far as they are to blame.
+        rejects_file: where they were written; it stands at the end of the error's text.
+    """
+
+    def __init__(
+        self, message: str, *, rejects: Sequence[Reject] = (), rejects_file: str | None = None
+    ) -> None:
+        super().__init__(f"{message}; see {rejects_file}" if rejects_file else message)
+        self.message = message
+        self.rejects = tuple(rejects)
+        self.rejects_file = rejects_file
 
 
 class NothingToConvertError(DataError):
