@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -56,6 +57,27 @@ def make_csv(tmp_path: Path) -> Callable[[Iterable[str]], str]:
         return str(path)
 
     return make
+
+
+@pytest.fixture
+def slow_source(tmp_path: Path) -> str:
+    """Return an import file of 150 large images: its conversion lasts long enough to be stopped."""
+    large = tmp_path / "large.jpg"
+    large.write_bytes(encoded(noise(1000, 1000), "JPEG", quality=90))
+    for number in range(150):
+        (tmp_path / f"{number:03d}.jpg").symlink_to(large)
+    source = tmp_path / "slow.csv"
+    source.write_text("".join(f"{number:03d}.jpg,{number % 2}\n" for number in range(150)))
+    return str(source)
+
+
+def wait_for_first_shard(output: Path) -> None:
+    """Wait until a running conversion has finished its first shard."""
+    results = output / ".recordgen-staging" / "results"
+    deadline = time.monotonic() + 120
+    while not (results.exists() and os.listdir(results)):
+        assert time.monotonic() < deadline, "no shard was finished"
+        time.sleep(0.002)
 
 
 def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:

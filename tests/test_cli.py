@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import COMPONENTS, run_python, tree_bytes
+from tests.conftest import COMPONENTS, run_python, tree_bytes, wait_for_first_shard
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -119,21 +118,17 @@ def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_interrupt(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     """Ctrl-C ends the command soon, with 130 and one line, and nothing is committed."""
-    lines = [f"{path},{n % 2}" for n, path in enumerate(make_images(400))]
-    source, output = make_csv(lines), tmp_path / "out"
-    command = [sys.executable, "-m", "recordgen.cli", "convert", source, str(output), "-q"]
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
     process = subprocess.Popen(
-        [*command, "--shard-mb=0.01"],
+        [*command, "--shard-mb=1"],
         env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
         stderr=subprocess.PIPE,
         text=True,
     )
-    results = output / ".recordgen-staging" / "results"
-    deadline = time.monotonic() + 120
-    while not (results.exists() and os.listdir(results)) and time.monotonic() < deadline:
-        time.sleep(0.002)
+    wait_for_first_shard(output)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -464,7 +464,7 @@ def test_locks_hold_every_dependency(leg):
 
 def test_the_command_is_installed():
     (command,) = importlib.metadata.entry_points(group="console_scripts", name="recordgen")
-    assert command.value == "recordgen.cli:main"
+    assert command.value == "recordgen.cli:exit_main"
 
 
 def test_setup_py_makes_the_archive_that_beam_sends_to_workers(tmp_path):
