@@ -89,6 +89,31 @@ def test_bom_crlf_and_blank_lines() -> None:
     assert found == expected
 
 
+def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines do not depend on how the file's bytes arrive, and need no more than read(size)."""
+    data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_LINE_BYTES * 3 + b"\nlast.jpg"
+
+    class OnlyRead:
+        def __init__(self) -> None:
+            self._file = io.BytesIO(data)
+
+        def read(self, size: int) -> bytes:
+            return self._file.read(size)
+
+    whole = parse(data)
+    for size in (1000, 65_537):
+        monkeypatch.setattr("recordgen.sources.lines._CHUNK_BYTES", size)
+        assert list(parse_lines(bounded_lines(OnlyRead()), source="f.csv")) == whole
+    assert [item.line for item in whole[-2:]] == [51, 52]
+
+
+@pytest.mark.parametrize("line", ["TRAIN;a.jpg;cat", "image_uri\tlabel", "validation;a.jpg"])
+def test_other_separators_are_named(line: str) -> None:
+    """A file separated by semicolons or tabs is one clear error."""
+    with pytest.raises(SourceError, match=r"f\.csv:1: fields must be separated by commas"):
+        parse(f"{line}\n")
+
+
 def test_utf16_is_named() -> None:
     """A UTF-16 file is one clear error, not a reject per line."""
     with pytest.raises(SourceError, match=r"f\.csv: this file is UTF-16; save it as CSV UTF-8"):

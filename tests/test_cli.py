@@ -78,11 +78,17 @@ WRONG = [
     (["convert", "{output}/none.csv", "{output}"], 1, "no such import file"),
     (["convert", "{source}"], 2, "required: OUTPUT"),
     (["convert", "{source}", "{output}", "--check=maybe"], 2, "invalid choice: 'maybe'"),
-    (["convert", "{source}", "{output}", "--shard-mb=0"], 2, "shard_mb must be above 0 (got 0.0)"),
+    (
+        ["convert", "{source}", "{output}", "--shard-mb=0"],
+        2,
+        "shard_mb must be a number above 0 (got 0.0)",
+    ),
     (["convert", "{source}", "{output}", "--split-fractions=a,b"], 2, "such as 80,10,10"),
     (["convert", "{source}", "{output}", "--", "--runner=Nope"], 2, "Nope"),
     (["inspect", "{output}"], 1, "no Split-* folders"),
     (["inspect", "{source}"], 1, "not a TFRecord file?"),
+    (["convert", "{source}", "{source}"], 1, "Not a directory"),
+    (["inspect", "{output}", "--to={source}"], 1, "no Split-* folders"),
     (["nonsense"], 2, "invalid choice: 'nonsense'"),
 ]
 

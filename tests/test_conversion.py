@@ -26,6 +26,7 @@ from recordgen.errors import (
     DataError,
     NothingToConvertError,
     OutputExistsError,
+    RunnerError,
     SourceError,
     StorageError,
     TooManyRejectsError,
@@ -212,6 +213,22 @@ def test_rejects_are_written_and_counted(
     assert [r["image/source_id"].decode() for r in read_split(output, "train")] == [str(good[0])]
 
 
+def test_a_missing_shard_is_noticed(slow_source: str, tmp_path: Path) -> None:
+    """A result that vanishes meanwhile ends the run: counts are checked before the commit."""
+    output = tmp_path / "out"
+
+    class Vandal:
+        def planning(self) -> None: ...
+        def finished(self) -> None: ...
+        def writing(self, snapshot: object) -> None:
+            for path in output.rglob("results/*.json"):
+                path.unlink()
+
+    with pytest.raises(RunnerError, match=r"the run ended with \d+ of \d+ shards"):
+        recordgen.convert(slow_source, output, shard_mb=1, check="none", progress=Vandal())
+    assert not (output / "dataset.json").exists()
+
+
 def test_too_many_rejects_fail_the_run(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
@@ -362,12 +379,99 @@ def test_broken_storage_is_not_bad_data(
 ) -> None:
     """A storage failure ends the run as such: no reject, no dataset."""
     [image] = make_images(1)
-    loop = tmp_path / "images" / "loop.jpg"
-    loop.symlink_to(loop)  # ELOOP: neither "not there" nor "may not"
-    source = make_csv([f"TRAIN,{image},cat", f"TRAIN,{loop},cat"])
-    with pytest.raises(StorageError, match=r"loop\.jpg"):
+    fsspec.register_implementation("outage", Outage, clobber=True)
+    source = make_csv([f"TRAIN,{image},cat", "TRAIN,outage://bucket/1.jpg,cat"])
+    with pytest.raises(StorageError, match=r"outage://bucket/1\.jpg: .*503"):
         recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1)
     assert not (tmp_path / "out" / "dataset.json").exists()
+
+
+class Outage(fsspec.AbstractFileSystem):
+    """A storage that answers every question with a failure, as its library would raise it."""
+
+    protocol = "outage"
+
+    def info(self, path: str, **_: object) -> dict[str, object]:
+        raise RuntimeError(f"503 Service Unavailable: {path}")
+
+
+def test_names_that_cannot_exist_are_missing(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """A link that leads to itself and an endless name are the row's fault, not an outage."""
+    [image] = make_images(1)
+    loop = tmp_path / "images" / "loop.jpg"
+    loop.symlink_to(loop)
+    source = make_csv([f"TRAIN,{image},a", f"TRAIN,{loop},a", f"TRAIN,/{'x' * 300}.jpg,a"])
+    result = recordgen.convert(source, str(tmp_path / "out"), max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (2, "missing_file"),
+        (3, "missing_file"),
+    ]
+
+
+def test_equal_names_in_different_folders_are_different_images(tmp_path: Path) -> None:
+    """Relative paths belong to their import file: the same text names two images."""
+    for seed, folder in enumerate(("a", "b")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "1.jpg").write_bytes(encoded(noise(seed=seed), "JPEG"))
+        (tmp_path / folder / "labels.csv").write_text(f"TRAIN,1.jpg,{folder}\n")
+    result = recordgen.convert(str(tmp_path / "[ab]" / "labels.csv"), tmp_path / "out")
+    assert result.dataset.splits["train"].labels == {"a": 1, "b": 1}
+    images = {record["image/encoded"] for record in read_split(tmp_path / "out", "train")}
+    assert images == {(tmp_path / folder / "1.jpg").read_bytes() for folder in ("a", "b")}
+
+
+def test_failed_overwrite_keeps_the_old_dataset(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Until the new dataset is complete, the old one stays; the new rejects lie beside it."""
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(3))
+    output = tmp_path / "out"
+    recordgen.convert(source, output)
+    before = tree_bytes(output)
+    bad = make_csv(["TRAIN,nowhere.jpg,cat"], name="bad.csv")
+    with pytest.raises(TooManyRejectsError, match=r"failed-rejects\.jsonl"):
+        recordgen.convert(bad, output, overwrite=True)
+    after = tree_bytes(output)
+    assert json.loads(after.pop("failed-rejects.jsonl"))["code"] == "missing_file"
+    assert after == before
+    recordgen.convert(source, output, overwrite=True)
+    assert tree_bytes(output) == before
+
+
+def test_files_of_the_user_are_not_taken(make_images: MakeImages, tmp_path: Path) -> None:
+    """An output folder that holds a labels.txt of somebody else's is refused."""
+    make_images(1)
+    source = tmp_path / "images" / "labels.txt"
+    source.write_text("TRAIN,0000.jpg,cat\n")
+    with pytest.raises(OutputExistsError, match=r"labels\.txt"):
+        recordgen.convert(source, tmp_path / "images")
+    assert source.read_text() == "TRAIN,0000.jpg,cat\n"
+
+
+def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A payload larger than a shard leaves others empty, but none of the names is missing."""
+    (tmp_path / "large.png").write_bytes(encoded(noise(100, 100), "PNG"))
+    (tmp_path / "small.png").write_bytes(encoded(noise(2, 2), "PNG"))
+    source = make_csv(["TRAIN,large.png,a", "TRAIN,small.png,a", "TRAIN,./small.png,a"])
+    output = tmp_path / "out[1]*"  # and names with a glob's characters are names
+    shards = recordgen.convert(source, output, shard_mb=0.001).dataset.splits["train"].shards
+    names = [f"data_tfrecord-{index:05d}-of-00003" for index in range(3)]
+    assert sorted(os.listdir(output / "Split-train")) == names
+    assert [shard.file for shard in shards] == [f"Split-train/{name}" for name in names]
+    assert len(read_split(output, "train")) == 3
+
+
+def test_content_is_only_read_of_regular_files(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """split_by=content does not wait for a pipe that nobody writes to."""
+    [image] = make_images(1)
+    os.mkfifo(tmp_path / "pipe.jpg")
+    source = make_csv([f"{image},a", "pipe.jpg,a"])
+    result = recordgen.convert(source, tmp_path / "out", split_by="content", max_reject_fraction=1)
+    assert [item.code for item in result.rejects] == ["not_a_file"]
 
 
 def test_memory_urls_work_end_to_end(make_images: MakeImages, tmp_path: Path) -> None:
@@ -422,6 +526,12 @@ def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) 
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
     with pytest.raises(UsageError, match="needs the column image_uri"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
+    typed = frame.head(1).convert_dtypes()
+    typed.loc[1] = [pd.NA, str(images[1]), pd.NA]
+    typed.loc[2] = ["TRAIN", "a\rb.jpg", 1]
+    result = recordgen.convert(typed, tmp_path / "typed", max_reject_fraction=1)
+    assert result.dataset.rows.examples == 2
+    assert [(reject.line, reject.code) for reject in result.rejects] == [(3, "bad_line")]
     gaps = pd.DataFrame({"image_uri": [str(images[0]), None], "label": [3.0, None]})
     result = recordgen.convert(gaps, str(tmp_path / "gaps"), max_reject_fraction=1)
     assert result.dataset.labels[-1] == "3"
@@ -452,6 +562,10 @@ def test_unknown_options_and_runners(tmp_path: Path, make_csv: MakeCsv) -> None:
         recordgen.convert(source, str(tmp_path / "out"), sed=1)
     with pytest.raises(UsageError, match="NoSuchRunner"):
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--runner=NoSuchRunner"])
+    with pytest.raises(UsageError, match="Beam does not know --direct_num_worker=2"):
+        recordgen.convert(source, str(tmp_path / "out"), beam_args=["--direct_num_worker=2"])
+    with pytest.raises(UsageError, match="workers on this machine"):
+        recordgen.check(source, beam_args=["--runner", "DataflowRunner"])
 
 
 @pytest.mark.slow

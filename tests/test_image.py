@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
 from recordgen.errors import PayloadError
@@ -124,6 +128,19 @@ def overwritten(data: bytes, with_bytes: bytes) -> bytes:
     return data[:start] + with_bytes + data[start + len(with_bytes) :]
 
 
+def chunk(kind: bytes, body: bytes) -> bytes:
+    """Return a PNG chunk with its checksum."""
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def png(*, interlace: int = 0, rows: int = 40) -> bytes:
+    """Return a gray PNG of 40 by 40 whose pixel data hold ``rows`` rows."""
+    header = struct.pack(">IIBBBBB", 40, 40, 8, 0, 0, 0, interlace)
+    pixels = zlib.compress(bytes(41 * rows))
+    chunks = chunk(b"IHDR", header), chunk(b"IDAT", pixels), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
 # name: file, code, words of the message
 REFUSED = {
     "empty": (b"", "empty_file", "0 bytes"),
@@ -135,12 +152,14 @@ REFUSED = {
         "premature end of data segment",
     ),
     "jpeg with zeros in its scan": (overwritten(PHOTO, bytes(600)), "corrupt", "Corrupt JPEG"),
-    "cut png": (PNG[: len(PNG) // 2], "truncated", "Truncated"),
-    "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt", "PNG"),
-    "png without its end": (PNG[:-12], "truncated", "truncated PNG"),
+    "cut png": (PNG[: len(PNG) // 2], "truncated", "truncated in its b'IDAT' chunk"),
+    "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt", "wrong checksum"),
+    "png without its end": (PNG[:-12], "truncated", "no end chunk"),
     "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
     "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
     "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
+    "png with half its rows": (png(rows=20), "truncated", "820 of 1640 bytes of pixel data"),
+    "png with an illegal header": (png(interlace=7), "corrupt", "header is not legal"),
     "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels", "mode 'F'"),
 }
 
@@ -160,6 +179,37 @@ def test_damage_that_other_decoders_hide() -> None:
     data = REFUSED["jpeg with end markers in its scan"][0]
     Image.open(io.BytesIO(data)).load()
     assert tf.io.decode_jpeg(data).shape == (150, 200, 3)
+
+
+def test_broken_exif_turns_nothing() -> None:
+    """A broken Exif block neither ends the run nor rejects the image."""
+    broken = chunk(b"eXIf", b"garbage, no TIFF header")
+    data = png()
+    stored = check_image(data[:33] + broken + data[33:], OPTIONS)
+    assert (stored.format, stored.reencoded) == ("png", None)
+    cut = encoded(BASE, "PNG")[:-30]
+    assert check_image(cut, ConvertOptions(check="header")).data == cut
+
+
+@given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
+    """Whatever bytes are damaged: an image is refused as such, or TensorFlow decodes it."""
+    data = KINDS[name][0]
+    at %= len(data)
+    damaged = data[:at] + noise_bytes + data[at + len(noise_bytes) :]
+    try:
+        stored = check_image(damaged, OPTIONS)
+    except PayloadError:
+        return
+    decoded = tf.io.decode_image(stored.data, channels=3, expand_animations=False)
+    assert decoded.shape == (stored.height, stored.width, 3)
+
+
+def test_bmp_with_bytes_behind_its_pixels() -> None:
+    """Two bytes more, as some programs write them, would stop TensorFlow: they go."""
+    stored = check_image(encoded(BASE, "BMP") + b"\0\0", OPTIONS)
+    assert (stored.format, stored.reencoded) == ("png", "bmp")
 
 
 def test_limits() -> None:

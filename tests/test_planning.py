@@ -189,9 +189,9 @@ def test_forced_integer_needs_whole_numbers() -> None:
 # keyword, value, what the message says
 WRONG_OPTIONS = [
     ("check", "maybe", "check must be one of decode, header, none (got 'maybe')"),
-    ("shard_mb", 0, "shard_mb must be above 0 (got 0)"),
+    ("shard_mb", 0, "shard_mb must be a number above 0 (got 0)"),
     ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
-    ("max_side", -1, "max_side must be above 0"),
+    ("max_side", -1, "max_side must be a number above 0"),
     ("compression", "zip", "compression must be one of none, gzip"),
 ]
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import apache_beam as beam
+from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage, transforms
 from recordgen.advice import advice
-from recordgen.dataset import Dataset, RowCounts, Split, dataset_digest
+from recordgen.dataset import Dataset, RowCounts, Split, dataset_digest, shard_file
 from recordgen.errors import (
     NothingToConvertError,
     RunnerError,
@@ -24,13 +26,14 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.options import ConvertOptions
+from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
-from recordgen.runners import pipeline_factory
+from recordgen.runners import need_local_workers, pipeline_factory
 from recordgen.shards import ShardResult
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
-from recordgen.staging import StagedPlan, Staging, commit, open_staging, write_rejects
+from recordgen.staging import StagedPlan, Staging, abandon, commit, open_staging
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 TASK = "image_classification"
 
+AnySource = Union[str, "os.PathLike[str]", Sequence[str], "pd.DataFrame"]
 NewPipeline = Callable[[], beam.Pipeline]
 
 
@@ -75,8 +79,8 @@ class CheckResult:
 
 
 def convert(
-    source: str | Sequence[str] | pd.DataFrame,
-    output: str,
+    source: AnySource,
+    output: str | os.PathLike[str],
     *,
     overwrite: bool = False,
     beam_args: Sequence[str] = (),
@@ -104,9 +108,12 @@ def convert(
         StorageError: storage failed.
         RunnerError: Beam's runner failed.
     """
+    target = os.fspath(output)
+    if storage.is_local(target):
+        need_local_workers(beam_args, f"the local output {target}")
     return convert_source(
         open_source(source),
-        output,
+        target,
         make_options(options),
         new_pipeline=pipeline_factory(beam_args),
         overwrite=overwrite,
@@ -115,7 +122,7 @@ def convert(
 
 
 def check(
-    source: str | Sequence[str] | pd.DataFrame,
+    source: AnySource,
     *,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
@@ -125,24 +132,25 @@ def check(
 
     Args and Raises: as :func:`convert`, but any number of rejects is a result, not an error.
     """
-    decoded = make_options({**options, "max_reject_fraction": 1.0})
     started = time.monotonic()
+    decoded = make_options(options)
+    unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
     opened = open_source(source)
+    need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
-            planned, plan = transforms.plan_rows(pipeline, opened, decoded, staging)
-            tasks = transforms.cut_into_shards(planned, plan, decoded)
-            transforms.check_shards(tasks, plan, decoded, staging)
-        staged = _read_plan(staging)
-        results = staging.read_results()
+            planned, plan = transforms.plan_rows(pipeline, opened, unlimited, staging)
+            tasks = transforms.cut_into_shards(planned, plan, unlimited)
+            transforms.check_shards(tasks, plan, unlimited, staging)
+        staged, results = _read_outcome(staging, unlimited)
     rejects = _all_rejects(staged, results)
     dataset = _to_dataset(opened, staged, results, decoded)
     return CheckResult(dataset, rejects, time.monotonic() - started)
 
 
 def plan(
-    source: str | Sequence[str] | pd.DataFrame,
+    source: AnySource,
     *,
     beam_args: Sequence[str] = (),
     **options: Any,
@@ -152,6 +160,7 @@ def plan(
     Args and Raises: as :func:`check`.
     """
     decoded = make_options(options)
+    need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, None) as pipeline:
@@ -201,14 +210,13 @@ def convert_source(
 ) -> ConversionResult:
     """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
     started = time.monotonic()
-    pipeline = new_pipeline()  # wrong Beam flags must not cost an overwritten dataset
+    pipeline = new_pipeline()
     staging = open_staging(output, overwrite=overwrite)
     with _running(pipeline, staging, progress):
         planned, the_plan = transforms.plan_rows(pipeline, source, options, staging)
         tasks = transforms.cut_into_shards(planned, the_plan, options)
         transforms.write_shards(tasks, the_plan, options, staging)
-    staged = _read_plan(staging)
-    results = staging.read_results()
+    staged, results = _read_outcome(staging, options)
     rejects = _all_rejects(staged, results)
     _stop_unless_usable(staged, results, rejects, output, options)
     dataset = _to_dataset(source, staged, results, options)
@@ -233,13 +241,15 @@ def make_options(values: dict[str, Any]) -> ConvertOptions:
     return ConvertOptions(**values)
 
 
-def open_source(source: str | Sequence[str] | pd.DataFrame) -> Source:
+def open_source(source: AnySource) -> Source:
     """Find the import files, or take the rows of a DataFrame. Raises: SourceError, UsageError."""
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
         from recordgen.sources.dataframe import dataframe_rows
 
         return Source.of_rows(dataframe_rows(source))
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
     if isinstance(source, str) or (isinstance(source, Sequence) and source):
         return Source.of_files(find_import_files(source))
     raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
@@ -251,9 +261,15 @@ def _running(
 ) -> Iterator[beam.Pipeline]:
     """Give the pipeline to build, then run it; what workers left as their error is raised."""
     yield pipeline
+    running: PipelineResult | None = None
     try:
         with watching(staging, progress):
-            pipeline.run().wait_until_finish()
+            running = pipeline.run()
+            running.wait_until_finish()
+    except KeyboardInterrupt:
+        if running is not None:
+            running.cancel()  # a job on other machines would go on without us
+        raise
     except Exception as exc:
         if "KeyboardInterrupt" in _last_line(exc):  # Beam wraps what its steps raise
             raise KeyboardInterrupt from exc
@@ -275,6 +291,37 @@ def _read_plan(staging: Staging) -> StagedPlan:
     return staged
 
 
+def _read_outcome(
+    staging: Staging, options: ConvertOptions
+) -> tuple[StagedPlan, list[ShardResult]]:
+    """Return the plan and the result of every shard that it names.
+
+    Raises:
+        RunnerError: a shard or a row is missing.
+    """
+    staged = _read_plan(staging)
+    results = staging.read_results()
+    planned = {
+        shard_file(split, index, numbers["shards"], options.compression)
+        for split, numbers in staged.splits.items()
+        for index in range(numbers["shards"])
+    }
+    if too_many(len(staged.rejects), staged.read, options):
+        planned = set()  # then nothing is written
+    found = {result.shard.file for result in results}
+    if found != planned:
+        odd = sorted(found ^ planned)
+        raise RunnerError(
+            f"the run ended with {len(found)} of {len(planned)} shards (such as {odd[0]}); "
+            f"run it again"
+        )
+    done = sum(result.shard.examples + len(result.rejects) for result in results)
+    rows = staged.rows if planned else 0
+    if done != rows:
+        raise RunnerError(f"the run ended with {done} of {rows} planned rows; run it again")
+    return staged, results
+
+
 def _all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Reject, ...]:
     rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
     return tuple(sorted(rejects))
@@ -289,12 +336,11 @@ def _stop_unless_usable(
 ) -> None:
     """Raise unless there are examples and few enough rejects; rejects are written either way."""
     examples = sum(result.shard.examples for result in results)
-    too_many = len(rejects) > options.max_reject_fraction * staged.read
-    if examples and not too_many:
+    failed = too_many(len(rejects), staged.read, options)
+    if examples and not failed:
         return
-    path = write_rejects(output, rejects)
-    storage.remove(Staging.of(output).root)
-    if too_many:
+    path = abandon(output, rejects)
+    if failed:
         raise TooManyRejectsError(
             f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
             f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}); mend them or raise "

@@ -87,7 +87,10 @@ def find_shards(output: str, split: str | None = None) -> list[str]:
     chosen = split or (TRAIN if TRAIN in names else names[0])
     if chosen not in names:
         raise UsageError(f"{output}: no split {chosen!r}; there are {', '.join(names)}")
-    return storage.list_files(storage.join(output, split_dir(chosen), "*"))
+    folder = storage.join(output, split_dir(chosen))
+    return [
+        storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder
+    ]
 
 
 def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
@@ -101,15 +104,24 @@ def _extract(values: dict[str, Any], index: int, to: str) -> str:
     data = values.get(features.IMAGE_ENCODED)
     if not isinstance(data, bytes):
         raise RecordError(f"record {index} has no {features.IMAGE_ENCODED} to extract")
-    source_id = values.get(features.IMAGE_SOURCE_ID, b"").decode("utf-8", "replace")
-    stem = posixpath.splitext(posixpath.basename(source_id))[0]
-    suffix = values.get(features.IMAGE_FORMAT, b"").decode("ascii", "replace") or "bin"
-    name = f"{index:05d}-{_UNSAFE.sub('_', stem)[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
-    os.makedirs(to, exist_ok=True)
+    stem = posixpath.splitext(posixpath.basename(_name(values, features.IMAGE_SOURCE_ID)))[0]
+    suffix = _name(values, features.IMAGE_FORMAT) or "bin"
+    name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
     path = os.path.join(to, name)
-    with open(path, "wb") as file:
-        file.write(data)
+    try:
+        os.makedirs(to, exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot write: {exc.strerror}") from exc
     return path
+
+
+def _name(values: dict[str, Any], feature: str) -> str:
+    """Return a feature as a piece of a file name; whatever a foreign record holds there."""
+    value = values.get(feature)
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+    return _UNSAFE.sub("_", text.rsplit("/", 1)[-1])
 
 
 def _shown(value: Any) -> Any:

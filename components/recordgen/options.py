@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -62,6 +63,8 @@ class ConvertOptions:
         _above_zero("shard_mb", self.shard_mb)
         _above_zero("max_image_mb", self.max_image_mb)
         _above_zero("max_image_pixels", self.max_image_pixels)
+        if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
+            raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
         if not 0 <= self.max_reject_fraction <= 1:
             raise UsageError(
                 f"max_reject_fraction must be from 0 to 1 (got {self.max_reject_fraction})"
@@ -101,5 +104,5 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _above_zero(name: str, value: float) -> None:
-    if not value > 0:
-        raise UsageError(f"{name} must be above 0 (got {value})")
+    if not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise UsageError(f"{name} must be a number above 0 (got {value!r})")

@@ -15,13 +15,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from recordgen import storage
 from recordgen.errors import PayloadError
 from recordgen.labels import Vocabulary, build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import Place, Reject, RejectCode, Row, place, reject
 from recordgen.splits import SPLITS
+
+_Answer = TypeVar("_Answer")
 
 
 class PlacedRow(NamedTuple):
@@ -122,6 +125,11 @@ class Plan:
         return sum(self.rejected.values())
 
 
+def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
+    """Say whether so many rejects among the rows read fail the run."""
+    return rejects > options.max_reject_fraction * read
+
+
 def bucket_of(order: int, buckets: int) -> int:
     """Return the bucket of a place: equal ranges of the 64-bit order."""
     return order * buckets >> 64
@@ -183,8 +191,8 @@ def resolve_bucket(
     rejects: list[Reject] = []
     duplicates = dropped = 0
     kept: list[PlacedRow] = []
-    ordered = sorted(placed, key=lambda item: (item.place.order, item.row.uri))
-    for (where, _), group in groupby(ordered, key=lambda item: (item.place, item.row.uri)):
+    # Relative uris of import files in different folders are different payloads.
+    for (where, _), group in groupby(sorted(placed, key=_payload), key=_payload):
         row, conflicts, repeated = merge_rows([item.row for item in group])
         rejects += conflicts
         duplicates += repeated
@@ -195,14 +203,12 @@ def resolve_bucket(
         else:
             kept.append(PlacedRow(where, row))
 
+    sized = list(_without_refused(kept, sizes([item.row for item in kept]), rejects))
     if options.split_by == "content":
-        kept = list(_draw_by_content(kept, options.seed, content_keys, rejects))
+        sized = list(_draw_by_content(sized, options.seed, content_keys, rejects))
     by_split: dict[str, list[PlannedRow]] = {}
     labels: Counter[str] = Counter()
-    for (where, row), size in zip(kept, sizes([item.row for item in kept]), strict=True):
-        if isinstance(size, PayloadError):
-            rejects.append(Reject(row.source, row.line, row.uri, size.code, size.message))
-            continue
+    for (where, row), size in sized:
         split = row.split or options.split_fractions.choose(where.draw)
         by_split.setdefault(split, []).append(
             PlannedRow(
@@ -223,24 +229,38 @@ def resolve_bucket(
     return by_split, summary
 
 
+def _payload(item: PlacedRow) -> tuple[Place, str]:
+    return item.place, storage.resolve(item.row.uri, item.row.source)
+
+
+def _without_refused(
+    items: Iterable[PlacedRow], answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
+) -> Iterator[tuple[PlacedRow, _Answer]]:
+    """Pair rows with what was asked about them; refusals become rejects."""
+    for item, answer in zip(items, answers, strict=True):
+        if isinstance(answer, PayloadError):
+            row = item.row
+            rejects.append(Reject(row.source, row.line, row.uri, answer.code, answer.message))
+        else:
+            yield item, answer
+
+
 def _draw_by_content(
-    kept: Sequence[PlacedRow],
+    sized: Sequence[tuple[PlacedRow, int]],
     seed: int,
     content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
-) -> Iterator[PlacedRow]:
+) -> Iterator[tuple[PlacedRow, int]]:
     """Give rows whose split is drawn the lottery ticket of their content."""
-    unnamed = [item.row for item in kept if item.row.split is None]
-    keys = iter(content_keys(unnamed))
-    for where, row in kept:
-        if row.split is not None:
-            yield PlacedRow(where, row)
-            continue
-        key = next(keys)
-        if isinstance(key, PayloadError):
-            rejects.append(Reject(row.source, row.line, row.uri, key.code, key.message))
-        else:
-            yield PlacedRow(Place(where.order, place(seed, key).draw), row)
+    unnamed = [item for item, _ in sized if item.row.split is None]
+    answers = content_keys([item.row for item in unnamed])
+    keys = dict(_without_refused(unnamed, answers, rejects))
+    for item, size in sized:
+        if item.row.split is not None:
+            yield item, size
+        elif item in keys:
+            ticket = place(seed, keys[item]).draw
+            yield PlacedRow(Place(item.place.order, ticket), item.row), size
 
 
 def make_plan(

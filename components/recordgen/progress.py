@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from recordgen.errors import RecordgenError
 from recordgen.staging import StagedPlan, Staging
 
 _POLL_SECONDS = 0.5
@@ -69,8 +70,12 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event) -> None:
     last = False
     while not last:
         last = done.wait(_POLL_SECONDS)
-        plan = plan or staging.read_plan()
-        if plan is not None:
+        try:
+            plan = plan or staging.read_plan()
+            if plan is None:
+                continue
             examples, rejects, size = staging.read_heartbeats(finished)
-            rejects += len(plan.rejects)
-            progress.writing(Snapshot(plan.rows, plan.bytes, examples, rejects, size))
+        except (OSError, RecordgenError):
+            continue  # what cannot be read now is read next time; the run itself is not affected
+        rejects += len(plan.rejects)
+        progress.writing(Snapshot(plan.rows, plan.bytes, examples, rejects, size))

@@ -1,21 +1,25 @@
 """The staging folder of a run, and the commit that makes its content the output.
 
-    OUT/.recordgen-staging/plan.json               the plan and its rejects
-                           Split-train/…           finished shards
-                           results/train-00000.json   one ShardResult per finished shard
-                           progress/train-00000.json  how far a worker is
-                           error.json              why a worker gave up
+    OUT/.recordgen-staging/RUN/run.json                the version that runs
+                               plan.json               the plan and its rejects
+                               Split-train/…           finished shards
+                               results/train-00000.json   one ShardResult per finished shard
+                               progress/train-00000.json  how far a worker is
+                               error.json              why a worker gave up
 
 Nothing outside this folder changes before :func:`commit`, and ``dataset.json`` is written last:
-a run that dies leaves nothing that looks finished. The folder goes away after the commit; one
-that is still there tells the next run that the last one died.
+a run that dies leaves nothing that looks finished, and with ``overwrite`` the old dataset until
+the new one is complete. Every run has a folder of its own, so that workers of one that died, but
+still write, do no harm. What is left of it tells the next run that the last one died.
 """
 
 from __future__ import annotations
 
 import json
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +30,6 @@ from recordgen.dataset import (
     REJECTS_FILE,
     SPLIT_PREFIX,
     Dataset,
-    split_dir,
     write_dataset,
 )
 from recordgen.errors import OutputExistsError, RecordgenError
@@ -34,9 +37,13 @@ from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.rows import Reject
 from recordgen.shards import ShardResult
+from recordgen.version import __version__
 
 STAGING = ".recordgen-staging"
-REPORT_FILE = "report.html"
+FAILED_REJECTS_FILE = "failed-rejects.jsonl"
+
+# Object stores answer in tens of milliseconds, so read many small files at once.
+_READ_THREADS = 32
 
 _LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
@@ -78,11 +85,6 @@ class Staging:
     """The paths and records of one run's staging folder; workers and the launcher share it."""
 
     root: str
-
-    @classmethod
-    def of(cls, output: str) -> Staging:
-        """Return the staging folder of ``output``."""
-        return cls(storage.join(output, STAGING))
 
     def path(self, *parts: str) -> str:
         """Return a path inside the folder."""
@@ -127,8 +129,10 @@ class Staging:
 
     def read_results(self) -> list[ShardResult]:
         """Return what became of all shards, by split and index."""
-        paths = storage.list_files(self.path("results", "*.json"))
-        return [ShardResult.from_json(storage.read_text(path)) for path in paths]
+        names = [name for name, _ in storage.list_dir(self.path("results"))]
+        paths = [self.path("results", name) for name in names if name.endswith(".json")]
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            return list(map(ShardResult.from_json, pool.map(storage.read_text, paths)))
 
     def write_error(self, error: RecordgenError) -> None:
         """Leave the reason for which a worker gives up: runners lose an error's type."""
@@ -155,16 +159,16 @@ class Staging:
             finished: counts of finished shards by file, kept from call to call.
         """
         counts = []
-        for path in storage.list_files(self.path("progress", "*.json")):
-            if path not in finished:
-                try:
-                    examples, rejects, size, done = json.loads(storage.read_text(path))
-                except (FileNotFoundError, ValueError):
-                    continue
-                if not done:
-                    counts.append((examples, rejects, size))
-                    continue
-                finished[path] = (examples, rejects, size)
+        for name, _ in storage.list_dir(self.path("progress")):
+            if name in finished or not name.endswith(".json"):
+                continue
+            examples, rejects, size, done = json.loads(
+                storage.read_text(self.path("progress", name))
+            )
+            if done:
+                finished[name] = (examples, rejects, size)
+            else:
+                counts.append((examples, rejects, size))
         counts += finished.values()
         return (
             sum(count[0] for count in counts),
@@ -197,55 +201,63 @@ class Heartbeat:
 
 
 def open_staging(output: str, *, overwrite: bool) -> Staging:
-    """Make ``output`` ready for a run and return its empty staging folder.
-
-    Leftovers of a run that died are removed, and with ``overwrite`` the dataset that is there,
-    its commit mark first.
+    """Return a new, empty staging folder in ``output``; those of runs that died are removed.
 
     Raises:
-        OutputExistsError: the output holds a dataset, or Split folders that no run of ours left.
+        OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
+            files of our names that no run of ours left.
+        StorageError: the output cannot be written.
     """
-    staging = Staging.of(output)
-    if not overwrite and not storage.exists(staging.root):
-        for name in (DATASET_FILE, *_split_dirs(output)):
-            if storage.exists(storage.join(output, name)):
-                raise OutputExistsError(
-                    f"{output}: there is a {name} already; choose another output or --overwrite"
-                )
-    elif not overwrite and storage.exists(storage.join(output, DATASET_FILE)):
-        # The run died between its commit mark and its last tidying: the dataset is whole.
-        storage.remove(staging.root)
-        return open_staging(output, overwrite=overwrite)
-    clear_output(output)
+    staging_root = storage.join(output, STAGING)
+    died = storage.exists(staging_root)
+    # Files without their dataset.json are ours only if a run died while it moved them.
+    ours = (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, *_split_dirs(output))
+    for name in () if overwrite else ours:
+        if storage.exists(storage.join(output, name)):
+            raise OutputExistsError(
+                f"{output}: there is a {name} already; choose another output or --overwrite"
+            )
+    storage.remove(staging_root)
+    staging = Staging(storage.join(staging_root, uuid.uuid4().hex[:12]))
+    # An output that cannot be written is known now, not after an hour.
+    storage.write_text(staging.path("run.json"), json.dumps({"recordgen": __version__}) + "\n")
     return staging
 
 
-def clear_output(output: str) -> None:
-    """Remove what a run leaves, the commit mark first; other files stay."""
-    storage.remove(storage.join(output, DATASET_FILE))
-    names = (LABELS_FILE, REJECTS_FILE, REPORT_FILE, *_split_dirs(output), STAGING)
-    for name in names:
-        storage.remove(storage.join(output, name))
-
-
 def commit(staging: Staging, output: str, dataset: Dataset, rejects: Iterable[Reject]) -> None:
-    """Move the shards to their places, write what stands beside them, ``dataset.json`` last."""
-    for split in dataset.splits:
-        name = split_dir(split)
-        storage.move(staging.path(name), storage.join(output, name))
+    """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
+
+    What an older run left is removed first, its commit mark before all else; other files stay.
+    """
+    for name in (DATASET_FILE, FAILED_REJECTS_FILE, *_split_dirs(output)):
+        storage.remove(storage.join(output, name))
+    for split in dataset.splits.values():
+        for shard in split.shards:
+            storage.move(staging.path(shard.file), storage.join(output, shard.file))
     labels = "".join(f"{label}\n" for label in dataset.labels)
     storage.write_text(storage.join(output, LABELS_FILE), labels)
-    write_rejects(output, rejects)
+    _write_rejects(storage.join(output, REJECTS_FILE), rejects)
     write_dataset(output, dataset)
-    storage.remove(staging.root)
+    storage.remove(storage.join(output, STAGING))
 
 
-def write_rejects(output: str, rejects: Iterable[Reject]) -> str:
-    """Write ``rejects.jsonl`` under ``output`` and return its path."""
-    path = storage.join(output, REJECTS_FILE)
+def abandon(output: str, rejects: Iterable[Reject]) -> str:
+    """End a run whose data is no good: remove its staging folder, keep its rejects.
+
+    Returns:
+        Where the rejects were written: ``rejects.jsonl``, or ``failed-rejects.jsonl`` beside a
+        dataset that was to be overwritten.
+    """
+    kept = storage.exists(storage.join(output, DATASET_FILE))
+    path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
+    _write_rejects(path, rejects)
+    storage.remove(storage.join(output, STAGING))
+    return path
+
+
+def _write_rejects(path: str, rejects: Iterable[Reject]) -> None:
     lines = (json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
     storage.write_text(path, "".join(lines))
-    return path
 
 
 def _split_dirs(output: str) -> list[str]:

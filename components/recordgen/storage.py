@@ -6,6 +6,7 @@ the way those libraries take them.
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
 import posixpath
@@ -16,10 +17,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from fsspec import available_protocols
+from fsspec import available_protocols, registry
 from fsspec.core import url_to_fs
 
-from recordgen.errors import SourceError, StorageError, UnknownSchemeError
+from recordgen.errors import RecordgenError, SourceError, StorageError, UnknownSchemeError
 
 
 def is_local(path: str) -> bool:
@@ -47,6 +48,10 @@ def resolve(uri: str, source: str) -> str:
     return posixpath.join(posixpath.dirname(source), uri)
 
 
+# Says "there can be no such file", not "storage failed".
+_NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
+
+
 @contextmanager
 def mapped_errors(path: str) -> Iterator[None]:
     """Turn what storage libraries raise into StorageError, but for what says "not there"."""
@@ -55,13 +60,34 @@ def mapped_errors(path: str) -> Iterator[None]:
     except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
         raise
     except OSError as exc:
+        if exc.errno in _NO_SUCH_NAME:
+            raise FileNotFoundError(exc.errno, exc.strerror, path) from exc
         raise StorageError(f"{path}: {type(exc).__name__}: {exc}") from exc
+    except RecordgenError:
+        raise
+    except Exception as exc:
+        if is_local(path):
+            raise
+        # gcsfs, aiohttp and google-auth raise plain exceptions of their own.
+        raise StorageError(f"{path}: {type(exc).__name__}: {exc}") from exc
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Turn any failure to write into StorageError: there is nothing to say "not there" about."""
+    try:
+        with mapped_errors(path):
+            yield
+    except OSError as exc:
+        raise StorageError(f"{path}: cannot write: {exc.strerror or exc}") from exc
 
 
 def _filesystem(path: str) -> tuple[Any, str]:
     """Return the fsspec file system for a URL and the path inside it."""
     scheme = path.split("://", 1)[0].rsplit("::", 1)[-1]
-    if scheme not in available_protocols():  # fsspec itself takes g:// for a Windows drive
+    if (
+        scheme not in available_protocols() and scheme not in registry
+    ):  # fsspec itself takes g:// for a Windows drive
         raise UnknownSchemeError(f"{path}: no storage is known for {scheme}://")
     try:
         fs, inner = url_to_fs(path)
@@ -139,37 +165,33 @@ def open_read(path: str) -> IO[bytes]:
         return file
 
 
-def open_write(path: str) -> IO[bytes]:
-    """Open a file for binary writing; its folders are made. Raises: StorageError."""
-    with mapped_errors(path):
-        if is_local(path):
-            os.makedirs(os.path.dirname(local_path(path)) or ".", exist_ok=True)
-            return open(local_path(path), "wb")
-        fs, inner = _filesystem(path)
-        fs.makedirs(posixpath.dirname(inner), exist_ok=True)
-        file: IO[bytes] = fs.open(inner, "wb")
-        return file
-
-
 @contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open ``path`` for writing so that readers see the old content or the new, never a part.
 
-    A local file is written under another name, flushed to disk and renamed; an object appears
-    when it is closed. Raises: StorageError.
+    A local file is written under another name and renamed; an object appears when it is closed.
+    Folders are made. Raises: StorageError.
     """
-    if not is_local(path):
-        with open_write(path) as file, mapped_errors(path):
-            yield file
-        return
-    plain = local_path(path)
-    temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
-    try:
-        with open_write(temporary) as file, mapped_errors(path):
-            yield file
-        os.replace(temporary, plain)
-    finally:
-        remove(temporary)
+    with _writing(path):
+        if is_local(path):
+            plain = local_path(path)
+            temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
+            os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
+            try:
+                with open(temporary, "wb") as file:
+                    yield file
+                os.replace(temporary, plain)
+            finally:
+                remove(temporary)
+            return
+        fs, inner = _filesystem(path)
+        fs.makedirs(posixpath.dirname(inner), exist_ok=True)
+        try:
+            with fs.open(inner, "wb") as file:
+                yield file
+        except BaseException:
+            remove(path)  # closing a file, even after an error, makes it visible
+            raise
 
 
 def write_text(path: str, text: str) -> None:
@@ -179,28 +201,31 @@ def write_text(path: str, text: str) -> None:
 
 
 def move(source: str, target: str) -> None:
-    """Move a file or a folder within one storage, replacing a file at ``target``."""
-    with mapped_errors(source):
+    """Move a file within one storage, replacing the one at ``target``. Raises: StorageError."""
+    with _writing(target):
         if is_local(source):
             os.makedirs(os.path.dirname(local_path(target)) or ".", exist_ok=True)
             os.replace(local_path(source), local_path(target))
             return
         fs, inner = _filesystem(source)
-        fs.mv(inner, _filesystem(target)[1], recursive=True)
+        to = _filesystem(target)[1]
+        fs.makedirs(posixpath.dirname(to), exist_ok=True)
+        fs.mv(inner, to)
 
 
 def remove(path: str) -> None:
-    """Remove a file or a folder with all it holds; nothing there is fine."""
-    with mapped_errors(path):
+    """Remove a file or a folder with all it holds; nothing there is fine. Raises: StorageError."""
+    with _writing(path):
         try:
             if is_local(path):
                 plain = local_path(path)
-                shutil.rmtree(plain) if os.path.isdir(plain) else os.remove(plain)
+                is_folder = os.path.isdir(plain) and not os.path.islink(plain)
+                shutil.rmtree(plain) if is_folder else os.remove(plain)
                 return
             fs, inner = _filesystem(path)
             if fs.exists(inner):
                 fs.rm(inner, recursive=True)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
 
 
@@ -230,21 +255,27 @@ def list_files(pattern: str) -> list[str]:
         return sorted(fs.unstrip_protocol(p) for p, i in details.items() if i["type"] == "file")
 
 
-def list_folders(root: str, prefix: str) -> list[str]:
-    """Return the names of the folders in ``root`` that start with ``prefix``, sorted."""
-    with mapped_errors(root):
-        if is_local(root):
-            found = glob.glob(os.path.join(glob.escape(local_path(root)), f"{prefix}*"))
-            return sorted(os.path.basename(path) for path in found if os.path.isdir(path))
-        fs, inner = _filesystem(root)
+def list_dir(folder: str) -> list[tuple[str, bool]]:
+    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
+    with mapped_errors(folder):
+        if is_local(folder):
+            try:
+                with os.scandir(local_path(folder) or ".") as entries:
+                    return sorted((entry.name, entry.is_dir()) for entry in entries)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+        fs, inner = _filesystem(folder)
         if not fs.isdir(inner):
             return []
-        names = (
-            posixpath.basename(info["name"].rstrip("/"))
+        return sorted(
+            (posixpath.basename(info["name"].rstrip("/")), info["type"] == "directory")
             for info in fs.ls(inner, detail=True)
-            if info["type"] == "directory"
         )
-        return sorted(name for name in names if name.startswith(prefix))
+
+
+def list_folders(root: str, prefix: str) -> list[str]:
+    """Return the names of the folders in ``root`` that start with ``prefix``, sorted."""
+    return [name for name, is_folder in list_dir(root) if is_folder and name.startswith(prefix)]
 
 
 def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:

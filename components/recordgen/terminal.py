@@ -170,7 +170,7 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
     lines = [
         f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}) to {output}; "
         f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far, "
-        f"no image was read",
+        f"no image was checked",
         "",
         *_table(("split", "rows", "shards", "bytes"), rows),
         *reject_lines(plan.rejects, _CLASSES_SHOWN),

@@ -35,6 +35,7 @@ from recordgen.planning import (
     make_plan,
     resolve_bucket,
     shard_rows,
+    too_many,
 )
 from recordgen.rows import Reject, Row, place
 from recordgen.shards import (
@@ -179,10 +180,15 @@ def cut_into_shards(
     planned: beam.PCollection, plan: beam.PCollection, options: ConvertOptions
 ) -> beam.PCollection:
     """Turn PlannedBuckets into ShardTasks. Too many rejects so far: no task at all."""
+    runs = planned | "CutIntoShards" >> beam.ParDo(
+        CutIntoShards(options), beam.pvalue.AsSingleton(plan)
+    )  # ((split, shard), PlannedBlock)
+    # A payload larger than a shard leaves others without rows; their numbers must not be missing.
+    shards = plan | "ListShards" >> beam.FlatMap(_list_shards, options)
+    # ((split, shard), PlannedBlock without rows)
     return (
-        planned
-        | "CutIntoShards" >> beam.ParDo(CutIntoShards(options), beam.pvalue.AsSingleton(plan))
-        # ((split, shard), PlannedBlock)
+        (runs, shards)
+        | "AllShards" >> beam.Flatten()
         | "GroupByShard" >> beam.GroupByKey()  # ((split, shard), [PlannedBlock])
         | "MakeTasks" >> beam.Map(_to_task, beam.pvalue.AsSingleton(plan))  # ShardTask
     )
@@ -330,7 +336,7 @@ class CutIntoShards(beam.DoFn):
 
     def process(self, bucket: PlannedBucket, plan: Plan) -> Any:  # noqa: D102
         # With too many rejects the run fails anyway: do not read a single payload for it.
-        if plan.rejects <= self._options.max_reject_fraction * plan.read:
+        if not too_many(plan.rejects, plan.read, self._options):
             for split, rows in bucket.splits.items():
                 for shard, run in shard_rows(bucket.bucket, rows, plan.splits[split]):
                     yield (split, shard), PlannedBlock(tuple(run))
@@ -371,8 +377,15 @@ def _to_task(element: Any, plan: Plan) -> ShardTask:
     return ShardTask(split, shard, plan.splits[split].shards, tuple(rows))
 
 
-def _order(row: PlannedRow) -> tuple[int, str]:
-    return row.order, row.uri
+def _list_shards(plan: Plan, options: ConvertOptions) -> Iterator[Any]:
+    if not too_many(plan.rejects, plan.read, options):
+        for split, numbers in plan.splits.items():
+            for shard in range(numbers.shards):
+                yield (split, shard), PlannedBlock(())
+
+
+def _order(row: PlannedRow) -> tuple[int, str, str]:
+    return row.order, row.uri, row.source
 
 
 def _ask_all(ask: Callable[[Row], int | bytes | PayloadError], rows: Sequence[Row]) -> Any:

@@ -8,7 +8,7 @@ shows as a person would see it keeps its own bytes; the rest is re-encoded:
     alpha             pixels that are really transparent: flattened on white, as PNG
     16_bit            to 8 bit (the high byte), as PNG
     bmp               any BMP but plain 24 bit (palettes would be read as gray), as PNG
-    gif               a first frame smaller than its canvas, as PNG
+    gif               a first frame smaller than its canvas, or colours outside its palette, as PNG
     format            WEBP, TIFF and ICO, which the op cannot read, as PNG
     max_side          larger than the user wants: downscaled (JPEG stays JPEG, the rest PNG)
 """
@@ -18,13 +18,14 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import simplejpeg
 from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.png import check_png
 from recordgen.rows import RejectCode
 
 #: What Vertex AI takes ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and its schema
@@ -149,10 +150,7 @@ def _decode_strictly(data: bytes, colorspace: str) -> None:
 def _jpeg_orientation(data: bytes) -> int:
     if data.find(b"Exif\0\0", 0, _EXIF_WINDOW) < 0:
         return 1
-    try:
-        return _orientation(Image.open(io.BytesIO(data), formats=("JPEG", "MPO")))
-    except (OSError, ValueError, SyntaxError, struct.error, KeyError, Image.DecompressionBombError):
-        return 1  # a broken Exif block turns nothing, and no decoder reads it
+    return _orientation(_decoded("JPEG", lambda: Image.open(io.BytesIO(data), formats=("JPEG",))))
 
 
 def _downscale_jpeg(
@@ -185,7 +183,7 @@ def _downscale_jpeg(
 def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
     image = _open(data, options)
     if options.check == "decode":
-        _decode_fully(data, image, options)
+        _decode_fully(data, image)
         image = _open(data, options)  # the check moved through all frames
     too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
@@ -194,10 +192,9 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
     return _reencode(image, reason or "max_side", options)
 
 
-def _decode_fully(data: bytes, image: Image.Image, options: ConvertOptions) -> None:
+def _decode_fully(data: bytes, image: Image.Image) -> None:
     if image.format == "PNG":
-        # load() stops at the last row and skips the checksums of pixel data.
-        _decoded("PNG", lambda: _open(data, options).verify())
+        check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
 
     def load_all() -> None:
         frames = getattr(image, "n_frames", 1) if image.format == "GIF" else 1
@@ -217,8 +214,7 @@ def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
         return None if _is_plain_bmp(data) else "bmp"
     if kind == "png" and data[24] == 16:  # bit depth in the IHDR chunk
         return "16_bit"
-    tile = getattr(image, "tile", None)  # where the first frame lies on the canvas
-    if kind == "gif" and tile and tuple(tile[0][1]) != (0, 0, *image.size):
+    if kind == "gif" and not _is_plain_gif(image):
         return "gif"
     return "alpha" if _is_transparent(image) else None
 
@@ -227,8 +223,24 @@ def _is_plain_bmp(data: bytes) -> bool:
     """Say whether it is a BMP of 24 bit, uncompressed, with a header of today's layout."""
     if len(data) < 34:
         return False
-    header_bytes, _, _, _, bits, compression = struct.unpack_from("<IiiHHI", data, 14)
-    return bool(header_bytes >= 40 and bits == 24 and compression == 0)
+    start, header_bytes, width, height, _, bits, compression = struct.unpack_from(
+        "<IIiiHHI", data, 10
+    )
+    # TensorFlow wants the file to end with its last row; some programs add two bytes.
+    ends_with_pixels = start + (width * 3 + 3) // 4 * 4 * abs(height) == len(data)
+    return bool(header_bytes >= 40 and bits == 24 and compression == 0 and ends_with_pixels)
+
+
+def _is_plain_gif(image: Image.Image) -> bool:
+    """Say whether the first frame fills its canvas and uses no colour outside its palette."""
+    tile = getattr(image, "tile", None)  # where the frame lies on the canvas
+    if tile and tuple(tile[0][1]) != (0, 0, *image.size):
+        return False
+    _decoded("GIF", image.load)
+    if image.mode != "P" or image.palette is None:
+        return True  # Pillow's way of showing a palette of grays
+    highest: Any = image.getextrema()[1]
+    return bool(highest < len(image.palette.palette) // 3)
 
 
 def _is_transparent(image: Image.Image) -> bool:
@@ -241,8 +253,12 @@ def _is_transparent(image: Image.Image) -> bool:
 
 def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
     """Store what a person would see: turned, opaque, 8 bit, gray or RGB."""
+    return _decoded(image.format or "", lambda: _reencoded(image, reason, options))
+
+
+def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
     name = image.format or ""
-    _decoded(name, image.load)
+    image.load()
     lossy = name in ("JPEG", "MPO")
     settings: dict[str, object] = {}
     if lossy and reason == "exif_orientation":
@@ -313,7 +329,10 @@ def _open(data: bytes, options: ConvertOptions) -> Image.Image:
 
 
 def _orientation(image: Image.Image) -> int:
-    value = image.getexif().get(ExifTags.Base.Orientation, 1)
+    try:
+        value = image.getexif().get(ExifTags.Base.Orientation, 1)
+    except (OSError, ValueError, SyntaxError, struct.error, KeyError):
+        return 1  # a broken Exif block turns nothing, and no decoder reads it
     return value if value in range(1, 9) else 1
 
 
@@ -321,10 +340,12 @@ def _decoded(name: str, decode: Callable[[], _T]) -> _T:
     """Run a decoder and map what it raises: the bytes are at fault, whatever the type."""
     try:
         return decode()
-    except MemoryError:
+    except (MemoryError, PayloadError):
         raise
     except Image.DecompressionBombError as exc:
-        raise _refused(RejectCode.TOO_MANY_PIXELS, str(exc)) from exc
+        raise _refused(
+            RejectCode.TOO_MANY_PIXELS, f"Pillow refuses images of so many pixels: {exc}"
+        ) from exc
     except Exception as exc:
         words = str(exc) or type(exc).__name__
         cut = any(word in words.lower() for word in ("premature end of jpeg", "truncated", "eof"))

@@ -28,12 +28,18 @@ EXPECTED = "[ML_USE],PATH,[LABEL]"
 
 _SPLIT_COLUMNS = frozenset({"split", "ml_use", "mluse", "dataset_split", "set"})
 _PATH_COLUMNS = frozenset(
-    {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_uri", "uri", "image_path", "path"}
-    | {"file_path", "filepath", "filename", "file_name", "file", "image", "image_name"}
+    {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
+    | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
+    | {"file", "image", "image_name", "image_file"}
 )
 _LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 
 _IMAGE_SUFFIX = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
+# "TRAIN;a.jpg;cat", or tabs: a spreadsheet's other ideas of CSV.
+_OTHER_SEPARATOR = re.compile(
+    rb"\s*(train(ing)?|validat(ion|e)|test|unassigned|split|ml_use|label|image_uri)[;\t]",
+    re.IGNORECASE,
+)
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 # (fields, source, line) → what the line says
@@ -63,6 +69,8 @@ def parse_lines(lines: Iterable[bytes], *, source: str) -> Iterator[Row | Reject
             raw = raw.removeprefix(codecs.BOM_UTF8)
         if not raw.strip():
             continue
+        if first and b"," not in raw and _OTHER_SEPARATOR.match(raw):
+            raise SourceError(f"{source}:{number}: fields must be separated by commas")
         fields = split_line(raw, source, number)
         if isinstance(fields, Reject):
             yield fields
@@ -164,7 +172,20 @@ def _to_row(ml_use: str, uri: str, label: str, source: str, line: int) -> Row | 
         return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
     if not uri:
         return Reject(source, line, "", RejectCode.NO_PATH.value, _no_path([ml_use, uri, label]))
+    if not (uri + label).isprintable() and (reason := _unusable(uri, label)):
+        return Reject(source, line, ascii(uri), *reason)
     return Row(source, line, split, uri, label or None)
+
+
+def _unusable(uri: str, label: str) -> tuple[str, str] | None:
+    """Return code and message if a field cannot be written to a text file and read back."""
+    try:
+        (uri + label).encode("utf-8")
+    except UnicodeEncodeError:
+        return RejectCode.BAD_ENCODING.value, "the path or label is not Unicode text"
+    if len(uri.splitlines()) > 1 or len(label.splitlines()) > 1:
+        return RejectCode.BAD_LINE.value, "a path or label must not hold a line break"
+    return None
 
 
 def _at(fields: Sequence[str], index: int) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
-from recordgen.rows import Reject, RejectCode, Row
+from recordgen.rows import Reject, Row
 from recordgen.sources.automl_csv import parse_header
 
 if TYPE_CHECKING:
@@ -33,19 +33,15 @@ def dataframe_rows(frame: pd.DataFrame) -> Iterator[Row | Reject]:
             f"a DataFrame needs the column image_uri, and split or label beside it "
             f"(got {', '.join(map(str, frame.columns))})"
         )
-    for line, values in enumerate(frame.itertuples(index=False, name=None), start=1):
-        fields = [_to_text(value) for value in values]
-        if any("\n" in field for field in fields):
-            message = "a field must not hold a line break"
-            yield Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
-        else:
-            yield parse(fields, SOURCE, line)
+    present = frame.notna().to_numpy()
+    values = frame.to_numpy(dtype=object)
+    for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
+        fields = [_to_text(value) if known else "" for value, known in zip(row, there, strict=True)]
+        yield parse(fields, SOURCE, line)
 
 
 def _to_text(value: Any) -> str:
     """Return a cell as a CSV field: a label 3.0 of a column with gaps was 3 before pandas."""
-    if value is None or value != value:  # NaN, NaT
-        return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()

@@ -12,6 +12,8 @@ from recordgen.errors import SourceError
 #: A longer line is no row of an import file and must not fill the memory.
 MAX_LINE_BYTES = 64 * 1024
 
+_CHUNK_BYTES = 1 << 20
+
 
 @contextmanager
 def open_lines(path: str) -> Iterator[Iterator[bytes]]:
@@ -30,11 +32,15 @@ def open_lines(path: str) -> Iterator[Iterator[bytes]]:
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield each line once; of a line beyond ``MAX_LINE_BYTES`` only its first part.
+    r"""Yield each line without its ``\n``; of an overlong one no more than its first chunk.
 
-    The first part is one byte longer than allowed, so that the parser sees that it is too long.
+    Such a line is still longer than ``MAX_LINE_BYTES``, so the parser sees what it is. Lines are
+    cut here because the files of some storage libraries cannot read a line of bounded length.
     """
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        yield line
-        while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
-            line = file.readline(MAX_LINE_BYTES + 1)
+    rest = b""
+    while chunk := file.read(_CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        rest = rest[: MAX_LINE_BYTES + 1]
+    if rest:
+        yield rest

@@ -1,0 +1,102 @@
+"""What Pillow lets pass in a PNG and libpng, which TensorFlow uses, does not.
+
+Portable Network Graphics Specification (third edition), sections 10 and 11.2.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+
+from recordgen.errors import PayloadError
+from recordgen.rows import RejectCode
+
+_SIGNATURE_BYTES = 8
+_IHDR = struct.Struct(">IIBBBBB")
+
+# colour type: samples per pixel, bit depths that are allowed
+_COLOUR_TYPES = {
+    0: (1, (1, 2, 4, 8, 16)),
+    2: (3, (8, 16)),
+    3: (1, (1, 2, 4, 8)),
+    4: (2, (8, 16)),
+    6: (4, (8, 16)),
+}
+
+# Adam7: first column and row, column and row step of each pass
+_ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2))
+_PASSES = (((0, 0, 1, 1),), (*_ADAM7, (0, 1, 1, 2)))
+
+_INFLATE_BYTES = 1 << 20
+
+
+def check_png(data: bytes) -> None:
+    """Check every checksum, header and palette, and that pixel data reach the last row.
+
+    Raises:
+        PayloadError: they are not.
+    """
+    chunks = list(_chunks(data))
+    if not chunks or chunks[0][0] != b"IHDR" or len(chunks[0][1]) != _IHDR.size:
+        raise _refused(RejectCode.CORRUPT, "the PNG does not start with its header")
+    width, height, depth, colour, compression, filtering, interlace = _IHDR.unpack(chunks[0][1])
+    samples, depths = _COLOUR_TYPES.get(colour, (0, ()))
+    if depth not in depths or compression or filtering or interlace > 1:
+        raise _refused(
+            RejectCode.CORRUPT,
+            f"the PNG header is not legal (colour type {colour}, bit depth {depth}, compression "
+            f"{compression}, filter {filtering}, interlace {interlace})",
+        )
+    palettes = [len(body) for kind, body in chunks if kind == b"PLTE"]
+    wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
+    if wrong or (colour == 3 and len(palettes) != 1):
+        raise _refused(RejectCode.CORRUPT, f"the PNG palette is not legal ({palettes} bytes)")
+    expected = sum(
+        rows * (1 + -(-columns * samples * depth // 8))
+        for x, y, dx, dy in _PASSES[interlace]
+        if (columns := -((x - width) // dx)) > 0 and (rows := -((y - height) // dy)) > 0
+    )
+    found = _inflated_bytes((body for kind, body in chunks if kind == b"IDAT"), expected)
+    if found < expected:
+        raise _refused(
+            RejectCode.TRUNCATED,
+            f"the PNG holds {found} of {expected} bytes of pixel data",
+        )
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each chunk's kind and body, up to the end chunk."""
+    at, kind = _SIGNATURE_BYTES, b""
+    while kind != b"IEND":
+        if at + 12 > len(data):
+            raise _refused(RejectCode.TRUNCATED, "the PNG is truncated: it has no end chunk")
+        (size,) = struct.unpack_from(">I", data, at)
+        kind, body, end = data[at + 4 : at + 8], data[at + 8 : at + 8 + size], at + 8 + size
+        if end + 4 > len(data):
+            raise _refused(RejectCode.TRUNCATED, f"the PNG is truncated in its {kind!r} chunk")
+        if zlib.crc32(body, zlib.crc32(kind)).to_bytes(4, "big") != data[end : end + 4]:
+            raise _refused(RejectCode.CORRUPT, f"the PNG's {kind!r} chunk has a wrong checksum")
+        yield kind, body
+        at = end + 4
+
+
+def _inflated_bytes(bodies: Iterator[bytes], enough: int) -> int:
+    """Return how many bytes the pixel data inflate to, counting no further than ``enough``."""
+    stream = zlib.decompressobj()
+    found = 0
+    for body in bodies:
+        waiting = body
+        while waiting and found < enough and not stream.eof:
+            try:
+                found += len(stream.decompress(waiting, _INFLATE_BYTES))
+            except zlib.error as exc:
+                raise _refused(RejectCode.CORRUPT, f"the PNG does not inflate: {exc}") from exc
+            waiting = stream.unconsumed_tail
+    if found < enough and not stream.eof:
+        found += len(stream.flush())
+    return found
+
+
+def _refused(code: RejectCode, message: str) -> PayloadError:
+    return PayloadError(code.value, message)
