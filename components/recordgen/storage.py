@@ -85,9 +85,8 @@ def _writing(path: str) -> Iterator[None]:
 def _filesystem(path: str) -> tuple[Any, str]:
     """Return the fsspec file system for a URL and the path inside it."""
     scheme = path.split("://", 1)[0].rsplit("::", 1)[-1]
-    if (
-        scheme not in available_protocols() and scheme not in registry
-    ):  # fsspec itself takes g:// for a Windows drive
+    # fsspec itself takes g:// for a Windows drive.
+    if scheme not in available_protocols() and scheme not in registry:
         raise UnknownSchemeError(f"{path}: no storage is known for {scheme}://")
     try:
         fs, inner = url_to_fs(path)
