@@ -37,12 +37,20 @@ def shard_file(split: str, index: int, count: int, compression: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard file: its path inside the output, its records, its bytes, its sha256 (hex)."""
+    """One shard file.
+
+    Attributes:
+        file: its path inside the output.
+        examples: how many records it holds.
+        bytes: its size.
+        digest: sha256 (hex) of what its records say, in their order: one line for each, made of
+            the stored image's sha256, the label's text and the uri, with tabs between.
+    """
 
     file: str
     examples: int
     bytes: int
-    sha256: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class Dataset:
         rows: where all rows went.
         reencoded: images whose bytes were not passed through, by reason.
         warnings: what the user should know.
-        digest: sha256 over the shards' names and sha256s: equal digests, equal records.
+        digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
     """
 
     task: str
@@ -154,13 +162,15 @@ class Dataset:
         return cls(splits=splits, rows=rows, **values)
 
 
-def dataset_digest(shards: Sequence[Shard]) -> str:
-    """Return the sha256 (hex) over the sorted ``sha256  name`` lines of all shards.
+def record_line(image_sha256: str, label: str | None, uri: str) -> bytes:
+    """Return what one record adds to its shard's digest."""
+    return f"{image_sha256}\t{label or ''}\t{uri}\n".encode()
 
-    It is what ``sha256sum Split-*/* | sort -k2 | sha256sum`` prints in the output.
-    """
-    lines = sorted((shard.file, shard.sha256) for shard in shards)
-    text = "".join(f"{sha256}  {file}\n" for file, sha256 in lines)
+
+def dataset_digest(shards: Sequence[Shard]) -> str:
+    """Return the sha256 (hex) over the lines ``digest  file`` of all shards, sorted by file."""
+    lines = sorted((shard.file, shard.digest) for shard in shards)
+    text = "".join(f"{digest}  {file}\n" for file, digest in lines)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

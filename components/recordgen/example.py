@@ -1,9 +1,10 @@
 """``tf.train.Example`` without TensorFlow.
 
 A conversion worker needs no TensorFlow but for this one message, and importing it costs seconds
-and hundreds of megabytes per worker. The message is built here from its public definition
-(tensorflow/core/example/{feature,example}.proto) in a descriptor pool of its own, so it cannot
-clash with TensorFlow's; a test holds the two to the same bytes.
+and hundreds of megabytes per worker. Writing lays out the protobuf wire format itself, so that an
+image's bytes are handed on and never copied; reading builds the message from its public
+definition (tensorflow/core/example/{feature,example}.proto) in a descriptor pool of its own, so it
+cannot clash with TensorFlow's. Tests hold both to TensorFlow's bytes.
 """
 
 from __future__ import annotations
@@ -71,22 +72,66 @@ def _example_class() -> type[Any]:
     return found
 
 
-def serialize_example(values: Mapping[str, FeatureValue]) -> bytes:
-    """Serialise scalar features as a ``tf.train.Example``, always to the same bytes.
+def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
+    """Serialise scalar features as a ``tf.train.Example``, in pieces, always to the same bytes.
 
     ``{"image/class/label": 0, "image/format": b"png"}`` → an Example with an int64 and a bytes
-    feature. 0 and ``b""`` are kept; None leaves the feature out.
+    feature. 0 and ``b""`` are kept; None leaves the feature out. Features stand in the order of
+    their names, as protobuf's deterministic serialisation has them.
+
+    Returns:
+        Pieces that make up the message; large values are pieces of their own, not copies.
     """
-    example = _example_class()()
-    feature = example.features.feature
-    for name, value in values.items():
+    pieces: list[bytes] = []
+    small = bytearray()
+    for name in sorted(values):
+        value = values[name]
+        if value is None:
+            continue
         if isinstance(value, bytes):
-            feature[name].bytes_list.value.append(value)
-        elif value is not None:
-            feature[name].int64_list.value.append(value)
-    # Without `deterministic`, the order of map keys differs from process to process.
-    data: bytes = example.SerializeToString(deterministic=True)
-    return data
+            head = _nested(_BYTES, len(value))
+        else:
+            head, value = _nested(_INT64, len(number := _varint(value))), number
+        key = name.encode("utf-8")
+        entry = _KEY + _varint(len(key)) + key + _VALUE + _varint(len(head) + len(value)) + head
+        small += _ENTRY + _varint(len(entry) + len(value)) + entry
+        if len(value) < _SMALL_BYTES:
+            small += value
+        else:
+            pieces += [bytes(small), value]
+            small.clear()
+    pieces.append(bytes(small))
+    size = sum(map(len, pieces))
+    return (_FEATURES + _varint(size) + pieces[0], *pieces[1:])
+
+
+# Field tags, (number << 3) | 2: Example.features, Features.feature, FeatureEntry.key and .value,
+# Feature.bytes_list and .int64_list, and .value of each list (int64s are packed).
+_FEATURES = _ENTRY = _KEY = b"\x0a"
+_VALUE = b"\x12"
+_BYTES = b"\x0a"
+_INT64 = b"\x1a"
+_LIST_VALUE = b"\x0a"
+
+# A value of this size is worth a piece of its own.
+_SMALL_BYTES = 4096
+
+
+def _nested(list_tag: bytes, size: int) -> bytes:
+    """Return what stands in a Feature before a single value of ``size`` bytes."""
+    inner = _LIST_VALUE + _varint(size)
+    return list_tag + _varint(len(inner) + size) + inner
+
+
+def _varint(value: int) -> bytes:
+    """Return a base 128 varint; a negative number is its 64-bit two's complement."""
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:

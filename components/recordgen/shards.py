@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from recordgen import features, storage
-from recordgen.dataset import Shard, shard_file
+from recordgen.dataset import Shard, record_line, shard_file
 from recordgen.errors import PayloadError, UnknownSchemeError
 from recordgen.example import serialize_example
 from recordgen.labels import Vocabulary
@@ -25,11 +25,15 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image, check_size
 from recordgen.planning import PlannedRow
 from recordgen.rows import Reject, RejectCode, Row
-from recordgen.tfrecord import HashingFile, compressed, frame
+from recordgen.tfrecord import frame, write_frames
+
+# Threads take a batch at a time: handing over each image by itself costs more than reading it.
+_BATCH_ROWS = 16
+_BATCH_BYTES = 2_000_000
 
 # Payloads held at once: enough to keep the threads busy while the writer waits for the oldest,
 # and a bound in bytes whatever the payloads' size.
-_IN_FLIGHT_PER_THREAD = 8
+_BATCHES_PER_THREAD = 3
 _IN_FLIGHT_BYTES = 64_000_000
 
 #: Called now and then with (examples, rejects, payload bytes) of the shard so far.
@@ -56,7 +60,7 @@ class ShardResult:
 
     Attributes:
         split: the split's name.
-        shard: file, examples, bytes and sha256 (no bytes and no sha256 if only checked).
+        shard: file, counts and digest (no bytes if only checked).
         labels: examples by label.
         drawn: examples whose split was drawn.
         reencoded: images whose bytes were not passed through, by reason.
@@ -86,7 +90,8 @@ class ShardResult:
 class _Record(NamedTuple):
     """One framed record, ready to write, and what the result says of it."""
 
-    frame: bytes
+    frame: tuple[bytes, ...]
+    line: bytes
     label: str | None
     drawn: bool
     reencoded: str | None
@@ -115,13 +120,10 @@ def write_shard(
     """
     tally = _Tally(on_progress)
     file = task.file(options.compression)
-    with storage.replacing(storage.join(target, file)) as raw:
-        sink = HashingFile(raw)
-        with compressed(sink, options.compression) as write:
-            for item in tally.count(_records(task.rows, vocabulary, options)):
-                write(item.frame)
-    shard = Shard(file, tally.examples, sink.bytes, sink.sha256())
-    return tally.result(task.split, shard)
+    records = tally.count(_records(task.rows, vocabulary, options))
+    with storage.replacing(storage.join(target, file)) as out:
+        size = write_frames(out, (record.frame for record in records), options.compression)
+    return tally.result(task.split, file, size)
 
 
 def check_shard(
@@ -135,8 +137,7 @@ def check_shard(
     tally = _Tally(on_progress)
     for _ in tally.count(_records(task.rows, vocabulary, options)):
         pass
-    shard = Shard(task.file(options.compression), tally.examples, 0, "")
-    return tally.result(task.split, shard)
+    return tally.result(task.split, task.file(options.compression), 0)
 
 
 class _Tally:
@@ -145,6 +146,7 @@ class _Tally:
     def __init__(self, on_progress: OnProgress | None) -> None:
         self.examples = 0
         self._bytes = 0
+        self._digest = hashlib.sha256()
         self._drawn = 0
         self._labels: Counter[str] = Counter()
         self._reencoded: Counter[str] = Counter()
@@ -158,6 +160,7 @@ class _Tally:
                 self._rejects.append(item)
             else:
                 self.examples += 1
+                self._digest.update(item.line)
                 self._drawn += item.drawn
                 if item.label is not None:
                     self._labels[item.label] += 1
@@ -167,10 +170,10 @@ class _Tally:
             if self._on_progress is not None:
                 self._on_progress(self.examples, len(self._rejects), self._bytes)
 
-    def result(self, split: str, shard: Shard) -> ShardResult:
+    def result(self, split: str, file: str, size: int) -> ShardResult:
         return ShardResult(
             split,
-            shard,
+            Shard(file, self.examples, size, self._digest.hexdigest()),
             dict(sorted(self._labels.items())),
             self._drawn,
             dict(sorted(self._reencoded.items())),
@@ -189,33 +192,48 @@ def _records(
         except PayloadError as exc:
             return Reject(row.source, row.line, row.uri, exc.code, exc.message)
 
+    def load_all(batch: Sequence[PlannedRow]) -> list[_Record | Reject]:
+        return [load(row) for row in batch]
+
     threads = options.threads or default_threads()
-    waiting = iter(rows)
-    in_flight: deque[tuple[PlannedRow, Future[_Record | Reject]]] = deque()
-    bytes_in_flight = 0
+    batches = iter(_batches(rows))
+    waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()
+    in_flight = 0
     with ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool:
         try:
-            upcoming = next(waiting, None)
-            while upcoming is not None or in_flight:
-                room = len(in_flight) < threads * _IN_FLIGHT_PER_THREAD and (
-                    not in_flight or bytes_in_flight < _IN_FLIGHT_BYTES
+            upcoming = next(batches, None)
+            while upcoming is not None or waiting:
+                room = len(waiting) < threads * _BATCHES_PER_THREAD and (
+                    not waiting or in_flight < _IN_FLIGHT_BYTES
                 )
                 if upcoming is not None and room:
-                    in_flight.append((upcoming, pool.submit(load, upcoming)))
-                    bytes_in_flight += upcoming.bytes
-                    upcoming = next(waiting, None)
+                    waiting.append((upcoming, pool.submit(load_all, upcoming)))
+                    in_flight += sum(row.bytes for row in upcoming)
+                    upcoming = next(batches, None)
                     continue
-                row, future = in_flight.popleft()
-                item = future.result()
-                bytes_in_flight -= row.bytes
-                yield row, item
+                batch, future = waiting.popleft()
+                yield from zip(batch, future.result(), strict=True)
+                in_flight -= sum(row.bytes for row in batch)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _batches(rows: Sequence[PlannedRow]) -> Iterator[Sequence[PlannedRow]]:
+    """Cut rows into batches of at most so many rows and, but for a single row, so many bytes."""
+    start = size = 0
+    for at, row in enumerate(rows):
+        if at > start and (at - start == _BATCH_ROWS or size + row.bytes > _BATCH_BYTES):
+            yield rows[start:at]
+            start, size = at, 0
+        size += row.bytes
+    if rows:
+        yield rows[start:]
 
 
 def _record(row: PlannedRow, vocabulary: Vocabulary, options: ConvertOptions) -> _Record:
     data = fetch(row.uri, row.source)
     image = check_image(data, options)
+    sha256 = hashlib.sha256(image.data).hexdigest()
     record = serialize_example(
         {
             features.IMAGE_ENCODED: image.data,
@@ -223,12 +241,13 @@ def _record(row: PlannedRow, vocabulary: Vocabulary, options: ConvertOptions) ->
             features.IMAGE_HEIGHT: image.height,
             features.IMAGE_WIDTH: image.width,
             features.IMAGE_SOURCE_ID: row.uri.encode(),
-            features.IMAGE_SHA256: hashlib.sha256(image.data).hexdigest().encode(),
+            features.IMAGE_SHA256: sha256.encode(),
             features.IMAGE_CLASS_TEXT: None if row.label is None else row.label.encode(),
             features.IMAGE_CLASS_LABEL: None if row.label is None else vocabulary.index(row.label),
         }
     )
-    return _Record(frame(record), row.label, row.drawn, image.reencoded)
+    line = record_line(sha256, row.label, row.uri)
+    return _Record(frame(record), line, row.label, row.drawn, image.reencoded)
 
 
 def fetch(uri: str, source: str) -> bytes:

@@ -143,7 +143,7 @@ def read_bytes(path: str) -> bytes:
     """Return the whole content of a file. Raises: as :func:`size`."""
     with mapped_errors(path):
         if is_local(path):
-            with open(local_path(path), "rb") as file:
+            with open(local_path(path), "rb", buffering=0) as file:
                 return file.read()
         fs, inner = _filesystem(path)
         return bytes(fs.cat_file(inner))
@@ -177,7 +177,8 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
             temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
             os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
             try:
-                with open(temporary, "wb") as file:
+                # Unbuffered: what is written here comes in large pieces.
+                with open(temporary, "wb", buffering=0) as file:
                     yield file
                 os.replace(temporary, plain)
             finally:

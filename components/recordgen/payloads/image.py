@@ -40,11 +40,10 @@ _MAGIC = (
     (b"BM", "bmp"),
 )
 
-# An Exif segment stands before the scan; a quarter of a megabyte covers the ICC profiles and
-# previews that may come first.
-_EXIF_WINDOW = 1 << 18
-
 JPEG_QUALITY = 92
+
+# JPEG markers, ITU-T T.81 table B.1
+_START_OF_SCAN, _APP1 = 0xDA, 0xE1
 
 _T = TypeVar("_T")
 
@@ -148,9 +147,19 @@ def _decode_strictly(data: bytes, colorspace: str) -> None:
 
 
 def _jpeg_orientation(data: bytes) -> int:
-    if data.find(b"Exif\0\0", 0, _EXIF_WINDOW) < 0:
-        return 1
+    if not _has_exif(data):
+        return 1  # far cheaper to know than to ask Pillow
     return _orientation(_decoded("JPEG", lambda: Image.open(io.BytesIO(data), formats=("JPEG",))))
+
+
+def _has_exif(data: bytes) -> bool:
+    """Look for an Exif segment among those before the scan, as ITU-T T.81 B.1 lays them out."""
+    at = 2
+    while at + 10 <= len(data) and data[at] == 0xFF and data[at + 1] != _START_OF_SCAN:
+        if data[at + 1] == _APP1 and data.startswith(b"Exif\0\0", at + 4):
+            return True
+        at += 1 if data[at + 1] == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return False
 
 
 def _downscale_jpeg(
