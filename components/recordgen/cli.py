@@ -266,7 +266,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         type=float,
         metavar="F",
     )
-    add("threads", "threads per worker (default: one per core and one more)", type=int, metavar="N")
+    add("threads", "threads per worker (default: one per core)", type=int, metavar="N")
 
 
 def _options(args: argparse.Namespace) -> dict[str, object]:

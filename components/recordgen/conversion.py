@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import tempfile
@@ -68,7 +69,7 @@ class CheckResult:
     """A finished check: what a conversion would give.
 
     Attributes:
-        dataset: as :class:`ConversionResult` has it; shards have no bytes and no sha256.
+        dataset: as :class:`ConversionResult` has it; its shards have no bytes.
         rejects: the rows that would be left out.
         seconds: wall-clock time.
     """
@@ -262,6 +263,9 @@ def _running(
     """Give the pipeline to build, then run it; what workers left as their error is raised."""
     yield pipeline
     running: PipelineResult | None = None
+    # A million objects of Beam and its libraries are there to stay: collections while rows are
+    # planned need not look at each of them again and again.
+    gc.freeze()
     try:
         with watching(staging, progress):
             running = pipeline.run()
@@ -277,6 +281,8 @@ def _running(
         if reason is not None:
             raise reason from exc
         raise RunnerError(f"Beam's runner failed: {_last_line(exc)}") from exc
+    finally:
+        gc.unfreeze()
 
 
 def _last_line(exc: Exception) -> str:

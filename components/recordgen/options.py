@@ -37,7 +37,7 @@ class ConvertOptions:
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
         max_image_pixels: images of more pixels are rejected before they are decoded.
         max_reject_fraction: the run fails above this share of rejected rows, 0..1.
-        threads: threads that fetch and check per worker; None: one per core and one more.
+        threads: threads that fetch and check per worker; None: one per core, at least two.
     """
 
     seed: int = 0

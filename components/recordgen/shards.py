@@ -12,7 +12,6 @@ import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -98,8 +97,9 @@ class _Record(NamedTuple):
 
 
 def default_threads() -> int:
-    """Return one thread per core and one more: decoders release the interpreter's lock."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 4
+    """Return one thread per core, at least two: decoders release the interpreter's lock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, cores or 2)
 
 
 def write_shard(
@@ -258,8 +258,10 @@ def fetch(uri: str, source: str) -> bytes:
         StorageError: storage failed.
     """
     path = storage.resolve(uri, source)
-    with _refusals(path):
+    try:
         return storage.read_bytes(path)
+    except (OSError, UnknownSchemeError) as exc:
+        raise _refusal(exc, path) from exc
 
 
 def payload_size(row: Row, options: ConvertOptions) -> int | PayloadError:
@@ -270,10 +272,12 @@ def payload_size(row: Row, options: ConvertOptions) -> int | PayloadError:
     """
     path = storage.resolve(row.uri, row.source)
     try:
-        with _refusals(path):
-            size = storage.size(path)
-        if size == 0:
-            raise PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
+        size = storage.size(path)
+    except (OSError, UnknownSchemeError) as exc:
+        return _refusal(exc, path)
+    if size == 0:
+        return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
+    try:
         check_size(size, options)
     except PayloadError as exc:
         return exc
@@ -288,17 +292,12 @@ def content_key(row: Row) -> bytes | PayloadError:
         return exc
 
 
-@contextmanager
-def _refusals(path: str) -> Iterator[None]:
-    """Turn "not there" and "may not" into refusals of the payload."""
-    try:
-        yield
-    except (FileNotFoundError, NotADirectoryError) as exc:
-        raise PayloadError(RejectCode.MISSING_FILE.value, f"no such file: {path}") from exc
-    except PermissionError as exc:
-        raise PayloadError(RejectCode.PERMISSION_DENIED.value, f"may not read {path}") from exc
-    except UnknownSchemeError as exc:
-        raise PayloadError(RejectCode.UNKNOWN_SCHEME.value, str(exc)) from exc
-    except IsADirectoryError as exc:
-        message = f"expected a regular file: {path}"
-        raise PayloadError(RejectCode.NOT_A_FILE.value, message) from exc
+def _refusal(exc: Exception, path: str) -> PayloadError:
+    """Return "not there" and "may not" as the refusal of a payload."""
+    if isinstance(exc, PermissionError):
+        return PayloadError(RejectCode.PERMISSION_DENIED.value, f"may not read {path}")
+    if isinstance(exc, UnknownSchemeError):
+        return PayloadError(RejectCode.UNKNOWN_SCHEME.value, str(exc))
+    if isinstance(exc, IsADirectoryError):
+        return PayloadError(RejectCode.NOT_A_FILE.value, f"expected a regular file: {path}")
+    return PayloadError(RejectCode.MISSING_FILE.value, f"no such file: {path}")

@@ -104,12 +104,16 @@ def size(path: str) -> int:
         IsADirectoryError: it is not a regular file.
         StorageError: storage failed.
     """
-    with mapped_errors(path):
-        if is_local(path):
+    if is_local(path):
+        try:  # no context manager: this is asked for every row
             status = os.stat(local_path(path))
-            if not stat.S_ISREG(status.st_mode):
-                raise IsADirectoryError(path)
-            return status.st_size
+        except OSError:
+            with mapped_errors(path):
+                raise
+        if not stat.S_ISREG(status.st_mode):
+            raise IsADirectoryError(path)
+        return status.st_size
+    with mapped_errors(path):
         fs, inner = _filesystem(path)
         info = fs.info(inner)
         if info["type"] != "file":

@@ -84,7 +84,9 @@ def test_truth_of_unlabelled_records(trained):
     """TFMA gets a label and a weight for every record; 0 for the one without a label."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
     records = [
-        serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_LABEL: label})
+        b"".join(
+            serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_LABEL: label})
+        )
         for label in (2, None, 0)
     ]
     found = truth(examples=tf.constant(records))
