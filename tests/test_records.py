@@ -21,7 +21,8 @@ _values = st.one_of(
     st.sampled_from([bytes(4096), bytes(70_000)]),
     st.integers(-(2**63), 2**63 - 1),
 )
-_names = st.text(st.characters(blacklist_categories=("Cs",)), max_size=20)
+# Of one length: protobuf's implementations disagree whether "a" or "ab" comes first.
+_names = st.text(st.characters(blacklist_categories=("Cs",)), min_size=3, max_size=3)
 
 
 @given(st.dictionaries(_names, _values, max_size=8))

@@ -77,7 +77,8 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
 
     ``{"image/class/label": 0, "image/format": b"png"}`` → an Example with an int64 and a bytes
     feature. 0 and ``b""`` are kept; None leaves the feature out. Features stand in the order of
-    their names, as protobuf's deterministic serialisation has them.
+    their names, as protobuf's deterministic serialisation has them (whose implementations differ
+    only where one name begins with another).
 
     Returns:
         Pieces that make up the message; large values are pieces of their own, not copies.
