@@ -129,7 +129,7 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     output = tmp_path / "out"
     command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
     process = subprocess.Popen(
-        [*command, "--shard-mb=1"],
+        [*command, "--shard-mb=1", "--threads=1"],
         env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
         stderr=subprocess.PIPE,
         text=True,

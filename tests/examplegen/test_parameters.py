@@ -135,7 +135,7 @@ def test_span_that_is_not_there(tmp_path):
     ("wrong", "message"),
     [
         (dict(check="some"), "check must be one of decode, header, none"),
-        (dict(shard_mb=0), "shard_mb must be above 0"),
+        (dict(shard_mb=0), "shard_mb must be a number above 0"),
         (dict(max_reject_fraction=2), "max_reject_fraction must be from 0 to 1"),
         (dict(output_config=output_config(train=0)), "hash_buckets ≥ 1"),
         (
