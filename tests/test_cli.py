@@ -133,6 +133,8 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background job, which CI may be, starts with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for_first_shard(output)
     process.send_signal(signal.SIGINT)
