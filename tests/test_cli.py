@@ -73,11 +73,25 @@ def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:
     assert (dry["rows"], dry["labels"]) == (6, ["cat", "dog"])
 
 
+def test_dry_run_counts_the_shards_of_each_label(source: str, tmp_path: Path) -> None:
+    """A dry run announces the shards that --shard-by=label then writes, in JSON and as a table."""
+    args = ("convert", source, str(tmp_path / "out"), "--shard-by=label")
+    dry = json.loads(recordgen(*args, "--dry-run", "--json").stdout)
+    table = recordgen(*args, "--dry-run").stdout
+    written = json.loads(recordgen(*args, "--json", "-q").stdout)
+    for name, split in written["splits"].items():
+        assert [shard["label"] for shard in split["shards"]] == ["cat", "dog"]
+        assert dry["splits"][name]["shards"] == 2
+        [line] = [line.split() for line in table.splitlines() if line.split()[:1] == [name]]
+        assert line[:3] == [name, "2", "2"]
+
+
 # arguments ({source}, {output}); exit code; words of the one message
 WRONG = [
     (["convert", "{output}/none.csv", "{output}"], 1, "no such import file"),
     (["convert", "{source}"], 2, "required: OUTPUT"),
     (["convert", "{source}", "{output}", "--check=maybe"], 2, "invalid choice: 'maybe'"),
+    (["convert", "{source}", "{output}", "--shard-by=class"], 2, "invalid choice: 'class'"),
     (
         ["convert", "{source}", "{output}", "--shard-mb=0"],
         2,
@@ -151,5 +165,6 @@ def test_help_names_every_option() -> None:
         assert option in text
     for option in ("--max-side", "--compression", "--max-reject-fraction", "--missing-split"):
         assert option in text
+    assert "--shard-by {hash,label}" in text
     assert "default: 80,10,10" in text
     assert "Beam flags follow after --" in text

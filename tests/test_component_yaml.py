@@ -33,6 +33,7 @@ OTHER_VALUES: dict[str, Any] = {
     "split_by": "content",
     "missing_split": "drop",
     "labels": "text",
+    "shard_by": "label",
     "shard_mb": 0.5,
     "compression": "gzip",
     "check": "header",

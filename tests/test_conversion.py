@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import fsspec
@@ -41,6 +41,11 @@ MakeCsv = Callable[..., str]
 
 def read_split(output: Path | str, split: str) -> list[dict[str, object]]:
     """Return a split's records, parsed by TensorFlow."""
+    return read_records(find_shards(str(output), split))
+
+
+def read_records(files: Sequence[str]) -> list[dict[str, object]]:
+    """Return the records of shard files, parsed by TensorFlow."""
     spec = {
         "image/encoded": tf.io.FixedLenFeature([], tf.string),
         "image/format": tf.io.FixedLenFeature([], tf.string),
@@ -51,7 +56,6 @@ def read_split(output: Path | str, split: str) -> list[dict[str, object]]:
         "image/class/text": tf.io.FixedLenFeature([], tf.string, b"(none)"),
         "image/class/label": tf.io.FixedLenFeature([], tf.int64, -1),
     }
-    files = find_shards(str(output), split)
     gz = "GZIP" if files[0].endswith(".gz") else ""
     return [
         {key: value.numpy() for key, value in tf.io.parse_single_example(item, spec).items()}
@@ -160,6 +164,114 @@ def test_same_input_same_bytes_on_any_number_of_workers(
     assert tree_bytes(tmp_path / "reversed") == expected
     recordgen.convert(source, str(tmp_path / "seed"), shard_mb=0.008, seed=4)
     assert tree_bytes(tmp_path / "seed") != expected
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_every_shard_holds_one_label(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, compression: str
+) -> None:
+    """shard_by=label: a shard's label is that of all its records; every row is there once."""
+    labels = ("cat", "dog", "")
+    images = make_images(48)
+    source = make_csv(
+        f"{('TRAIN', 'VALIDATION')[n // 36]},{path},{labels[n % 3]}"
+        for n, path in enumerate(images)
+    )
+    output = tmp_path / "out"
+    dataset = recordgen.convert(
+        source, output, shard_by="label", shard_mb=0.006, compression=compression
+    ).dataset
+    assert read_dataset(str(output)) == dataset
+    found = []
+    for split in dataset.splits.values():
+        for shard in split.shards:
+            records = read_records([str(output / shard.file)])
+            assert len(records) == shard.examples
+            said = {record["image/class/text"].decode() for record in records}
+            assert said == {shard.label or "(none)"}
+            found += [record["image/source_id"].decode() for record in records]
+    assert sorted(found) == [str(path) for path in images]
+
+    train = [shard.label for shard in dataset.splits["train"].shards]
+    assert train == ["", "", "cat", "cat", "dog", "dog"]
+    assert [shard.label for shard in dataset.splits["eval"].shards] == ["", "cat", "dog"]
+    suffix = ".gz" if compression == "gzip" else ""
+    assert sorted(os.listdir(output / "Split-train")) == [
+        f"data_tfrecord-{number:05d}-of-00006{suffix}" for number in range(6)
+    ]
+
+
+def test_mixed_shards_have_no_label(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """shard_by=hash claims no label, not even where there is one; older files say the same."""
+    source = make_csv(f"TRAIN,{path},cat" for path in make_images(2))
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, output).dataset
+    assert [shard.label for shard in dataset.splits["train"].shards] == [None]
+    older = json.loads((output / "dataset.json").read_text())
+    for shard in older["splits"]["train"]["shards"]:
+        del shard["label"]
+    (output / "dataset.json").write_text(json.dumps(older))
+    assert read_dataset(str(output)) == dataset
+
+
+def test_same_bytes_by_label_on_any_number_of_workers(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """shard_by=label: two workers, shuffled rows and other threads write the same bytes."""
+    lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
+    args = {"shard_by": "label", "shard_mb": 0.004}
+    recordgen.convert(make_csv(lines), tmp_path / "one", **args)
+    expected = tree_bytes(tmp_path / "one")
+    two = ["--direct_num_workers=2"]
+    source = make_csv(reversed(lines))
+    recordgen.convert(source, tmp_path / "two", threads=7, beam_args=two, **args)
+    assert tree_bytes(tmp_path / "two") == expected
+
+
+def test_a_new_class_leaves_the_shards_of_the_others(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """shard_by=label: new classes renumber shards; a later one changes no byte of another's."""
+    images = make_images(36)
+    lines = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(images[:24])]
+    later = [f"{path},zebra" for path in images[24:30]]
+    earlier = [f"TRAIN,{path},ant" for path in images[30:]]
+
+    def shards(lines: Sequence[str], name: str) -> dict[str, list[tuple[str, str, bytes]]]:
+        """Convert; return (split, digest, bytes) of each label's shards, in their order."""
+        args = {"shard_by": "label", "shard_mb": 0.004}
+        dataset = recordgen.convert(make_csv(lines), tmp_path / name, **args).dataset
+        found: dict[str, list[tuple[str, str, bytes]]] = {}
+        for split, content in dataset.splits.items():
+            for shard in content.shards:
+                data = (tmp_path / name / shard.file).read_bytes()
+                found.setdefault(shard.label, []).append((split, shard.digest, data))
+        return found
+
+    before = shards(lines, "before")
+    assert sorted(before) == ["", "cat", "dog"]
+    after = shards(lines + later, "later")
+    assert after.pop("zebra")
+    assert after == before
+    # cat was number 0 and is 1 now, which its records say; a digest holds the label's text.
+    after = shards(lines + later + earlier, "earlier")
+    for label, ours in before.items():
+        assert [item[:2] for item in after[label]] == [item[:2] for item in ours]
+
+
+def test_shard_of_a_label_whose_images_are_all_rejected(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Its shard is there without records and still says its label."""
+    (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
+    (tmp_path / "bad.jpg").write_bytes(b"no image")
+    source = make_csv(["TRAIN,good.jpg,dog", "TRAIN,bad.jpg,cat", "TEST,./bad.jpg,cat"])
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, output, shard_by="label", max_reject_fraction=1).dataset
+    assert list(dataset.splits) == ["train"]
+    found = [(shard.label, shard.examples) for shard in dataset.splits["train"].shards]
+    assert found == [("cat", 0), ("dog", 1)]
+    assert len(read_split(output, "train")) == 1
 
 
 @pytest.mark.slow

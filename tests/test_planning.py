@@ -14,8 +14,11 @@ from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     BucketSummary,
+    Group,
+    GroupPlan,
     PlacedRow,
     PlannedRow,
+    SplitPlan,
     bucket_of,
     make_plan,
     merge_rows,
@@ -51,8 +54,8 @@ def test_rows_of_one_uri(other: Row, kept: Row | None, codes: list[str], duplica
 
 def plan_all(
     rows: Sequence[Row], sizes: dict[str, int], options: ConvertOptions, buckets: int
-) -> dict[tuple[str, int], list[PlannedRow]]:
-    """Plan rows as the pipeline does, without Beam."""
+) -> dict[tuple[str, str | None, int], list[PlannedRow]]:
+    """Plan rows as the pipeline does, without Beam: rows by (split, group's label, shard)."""
     by_bucket: dict[int, list[PlacedRow]] = {}
     for row in rows:
         where = place(options.seed, row.uri)
@@ -69,28 +72,101 @@ def plan_all(
         )
         summaries.append(summary)
     plan = make_plan(summaries, read=len(rows), parse_rejected={}, options=options)
-    shards: dict[tuple[str, int], list[PlannedRow]] = {}
+    shards: dict[tuple[str, str | None, int], list[PlannedRow]] = {}
     for bucket in sorted(planned):
-        for split, kept in planned[bucket].items():
-            for shard, run in shard_rows(bucket, kept, plan.splits[split]):
-                shards.setdefault((split, shard), []).extend(run)
+        for (split, label), kept in planned[bucket].items():
+            for shard, run in shard_rows(bucket, kept, plan.splits[split].groups[label]):
+                shards.setdefault((split, label, shard), []).extend(run)
     return shards
 
 
-@given(
-    st.lists(st.integers(1, 3_000_000), min_size=1, max_size=60),
-    st.integers(0, 5),
-    st.sampled_from([0.5, 2.0, 128.0]),
+LABELLED_SIZES = st.lists(
+    st.tuples(st.sampled_from(["cat", "dog", "10", None]), st.integers(1, 3_000_000)),
+    min_size=1,
+    max_size=60,
 )
-def test_plan_does_not_depend_on_buckets(sizes: list[int], seed: int, shard_mb: float) -> None:
+SHARD_MB = st.sampled_from([0.5, 2.0, 128.0])
+
+
+def rows_of(labelled: Sequence[tuple[str | None, int]]) -> tuple[list[Row], dict[str, int]]:
+    """Return one row for each (label, size), without a split, and the sizes by uri."""
+    rows = [Row("a", n, None, f"{n}.jpg", label) for n, (label, _) in enumerate(labelled)]
+    return rows, {f"{n}.jpg": size for n, (_, size) in enumerate(labelled)}
+
+
+@given(LABELLED_SIZES, st.integers(0, 5), SHARD_MB, st.sampled_from(["hash", "label"]))
+def test_plan_does_not_depend_on_buckets(
+    labelled: list[tuple[str | None, int]], seed: int, shard_mb: float, shard_by: str
+) -> None:
     """Every row is in exactly one shard, and the number of buckets changes nothing."""
-    rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(len(sizes))]
-    by_uri = {f"{n}.jpg": size for n, size in enumerate(sizes)}
-    options = ConvertOptions(seed=seed, shard_mb=shard_mb)
-    one = plan_all(rows, by_uri, options, buckets=1)
-    assert plan_all(rows, by_uri, options, buckets=7) == one
+    rows, sizes = rows_of(labelled)
+    options = ConvertOptions(seed=seed, shard_mb=shard_mb, shard_by=shard_by)
+    one = plan_all(rows, sizes, options, buckets=1)
+    assert plan_all(rows, sizes, options, buckets=7) == one
     uris = [row.uri for shard in one.values() for row in shard]
-    assert sorted(uris) == sorted(by_uri)
+    assert sorted(uris) == sorted(sizes)
+
+
+@given(LABELLED_SIZES, SHARD_MB)
+def test_a_label_has_the_shards_that_it_would_have_alone(
+    labelled: list[tuple[str | None, int]], shard_mb: float
+) -> None:
+    """With shard_by=label, rows of other labels change the numbers of shards, not their rows."""
+    rows, sizes = rows_of(labelled)
+    options = ConvertOptions(shard_mb=shard_mb, shard_by="label")
+    together = plan_all(rows, sizes, options, buckets=7)
+    for label in {row.label for row in rows}:
+        own = [row for row in rows if row.label == label]
+        alone = plan_all(own, sizes, ConvertOptions(shard_mb=shard_mb), buckets=7)
+        for split in {split for split, _, _ in alone}:
+            ours = [shard for key, shard in together.items() if key[:2] == (split, label or "")]
+            assert ours == [shard for key, shard in alone.items() if key[0] == split]
+
+
+def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
+    """Groups come in order of their label's text, the one without a label first."""
+    rows = {
+        Group("mine", "a"): 1,
+        Group("train", "9"): 4,
+        Group("train", "10"): 4,
+        Group("train", ""): 9,
+        Group("test", "cat"): 1,
+    }
+    first = BucketSummary(0, rows, {group: n * 100 for group, n in rows.items()}, {}, 0, 0, ())
+    second = BucketSummary(5, {Group("train", "9"): 2}, {Group("train", "9"): 50}, {}, 0, 0, ())
+    plan = make_plan(
+        [second, first],
+        read=21,
+        parse_rejected={},
+        options=ConvertOptions(shard_by="label", shard_mb=0.0004),
+    )
+    assert plan.splits == {
+        "train": SplitPlan(
+            6,
+            {
+                "": GroupPlan(9, 900, 0, 3, {0: 0}),
+                "10": GroupPlan(4, 400, 3, 1, {}),
+                "9": GroupPlan(6, 450, 4, 2, {0: 0, 5: 400}),
+            },
+        ),
+        "test": SplitPlan(1, {"cat": GroupPlan(1, 100, 0, 1, {})}),
+        "mine": SplitPlan(1, {"a": GroupPlan(1, 100, 0, 1, {})}),
+    }
+    assert list(plan.splits) == ["train", "test", "mine"]
+    assert list(plan.splits["train"].groups) == ["", "10", "9"]
+    assert (plan.rows, plan.bytes) == (21, 1950)
+
+
+def test_too_many_labels_for_shards_of_their_own() -> None:
+    """10,000 files for labels are planned; one more is an error that names the remedy."""
+    options = ConvertOptions(shard_by="label")
+    rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
+    summary = BucketSummary(0, rows, rows, {}, 0, 0, ())
+    plan = make_plan([summary], read=10_000, parse_rejected={}, options=options)
+    assert plan.splits["train"].shards == 10_000
+    other = BucketSummary(1, {Group("eval", "0"): 1}, {Group("eval", "0"): 1}, {}, 0, 0, ())
+    with pytest.raises(DataError, match=r"10,001 here, .* 10,000 allowed; use shard_by=hash"):
+        make_plan([summary, other], read=10_001, parse_rejected={}, options=options)
 
 
 def test_shards_are_equal_in_bytes() -> None:
@@ -193,6 +269,7 @@ WRONG_OPTIONS = [
     ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
     ("max_side", -1, "max_side must be a number above 0"),
     ("compression", "zip", "compression must be one of none, gzip"),
+    ("shard_by", "class", "shard_by must be one of hash, label (got 'class')"),
 ]
 
 

@@ -23,6 +23,7 @@ from recordgen.options import (
     CHECKS,
     COMPRESSIONS,
     MISSING_SPLIT,
+    SHARD_BY,
     SPLIT_BY,
     ConvertOptions,
 )
@@ -254,6 +255,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     add("split_by", "draw splits by the row's uri or the file's content", choices=SPLIT_BY)
     add("missing_split", "draw a split for rows without one, or drop them", choices=MISSING_SPLIT)
     add("labels", "number labels as text or keep whole numbers", choices=LABEL_MODES)
+    add("shard_by", "mix labels in shards, or give each label its own", choices=SHARD_BY)
     add("shard_mb", "size of a shard in MB", type=float, metavar="MB")
     add("compression", "compression of the shards", choices=COMPRESSIONS)
     add("check", "how far each image is read before it is trusted", choices=CHECKS)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Union
 
 import apache_beam as beam
@@ -26,7 +25,7 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.options import ConvertOptions
+from recordgen.options import ConvertOptions, check_names
 from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
@@ -227,12 +226,7 @@ def convert_source(
 
 def make_options(values: dict[str, Any]) -> ConvertOptions:
     """Decode keyword options. Raises: UsageError for an unknown name or a wrong value."""
-    known = [item.name for item in fields(ConvertOptions)]
-    for name in values:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-            raise UsageError(f"unknown option {name!r}; {hint}")
+    check_names(values, [item.name for item in fields(ConvertOptions)])
     fractions = values.get("split_fractions")
     if isinstance(fractions, str):
         values = {**values, "split_fractions": SplitFractions.parse(fractions)}

@@ -16,6 +16,7 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.errors import SourceError
+from recordgen.features import FeatureSpec
 
 FORMAT = "recordgen/1"
 DATASET_FILE = "dataset.json"
@@ -45,12 +46,15 @@ class Shard:
         bytes: its size.
         digest: sha256 (hex) of what its records say, in their order: one line for each, made of
             the stored image's sha256, the label's text and the uri, with tabs between.
+        label: sharded by label: the text of the one label of all its examples, "" if they have
+            none; else None: labels are mixed.
     """
 
     file: str
     examples: int
     bytes: int
     digest: str
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +98,20 @@ class Dataset:
     """The content of ``dataset.json``.
 
     Attributes:
-        task: the AutoML task, ``image_classification``.
+        task: the AutoML task, ``image_classification``; or ``examples``, written from Python.
         recordgen_version: the version that wrote it.
         source: the import files as they were named.
         seed: the seed of order and splits.
         options: the options that decided what was written.
         compression: ``none`` or ``gzip``, of the shards.
-        label_kind: ``text`` or ``integer``; see :mod:`recordgen.labels`.
+        label_kind: ``text`` or ``integer``, see :mod:`recordgen.labels`; ``none``: no labels.
         labels: the vocabulary; a label's number is its index.
         splits: by name, in the order train, eval, test; a split without examples is not there.
         rows: where all rows went.
         reencoded: images whose bytes were not passed through, by reason.
         warnings: what the user should know.
         digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
+        features: how the features of written examples are stored, by name; empty for images.
     """
 
     task: str
@@ -122,6 +127,7 @@ class Dataset:
     reencoded: Mapping[str, int]
     warnings: tuple[str, ...]
     digest: str
+    features: Mapping[str, FeatureSpec] = field(default_factory=dict)
 
     @property
     def examples(self) -> int:
@@ -135,7 +141,11 @@ class Dataset:
 
     def to_json(self) -> dict[str, Any]:
         """Return the dataset as it stands in ``dataset.json``."""
-        return {"format": FORMAT, **asdict(self)}
+        values = {"format": FORMAT, **asdict(self)}
+        values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
+        if not self.features:
+            del values["features"]
+        return values
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Dataset:
@@ -157,9 +167,11 @@ class Dataset:
             for name, split in values.pop("splits").items()
         }
         rows = RowCounts(**values.pop("rows"))
+        specs = values.pop("features", {})
+        features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
         for key in ("source", "labels", "warnings"):
             values[key] = tuple(values[key])
-        return cls(splits=splits, rows=rows, **values)
+        return cls(splits=splits, rows=rows, features=features, **values)
 
 
 def record_line(image_sha256: str, label: str | None, uri: str) -> bytes:

@@ -1,13 +1,14 @@
 """Feature names and specs: the contract between writing and reading.
 
-The names are the ones that TensorFlow's own image code uses (Object Detection API,
-tf_slim, TF Model Garden), so that other readers find what they look for.
+The names of images' features are the ones that TensorFlow's own image code uses (Object Detection
+API, tf_slim, TF Model Garden), so that other readers find what they look for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 IMAGE_ENCODED = "image/encoded"
 IMAGE_FORMAT = "image/format"
@@ -22,17 +23,57 @@ IMAGE_CLASS_LABEL = "image/class/label"
 NO_LABEL = -1
 
 
+#: What the three list kinds of ``tf.train.Feature`` hold.
+LIST_DTYPES = ("bytes", "float32", "int64")
+
+#: Arrays of these lie in a record as their raw bytes: one value of a bytes_list.
+RAW_DTYPES = (
+    "bool",
+    "float16",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:
-    """One scalar feature of every record.
+    """One feature of every record.
 
     Attributes:
-        dtype: ``bytes`` or ``int64``, the two list kinds of ``tf.train.Feature`` in use.
-        default: what a reader gets for a record without the feature; None: every record has it.
+        dtype: ``bytes``, ``int64`` or ``float32``: the values of a list; or one of
+            :data:`RAW_DTYPES`: an array as its bytes, little-endian, in C order.
+        default: what a reader gets for a record without the feature; None: every record has it,
+            or, where ``shape`` is None, a list of no values.
+        shape: () for a scalar, the shape of an array or list; None: a list whose length varies.
     """
 
     dtype: str
-    default: bytes | int | None
+    default: bytes | int | float | None = None
+    shape: tuple[int, ...] | None = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return ``{"dtype": "uint8", "shape": [28, 28]}``, and the default if there is one."""
+        shape = None if self.shape is None else list(self.shape)
+        default = self.default.decode() if isinstance(self.default, bytes) else self.default
+        return {"dtype": self.dtype, "shape": shape} | (
+            {} if default is None else {"default": default}
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> FeatureSpec:
+        """Build a spec from what :meth:`to_json` gave."""
+        default, shape = data.get("default"), data["shape"]
+        return cls(
+            data["dtype"],
+            default.encode() if isinstance(default, str) else default,
+            None if shape is None else tuple(shape),
+        )
 
 
 #: Image classification, single label: every feature is a scalar.

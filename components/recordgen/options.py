@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any
 
 from recordgen.errors import UsageError
@@ -13,6 +15,7 @@ from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
 SPLIT_BY = ("uri", "content")
+SHARD_BY = ("hash", "label")
 MISSING_SPLIT = ("assign", "drop")
 
 
@@ -29,6 +32,8 @@ class ConvertOptions:
         missing_split: ``assign`` draws a split for rows without one; ``drop`` leaves them out
             when any other row names a split, as Vertex AI does.
         labels: ``auto``, ``text`` or ``integer``; see :func:`recordgen.labels.build_vocabulary`.
+        shard_by: ``hash`` mixes the labels of a split in its shards; ``label`` gives each of them
+            (and the rows without one) shards of its own.
         shard_mb: aimed-at size of a shard in MB (10^6 bytes).
         compression: ``none`` or ``gzip``; gzip adds ``.gz`` to the shards' names.
         check: ``decode`` reads every image to its last bit, ``header`` only its header, ``none``
@@ -45,6 +50,7 @@ class ConvertOptions:
     split_by: str = "uri"
     missing_split: str = "assign"
     labels: str = "auto"
+    shard_by: str = "hash"
     shard_mb: float = 128
     compression: str = "none"
     check: str = "decode"
@@ -58,6 +64,7 @@ class ConvertOptions:
         _one_of("split_by", self.split_by, SPLIT_BY)
         _one_of("missing_split", self.missing_split, MISSING_SPLIT)
         _one_of("labels", self.labels, LABEL_MODES)
+        _one_of("shard_by", self.shard_by, SHARD_BY)
         _one_of("compression", self.compression, COMPRESSIONS)
         _one_of("check", self.check, CHECKS)
         _above_zero("shard_mb", self.shard_mb)
@@ -96,6 +103,15 @@ class ConvertOptions:
         return {
             f.name: values[f.name] for f in fields(self) if f.metadata.get("affects_bytes", True)
         }
+
+
+def check_names(given: Iterable[str], known: Sequence[str]) -> None:
+    """Check the names of keyword options. Raises: UsageError, with the name that was meant."""
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+            raise UsageError(f"unknown option {name!r}; {hint}")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

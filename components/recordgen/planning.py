@@ -2,11 +2,12 @@
 
 A row's place is a hash of (seed, uri). All rows of one uri fall into the same bucket, a range of
 that hash; a bucket is resolved on its own, and what the buckets say of themselves is enough to
-cut every split into shards of equal bytes:
+cut every group (a split, or with ``shard_by=label`` one label of a split) into shards of equal
+bytes:
 
-    rows ─place─▶ bucket ─resolve_bucket─▶ PlannedRows + BucketSummary
-                                                            └─make_plan─▶ Plan
-    PlannedRows + Plan ─shard_rows─▶ (split, shard), rows
+    rows ─place─▶ bucket ─resolve_bucket─▶ PlannedRows by Group + BucketSummary
+                                                                        └─make_plan─▶ Plan
+    PlannedRows of a Group + Plan ─shard_rows─▶ shard, rows
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from itertools import groupby
 from typing import NamedTuple, TypeVar
 
 from recordgen import storage
-from recordgen.errors import PayloadError
+from recordgen.errors import DataError, PayloadError
 from recordgen.labels import Vocabulary, build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import Place, Reject, RejectCode, Row, place, reject
 from recordgen.splits import SPLITS
+
+# Every group is a file of its own at least, and every bucket counts its rows by group.
+_MAX_GROUPS = 10_000
 
 _Answer = TypeVar("_Answer")
 
@@ -56,14 +60,26 @@ class PlannedRow(NamedTuple):
     drawn: bool
 
 
+class Group(NamedTuple):
+    """The planned rows that share shards.
+
+    Attributes:
+        split: their split.
+        label: the one label of them all, "" if they have none; None: their labels are mixed.
+    """
+
+    split: str
+    label: str | None
+
+
 @dataclass(frozen=True)
 class BucketSummary:
-    """What a bucket's rows came to; the planned ones are counted by split.
+    """What a bucket's rows came to; the planned ones are counted by group.
 
     Attributes:
         bucket: its number; buckets are ranges of ``Place.order``, in that order.
-        rows: planned rows by split.
-        bytes: their payloads' bytes by split.
+        rows: planned rows by group.
+        bytes: their payloads' bytes by group.
         labels: planned rows by label.
         duplicates: rows that say what another row says.
         dropped: rows without a split, left out on request.
@@ -71,8 +87,8 @@ class BucketSummary:
     """
 
     bucket: int
-    rows: Mapping[str, int]
-    bytes: Mapping[str, int]
+    rows: Mapping[Group, int]
+    bytes: Mapping[Group, int]
     labels: Mapping[str, int]
     duplicates: int
     dropped: int
@@ -80,13 +96,46 @@ class BucketSummary:
 
 
 @dataclass(frozen=True)
-class SplitPlan:
-    """How one split is cut: ``starts[bucket]`` is where a bucket begins among its bytes."""
+class GroupPlan:
+    """How one group is cut into shards.
+
+    Attributes:
+        rows: its rows.
+        bytes: their payloads' bytes.
+        first: the number of its first shard among those of the split.
+        shards: how many shards it is cut into.
+        starts: ``starts[bucket]`` is where a bucket begins among its bytes; a group of one shard
+            needs none.
+    """
 
     rows: int
     bytes: int
+    first: int
     shards: int
     starts: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class SplitPlan:
+    """How one split is cut.
+
+    Attributes:
+        shards: shards of all its groups.
+        groups: by ``Group.label``, in the order in which their shards are numbered.
+    """
+
+    shards: int
+    groups: Mapping[str | None, GroupPlan]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all groups."""
+        return sum(group.rows for group in self.groups.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+        return sum(group.bytes for group in self.groups.values())
 
 
 @dataclass(frozen=True)
@@ -174,26 +223,26 @@ def resolve_bucket(
     drop_unnamed: bool,
     sizes: Callable[[Sequence[Row]], Iterable[int | PayloadError]],
     content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
-) -> tuple[dict[str, list[PlannedRow]], BucketSummary]:
-    """Decide for every row of a bucket: planned in a split, duplicate, dropped or rejected.
+) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
+    """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
 
     Args:
         bucket: its number.
         placed: all rows of the bucket, in any order.
-        options: seed, split fractions, split_by.
+        options: seed, split fractions, split_by, shard_by.
         drop_unnamed: leave out rows without a split.
         sizes: returns each payload's size in bytes, or why it is refused.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
 
     Returns:
-        Planned rows by split, in their order; and the summary.
+        Planned rows by group, in their order; and the summary.
     """
     rejects: list[Reject] = []
     duplicates = dropped = 0
     kept: list[PlacedRow] = []
     # Relative uris of import files in different folders are different payloads.
-    for (where, _), group in groupby(sorted(placed, key=_payload), key=_payload):
-        row, conflicts, repeated = merge_rows([item.row for item in group])
+    for (where, _), same in groupby(sorted(placed, key=_payload), key=_payload):
+        row, conflicts, repeated = merge_rows([item.row for item in same])
         rejects += conflicts
         duplicates += repeated
         if row is None:
@@ -206,11 +255,12 @@ def resolve_bucket(
     sized = list(_without_refused(kept, sizes([item.row for item in kept]), rejects))
     if options.split_by == "content":
         sized = list(_draw_by_content(sized, options.seed, content_keys, rejects))
-    by_split: dict[str, list[PlannedRow]] = {}
+    by_group: dict[Group, list[PlannedRow]] = {}
     labels: Counter[str] = Counter()
     for (where, row), size in sized:
         split = row.split or options.split_fractions.choose(where.draw)
-        by_split.setdefault(split, []).append(
+        group = Group(split, (row.label or "") if options.shard_by == "label" else None)
+        by_group.setdefault(group, []).append(
             PlannedRow(
                 where.order, row.source, row.line, row.uri, row.label, size, row.split is None
             )
@@ -219,14 +269,14 @@ def resolve_bucket(
             labels[row.label] += 1
     summary = BucketSummary(
         bucket,
-        {split: len(rows) for split, rows in by_split.items()},
-        {split: sum(row.bytes for row in rows) for split, rows in by_split.items()},
+        {group: len(rows) for group, rows in by_group.items()},
+        {group: sum(row.bytes for row in rows) for group, rows in by_group.items()},
         dict(labels),
         duplicates,
         dropped,
         tuple(rejects),
     )
-    return by_split, summary
+    return by_group, summary
 
 
 def _payload(item: PlacedRow) -> tuple[Place, str]:
@@ -270,7 +320,7 @@ def make_plan(
     parse_rejected: Mapping[str, int],
     options: ConvertOptions,
 ) -> Plan:
-    """Cut every split into shards of about ``shard_bytes``, from the buckets' summaries alone.
+    """Cut every group into shards of about ``shard_bytes``, from the buckets' summaries alone.
 
     Args:
         summaries: of all buckets, in any order.
@@ -279,50 +329,62 @@ def make_plan(
         options: ``shard_mb`` and ``labels``.
 
     Raises:
-        DataError: the labels do not fit ``options.labels``.
+        DataError: the labels do not fit ``options.labels``, or are too many for shards of their
+            own.
     """
     labels: Counter[str] = Counter()
     rejected: Counter[str] = Counter(parse_rejected)
-    rows: Counter[str] = Counter()
-    size: Counter[str] = Counter()
-    starts: dict[str, dict[int, int]] = {}
+    rows: Counter[Group] = Counter()
+    size: Counter[Group] = Counter()
+    starts: dict[Group, dict[int, int]] = {}
     duplicates = dropped = 0
     for summary in sorted(summaries, key=lambda item: item.bucket):
-        for split, count in summary.rows.items():
-            starts.setdefault(split, {})[summary.bucket] = size[split]
-            rows[split] += count
-            size[split] += summary.bytes[split]
+        for group, count in summary.rows.items():
+            starts.setdefault(group, {})[summary.bucket] = size[group]
+            rows[group] += count
+            size[group] += summary.bytes[group]
         labels.update(summary.labels)
         rejected.update(item.code for item in summary.rejects)
         duplicates += summary.duplicates
         dropped += summary.dropped
-    names = [name for name in SPLITS if name in rows] + sorted(set(rows) - set(SPLITS))
-    splits = {
-        name: SplitPlan(
-            rows[name],
-            size[name],
-            max(1, min(rows[name], -(-size[name] // options.shard_bytes))),
-            starts[name],
+    if len(rows) > _MAX_GROUPS:
+        raise DataError(
+            f"shard_by=label gives each label of each split files of its own: {len(rows):,} here, "
+            f"more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
         )
-        for name in names
-    }
+    groups: dict[str, dict[str | None, GroupPlan]] = {}
+    shards: Counter[str] = Counter()
+    for group in sorted(rows, key=_numbered):
+        split, label = group
+        cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
+        groups.setdefault(split, {})[label] = GroupPlan(
+            rows[group], size[group], shards[split], cut, starts[group] if cut > 1 else {}
+        )
+        shards[split] += cut
+    splits = {split: SplitPlan(shards[split], mine) for split, mine in groups.items()}
     vocabulary = build_vocabulary(labels, options.labels)
     return Plan(splits, vocabulary, read, duplicates, dropped, dict(rejected))
 
 
-def shard_rows(
-    bucket: int, rows: Sequence[PlannedRow], plan: SplitPlan
-) -> Iterator[tuple[int, list[PlannedRow]]]:
-    """Cut one bucket's rows of one split into runs, each with its shard's index.
+def _numbered(group: Group) -> tuple[int, str, str]:
+    """Return where a group's shards come: by split (train, eval, test, others), then label."""
+    known = SPLITS.index(group.split) if group.split in SPLITS else len(SPLITS)
+    return known, group.split, group.label or ""
 
-    A row belongs to the shard in which its first byte falls when the split's payloads are laid
+
+def shard_rows(
+    bucket: int, rows: Sequence[PlannedRow], plan: GroupPlan
+) -> Iterator[tuple[int, list[PlannedRow]]]:
+    """Cut one bucket's rows of one group into runs, each with its shard's index in the split.
+
+    A row belongs to the shard in which its first byte falls when the group's payloads are laid
     end to end in order: shards are contiguous ranges of that order, equal in bytes.
     """
-    offset = plan.starts[bucket]
+    offset = plan.starts[bucket] if plan.shards > 1 else 0
     run: list[PlannedRow] = []
-    current = 0
+    current = plan.first
     for row in rows:
-        shard = min(offset * plan.shards // max(plan.bytes, 1), plan.shards - 1)
+        shard = plan.first + min(offset * plan.shards // max(plan.bytes, 1), plan.shards - 1)
         if run and shard != current:
             yield current, run
             run = []

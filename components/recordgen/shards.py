@@ -41,9 +41,18 @@ OnProgress = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class ShardTask:
-    """The rows of one shard, in the order in which they are written."""
+    """One shard to write.
+
+    Attributes:
+        split: its split.
+        label: the one label of all its rows, if it is sharded by label; see :class:`Shard`.
+        index: its number in the split.
+        count: number of shards in the split.
+        rows: in the order in which they are written.
+    """
 
     split: str
+    label: str | None
     index: int
     count: int
     rows: tuple[PlannedRow, ...]
@@ -123,7 +132,7 @@ def write_shard(
     records = tally.count(_records(task.rows, vocabulary, options))
     with storage.replacing(storage.join(target, file)) as out:
         size = write_frames(out, (record.frame for record in records), options.compression)
-    return tally.result(task.split, file, size)
+    return tally.result(task, file, size)
 
 
 def check_shard(
@@ -137,7 +146,7 @@ def check_shard(
     tally = _Tally(on_progress)
     for _ in tally.count(_records(task.rows, vocabulary, options)):
         pass
-    return tally.result(task.split, task.file(options.compression), 0)
+    return tally.result(task, task.file(options.compression), 0)
 
 
 class _Tally:
@@ -170,10 +179,10 @@ class _Tally:
             if self._on_progress is not None:
                 self._on_progress(self.examples, len(self._rejects), self._bytes)
 
-    def result(self, split: str, file: str, size: int) -> ShardResult:
+    def result(self, task: ShardTask, file: str, size: int) -> ShardResult:
         return ShardResult(
-            split,
-            Shard(file, self.examples, size, self._digest.hexdigest()),
+            task.split,
+            Shard(file, self.examples, size, self._digest.hexdigest(), task.label),
             dict(sorted(self._labels.items())),
             self._drawn,
             dict(sorted(self._reencoded.items())),

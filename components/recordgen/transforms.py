@@ -5,7 +5,7 @@ files ─ReadRows─▶ (bucket, RowBlock) ─group─▶ ResolveBuckets ─▶ 
                                                     ▼                           ▼
                                                   Plan ──────────────▶ CutIntoShards
                                                                                 │
-                                  ShardTask ◀─group─ ((split, shard), PlannedBlock)
+                           ShardTask ◀─group─ ((split, label, shard), PlannedBlock)
                                       │
                                   WriteShards ─▶ staging
 """
@@ -28,6 +28,7 @@ from recordgen.errors import PayloadError, RecordgenError
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     BucketSummary,
+    Group,
     PlacedRow,
     Plan,
     PlannedRow,
@@ -88,10 +89,10 @@ class PlannedBlock:
 
 @dataclass(frozen=True)
 class PlannedBucket:
-    """The planned rows of one bucket by split, in order."""
+    """The planned rows of one bucket by group, in order."""
 
     bucket: int
-    splits: dict[str, PlannedBlock]
+    groups: dict[Group, PlannedBlock]
 
 
 def _row_block(rows: list[tuple[Any, ...]]) -> RowBlock:
@@ -194,14 +195,14 @@ def cut_into_shards(
     """Turn PlannedBuckets into ShardTasks. Too many rejects so far: no task at all."""
     runs = planned | "CutIntoShards" >> beam.ParDo(
         CutIntoShards(options), beam.pvalue.AsSingleton(plan)
-    )  # ((split, shard), PlannedBlock)
+    )  # ((split, label, shard), PlannedBlock)
     # A payload larger than a shard leaves others without rows; their numbers must not be missing.
     shards = plan | "ListShards" >> beam.FlatMap(_list_shards, options)
-    # ((split, shard), PlannedBlock without rows)
+    # ((split, label, shard), PlannedBlock without rows)
     return (
         (runs, shards)
         | "AllShards" >> beam.Flatten()
-        | "GroupByShard" >> beam.GroupByKey()  # ((split, shard), [PlannedBlock])
+        | "GroupByShard" >> beam.GroupByKey()  # ((split, label, shard), [PlannedBlock])
         | "MakeTasks" >> beam.Map(_to_task, beam.pvalue.AsSingleton(plan))  # ShardTask
     )
 
@@ -311,7 +312,7 @@ class ResolveBuckets(_Step):
             content_keys=partial(_ask_all, content_key),
         )
         yield PlannedBucket(
-            bucket, {split: PlannedBlock(tuple(rows)) for split, rows in planned.items()}
+            bucket, {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
         )
         yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
 
@@ -344,7 +345,7 @@ class MakePlan(_Step):
 
 
 class CutIntoShards(beam.DoFn):
-    """PlannedBucket → ((split, shard), PlannedBlock)."""
+    """PlannedBucket → ((split, label, shard), PlannedBlock); the label is the group's."""
 
     def __init__(self, options: ConvertOptions) -> None:
         self._options = options
@@ -352,9 +353,10 @@ class CutIntoShards(beam.DoFn):
     def process(self, bucket: PlannedBucket, plan: Plan) -> Any:  # noqa: D102
         # With too many rejects the run fails anyway: do not read a single payload for it.
         if not too_many(plan.rejects, plan.read, self._options):
-            for split, block in bucket.splits.items():
-                for shard, run in shard_rows(bucket.bucket, block.rows, plan.splits[split]):
-                    yield (split, shard), PlannedBlock(tuple(run))
+            for (split, label), block in bucket.groups.items():
+                group = plan.splits[split].groups[label]
+                for shard, run in shard_rows(bucket.bucket, block.rows, group):
+                    yield (split, label, shard), PlannedBlock(tuple(run))
 
 
 class WorkOnShards(_Step):
@@ -383,16 +385,17 @@ class WorkOnShards(_Step):
 
 
 def _to_task(element: Any, plan: Plan) -> ShardTask:
-    (split, shard), blocks = element
+    (split, label, shard), blocks = element
     rows = sorted((row for block in blocks for row in block.rows), key=_order)
-    return ShardTask(split, shard, plan.splits[split].shards, tuple(rows))
+    return ShardTask(split, label, shard, plan.splits[split].shards, tuple(rows))
 
 
 def _list_shards(plan: Plan, options: ConvertOptions) -> Iterator[Any]:
     if not too_many(plan.rejects, plan.read, options):
-        for split, numbers in plan.splits.items():
-            for shard in range(numbers.shards):
-                yield (split, shard), PlannedBlock(())
+        for split, cut in plan.splits.items():
+            for label, group in cut.groups.items():
+                for shard in range(group.first, group.first + group.shards):
+                    yield (split, label, shard), PlannedBlock(())
 
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:

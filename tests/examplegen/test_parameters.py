@@ -53,6 +53,7 @@ def test_options_reach_the_executor(tmp_path):
         "split_by": "content",
         "missing_split": "drop",
         "labels": "text",
+        "shard_by": "label",
         "shard_mb": 2,
         "compression": "gzip",
         "check": "header",
@@ -135,6 +136,7 @@ def test_span_that_is_not_there(tmp_path):
     ("wrong", "message"),
     [
         (dict(check="some"), "check must be one of decode, header, none"),
+        (dict(shard_by="class"), "shard_by must be one of hash, label"),
         (dict(shard_mb=0), "shard_mb must be a number above 0"),
         (dict(max_reject_fraction=2), "max_reject_fraction must be from 0 to 1"),
         (dict(output_config=output_config(train=0)), "hash_buckets ≥ 1"),

@@ -87,6 +87,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         split_by: str | RuntimeParameter = "uri",
         missing_split: str | RuntimeParameter = "assign",
         labels: str | RuntimeParameter = "auto",
+        shard_by: str | RuntimeParameter = "hash",
         shard_mb: float | RuntimeParameter = 128,
         compression: str | RuntimeParameter = "none",
         check: str | RuntimeParameter = "decode",
@@ -119,6 +120,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             split_by: draw splits by ``uri`` or by ``content``.
             missing_split: ``assign`` or ``drop`` rows without a split.
             labels: ``auto``, ``text`` or ``integer``.
+            shard_by: mix labels in shards (``hash``), or give each its own (``label``).
             shard_mb: aimed-at size of a shard in MB.
             compression: ``none`` or ``gzip``.
             check: ``decode``, ``header`` or ``none``.
@@ -138,6 +140,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             "split_by": split_by,
             "missing_split": missing_split,
             "labels": labels,
+            "shard_by": shard_by,
             "shard_mb": _as_float(shard_mb),
             "compression": compression,
             "check": check,

@@ -30,6 +30,7 @@ OPTION_TYPES: Mapping[str, type] = {
     "split_by": str,
     "missing_split": str,
     "labels": str,
+    "shard_by": str,
     "shard_mb": float,
     "compression": str,
     "check": str,
