@@ -26,6 +26,7 @@ LIGHT = [
     ("recordgen.planning", HEAVY),
     ("recordgen.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.shards", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.writing", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion", ("tensorflow", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
     ("recordgen.training", ("apache_beam", "tfx", "kfp")),
@@ -54,10 +55,11 @@ def test_public_functions_are_not_hidden_by_modules() -> None:
     """Importing every module first leaves recordgen.convert a function."""
     code = (
         "import importlib, pkgutil, recordgen\n"
-        "import recordgen.conversion, recordgen.planning, recordgen.dataset\n"
-        "print(callable(recordgen.convert), callable(recordgen.plan), callable(recordgen.check))\n"
+        "import recordgen.conversion, recordgen.planning, recordgen.dataset, recordgen.writing\n"
+        "print(*(callable(getattr(recordgen, name)) for name in\n"
+        "    ('convert', 'plan', 'check', 'write')))\n"
     )
-    assert run_python("-W", "ignore", "-c", code).stdout == "True True True\n"
+    assert run_python("-W", "ignore", "-c", code).stdout == "True True True True\n"
 
 
 @pytest.mark.parametrize(

@@ -3,40 +3,93 @@
 from __future__ import annotations
 
 import gzip
+import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as nst
 
 from recordgen import features
 from recordgen.errors import RecordError
 from recordgen.example import parse_example, serialize_example
 from recordgen.tfrecord import frame, read_records, write_frames
 
+_bytes = st.one_of(
+    st.binary(max_size=300), st.sampled_from([bytes(4095), bytes(4096), bytes(70_000)])
+)
+_ints = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**15))
+_floats = st.floats(width=32, allow_nan=False)
 _values = st.one_of(
-    st.binary(max_size=300),
-    st.sampled_from([bytes(4096), bytes(70_000)]),
-    st.integers(-(2**63), 2**63 - 1),
+    _bytes,
+    _ints,
+    _floats,
+    *(st.lists(values, min_size=1, max_size=5) for values in (_bytes, _ints, _floats)),
+    *(nst.arrays(dtype, nst.array_shapes(max_dims=3, min_side=0)) for dtype in ("i8", "<f4")),
+    nst.arrays(np.int64, st.integers(60, 70), elements=st.integers(0, 127)),
+    nst.arrays(np.int64, st.integers(60, 70)),
 )
 # Of one length: protobuf's implementations disagree whether "a" or "ab" comes first.
 _names = st.text(st.characters(blacklist_categories=("Cs",)), min_size=3, max_size=3)
 
 
+def kind_and_values(value: object) -> tuple[str, list[Any]]:
+    """Return the list of an Example's feature that is to hold a value, and what is in it."""
+    kinds = {bytes: "bytes_list", int: "int64_list", float: "float_list"}
+    if isinstance(value, np.ndarray):
+        return kinds[type(value.dtype.type(0).item())], value.reshape(-1).tolist()
+    values = value if isinstance(value, list) else [value]
+    return kinds[type(values[0])], values
+
+
 @given(st.dictionaries(_names, _values, max_size=8))
-def test_examples_are_tensorflows(values: dict[str, bytes | int]) -> None:
+def test_examples_are_tensorflows(values: dict[str, Any]) -> None:
     """TensorFlow parses our bytes to the same values and serialises them to the same bytes."""
     data = b"".join(serialize_example(values))
     theirs = tf.train.Example.FromString(data)
     assert theirs.SerializeToString(deterministic=True) == data
     assert set(theirs.features.feature) == set(values)
+    parsed = parse_example(data)
+    assert list(parsed) == sorted(values)
     for name, value in values.items():
+        kind, expected = kind_and_values(value)
         feature = theirs.features.feature[name]
-        kind = "bytes_list" if isinstance(value, bytes) else "int64_list"
-        assert list(getattr(feature, kind).value) == [value]
-    assert parse_example(data) == {name: [value] for name, value in sorted(values.items())}
+        assert feature.WhichOneof("kind") == kind
+        found = [list(getattr(feature, kind).value), parsed[name]]
+        np.testing.assert_equal(found, [expected, expected])
+
+
+@pytest.mark.parametrize("count", [63, 64, 100_000])
+def test_many_numbers(count: int) -> None:
+    """Many numbers are packed at once to the same bytes as one after the other."""
+    bits = np.arange(count) % 64
+    numbers = np.random.default_rng(0).integers(0, 2**63 - 1, count) >> bits
+    for array in (numbers, -numbers, numbers & 127):
+        packed = b"".join(serialize_example({"x": array}))
+        assert packed == b"".join(serialize_example({"x": array.tolist()}))
+        assert parse_example(packed) == {"x": array.tolist()}
+
+
+def test_large_values_are_not_copied() -> None:
+    """An image's bytes, also one of several, are handed on as they are."""
+    one, two, three = bytes(4096), bytes(5000), bytes(6000)
+    pieces = serialize_example({"a": one, "b": [two, b"small", three]})
+    for value in (one, two, three):
+        assert any(piece is value for piece in pieces)
+
+
+def test_kinds_that_cannot_be() -> None:
+    """A float that float32 does not hold, and other arrays, are errors; [] has no kind."""
+    with pytest.raises(OverflowError):
+        serialize_example({"x": 1e39})
+    with pytest.raises(TypeError, match="must be of int64 or float32 \\(got uint8\\)"):
+        serialize_example({"x": np.zeros(1, np.uint8)})
+    assert parse_example(b"".join(serialize_example({"x": [], "y": ()}))) == {}
 
 
 def test_zero_and_empty_are_kept_and_none_is_left_out() -> None:
@@ -82,6 +135,16 @@ def test_files_are_read_by_both(tmp_path: Path, compression: str) -> None:
     assert path.read_bytes() == first
 
 
+def test_records_of_many_pieces(tmp_path: Path) -> None:
+    """A record may have more pieces than the system takes in one call."""
+    record = [b"ab"] * 3000
+    path = tmp_path / "r"
+    with path.open("wb", buffering=0) as file:
+        size = write_frames(file, [frame(record), frame([b"c"])], "none")
+    assert size == path.stat().st_size
+    assert list(read_records(str(path))) == [b"ab" * 3000, b"c"]
+
+
 # what is done to three records of 8 bytes (24 bytes each in the file); words of the message
 DAMAGE = [
     (lambda data: data[:-1], "truncated in the record at offset 48"),
@@ -109,6 +172,15 @@ def test_damaged_gzip(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"".join(frame([b"a" * 1000])))[:-9])
     with pytest.raises(RecordError, match="damaged gzip stream"):
         list(read_records(str(path)))
+
+
+def test_feature_specs_as_json() -> None:
+    """A spec is kept by dataset.json, with its default only if it has one."""
+    spec = features.FeatureSpec("uint8", shape=(28, 28))
+    assert spec.to_json() == {"dtype": "uint8", "shape": [28, 28]}
+    varying = features.FeatureSpec("int64", shape=None)
+    for one in (spec, varying, *features.IMAGE_CLASSIFICATION.values()):
+        assert features.FeatureSpec.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
 def test_feature_names() -> None:

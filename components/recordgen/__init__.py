@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recordgen.dataset import Dataset, read_dataset
     from recordgen.errors import RecordgenError
     from recordgen.options import ConvertOptions
+    from recordgen.writing import WriteResult, write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
@@ -22,10 +23,12 @@ _EXPORTS = {
     "ConvertOptions": "options",
     "Dataset": "dataset",
     "RecordgenError": "errors",
+    "WriteResult": "writing",
     "check": "conversion",
     "convert": "conversion",
     "plan": "conversion",
     "read_dataset": "dataset",
+    "write": "writing",
 }
 
 __all__ = [
@@ -34,11 +37,13 @@ __all__ = [
     "ConvertOptions",
     "Dataset",
     "RecordgenError",
+    "WriteResult",
     "__version__",
     "check",
     "convert",
     "plan",
     "read_dataset",
+    "write",
 ]
 
 

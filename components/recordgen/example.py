@@ -9,16 +9,24 @@ cannot clash with TensorFlow's. Tests hold both to TensorFlow's bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from typing import Any
+import struct
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Union
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _PACKAGE = "tensorflow"
 
-FeatureValue = bytes | int | None
+#: One value or several of one kind; arrays are of int64 or float32, of any shape.
+FeatureValue = Union[
+    bytes, int, float, Sequence[bytes], Sequence[int], Sequence[float], "npt.NDArray[Any]", None
+]
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
@@ -73,33 +81,54 @@ def _example_class() -> type[Any]:
 
 
 def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
-    """Serialise scalar features as a ``tf.train.Example``, in pieces, always to the same bytes.
+    """Serialise features as a ``tf.train.Example``, in pieces, always to the same bytes.
 
     ``{"image/class/label": 0, "image/format": b"png"}`` → an Example with an int64 and a bytes
-    feature. 0 and ``b""`` are kept; None leaves the feature out. Features stand in the order of
-    their names, as protobuf's deterministic serialisation has them (whose implementations differ
-    only where one name begins with another).
+    feature; ``{"box": [0.5, 1.0]}`` → one with two floats, which are stored as float32, and so is
+    an array, row by row. 0 and ``b""`` are kept; None leaves the feature out, and so does ``[]``,
+    which does not say of what kind it is. Features stand in the order of their names, as protobuf's
+    deterministic serialisation has them (whose implementations differ only where one name begins
+    with another).
 
     Returns:
         Pieces that make up the message; large values are pieces of their own, not copies.
+
+    Raises:
+        OverflowError: a float does not fit in float32.
+        TypeError: a list's values are not of one kind, or an array's are of another one.
     """
     pieces: list[bytes] = []
     small = bytearray()
     for name in sorted(values):
         value = values[name]
-        if value is None:
-            continue
         if isinstance(value, bytes):
-            head = _nested(_BYTES, len(value))
+            tag = _BYTES
+        elif isinstance(value, int):
+            tag, value = _INT64, _varint(value)
+        elif isinstance(value, float):
+            tag, value = _FLOAT, _F4.pack(value)
+        elif value is None or (isinstance(value, list | tuple) and not value):
+            continue
+        elif isinstance(value, list | tuple) and isinstance(value[0], bytes):
+            parts = [part for item in value for part in (_value_head(len(item)), item)]
+            small += _list_head(name, _BYTES, sum(map(len, parts)))
+            for part in parts:
+                if len(part) < _SMALL_BYTES:
+                    small += part
+                else:
+                    pieces += [bytes(small), part]
+                    small.clear()
+            continue
         else:
-            head, value = _nested(_INT64, len(number := _varint(value))), number
-        key = name.encode("utf-8")
-        entry = _KEY + _varint(len(key)) + key + _VALUE + _varint(len(head) + len(value)) + head
-        small += _ENTRY + _varint(len(entry) + len(value)) + entry
+            tag, value = _packed(value)
+            if not value:  # a list of no numbers has no field at all, not one of no bytes
+                small += _list_head(name, tag, 0)
+                continue
         if len(value) < _SMALL_BYTES:
+            small += _small_head(name, tag, len(value))
             small += value
         else:
-            pieces += [bytes(small), value]
+            pieces += [bytes(small) + _head(name, tag, len(value)), value]
             small.clear()
     pieces.append(bytes(small))
     size = sum(map(len, pieces))
@@ -107,25 +136,67 @@ def serialize_example(values: Mapping[str, FeatureValue]) -> tuple[bytes, ...]:
 
 
 # Field tags, (number << 3) | 2: Example.features, Features.feature, FeatureEntry.key and .value,
-# Feature.bytes_list and .int64_list, and .value of each list (int64s are packed).
+# Feature.bytes_list, .float_list and .int64_list, and .value of each list (numbers are packed).
 _FEATURES = _ENTRY = _KEY = b"\x0a"
 _VALUE = b"\x12"
 _BYTES = b"\x0a"
+_FLOAT = b"\x12"
 _INT64 = b"\x1a"
 _LIST_VALUE = b"\x0a"
 
-# A value of this size is worth a piece of its own.
+_F4 = struct.Struct("<f")
+_ONE_BYTE = [bytes((value,)) for value in range(1 << 7)]
+
+# A value of this size is worth a piece of its own; what stands before smaller ones is often the
+# same from one example to the next.
 _SMALL_BYTES = 4096
 
+# Below so many numbers an array operation costs more than it saves, above so many its tables grow
+# out of the processor's caches.
+_FEW_NUMBERS = 64
+_NUMBERS_AT_ONCE = 1 << 14
 
-def _nested(list_tag: bytes, size: int) -> bytes:
-    """Return what stands in a Feature before a single value of ``size`` bytes."""
-    inner = _LIST_VALUE + _varint(size)
-    return list_tag + _varint(len(inner) + size) + inner
+
+def _head(name: str, list_tag: bytes, size: int) -> bytes:
+    """Return what stands before a single value, or packed ones, of ``size`` bytes."""
+    inner = _value_head(size)
+    return _list_head(name, list_tag, len(inner) + size) + inner
+
+
+_small_head = lru_cache(4096)(_head)
+
+
+def _list_head(name: str, list_tag: bytes, size: int) -> bytes:
+    """Return what stands in Features before a list of ``size`` bytes."""
+    feature = list_tag + _varint(size)
+    key = name.encode("utf-8")
+    entry = _KEY + _varint(len(key)) + key + _VALUE + _varint(len(feature) + size) + feature
+    return _ENTRY + _varint(len(entry) + size) + entry
+
+
+def _value_head(size: int) -> bytes:
+    return _LIST_VALUE + _varint(size)
+
+
+def _packed(numbers: Any) -> tuple[bytes, bytes]:
+    """Return several numbers as the tag and the packed values of their list."""
+    if isinstance(numbers, list | tuple):
+        if isinstance(numbers[0], float):
+            return _FLOAT, struct.pack(f"<{len(numbers)}f", *numbers)
+        return _INT64, b"".join(map(_varint, numbers))
+    if numbers.dtype == "float32":
+        return _FLOAT, numbers.astype("<f4", copy=False).tobytes()
+    if numbers.dtype == "int64":
+        return _INT64, _varints(numbers.reshape(-1))
+    raise TypeError(f"an array of a feature must be of int64 or float32 (got {numbers.dtype})")
 
 
 def _varint(value: int) -> bytes:
     """Return a base 128 varint; a negative number is its 64-bit two's complement."""
+    if 0 <= value < 1 << 7:
+        return _ONE_BYTE[value]
+    if 0 <= value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
@@ -133,6 +204,30 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def _varints(values: npt.NDArray[np.int64]) -> bytes:
+    """Return the varints of int64 [n], one behind the other."""
+    if len(values) < _FEW_NUMBERS:
+        return b"".join(map(_varint, values.tolist()))
+
+    import numpy as np
+
+    out = []
+    for start in range(0, len(values), _NUMBERS_AT_ONCE):
+        numbers = values[start : start + _NUMBERS_AT_ONCE].astype(np.uint64)
+        width = len(_varint(int(numbers.max())))
+        if width == 1:
+            out.append(numbers.astype(np.uint8).tobytes())
+            continue
+        # Row n holds the digits of number n; those beyond its last one are left out.
+        shifted = numbers[:, None] >> np.arange(0, 7 * width, 7, dtype=np.uint64)
+        stays = shifted != 0
+        stays[:, 0] = True
+        digits = shifted.astype(np.uint8) & 0x7F
+        digits[:, :-1] |= stays[:, 1:].astype(np.uint8) << 7  # another digit follows
+        out.append(digits[stays].tobytes())
+    return b"".join(out)
 
 
 def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:

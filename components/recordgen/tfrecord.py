@@ -25,9 +25,11 @@ _HEAD_BYTES = _LENGTH.size + _CRC.size
 
 _GZIP_LEVEL = 6
 
-# Each write waits for the interpreter's lock afterwards, so many records share one. POSIX allows
-# at least 16 pieces in a call, Linux 1,024.
+# Each write waits for the interpreter's lock afterwards, so many records share one.
 _PIECES_PER_WRITE = 64
+
+# What Linux allows in one call; an example with a long list of large values is more.
+_MAX_PIECES_PER_CALL = 1024
 
 # A reader must not allocate what a damaged length says.
 _MAX_RECORD_BYTES = 1 << 31
@@ -55,27 +57,56 @@ def write_frames(file: IO[bytes], frames: Iterable[Sequence[bytes]], compression
 
     The gzip header carries no name and no time: same records, same bytes.
     """
-    if compression == "gzip":
-        sink = _CountingFile(file)
-        with gzip.GzipFile("", "wb", _GZIP_LEVEL, sink, mtime=0) as stream:
+    with FrameWriter(file, compression) as writer:
+        writer.write(frames)
+    return writer.bytes
+
+
+class FrameWriter:
+    """What :func:`write_frames` does, for frames that come now and then.
+
+    Leaving the context ends the gzip stream, if it is one; the file stays open.
+    """
+
+    def __init__(self, file: IO[bytes], compression: str) -> None:
+        self._file = file
+        self._sink = _CountingFile(file)
+        self._gzip: gzip.GzipFile | None = None
+        if compression == "gzip":
+            self._gzip = gzip.GzipFile("", "wb", _GZIP_LEVEL, self._sink, mtime=0)
+
+    def __enter__(self) -> FrameWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._gzip is not None:
+            self._gzip.close()
+
+    def write(self, frames: Iterable[Sequence[bytes]]) -> None:
+        """Write framed records; all of them are in the file, or in gzip's hands, afterwards."""
+        if self._gzip is not None:
             for pieces in frames:
                 for piece in pieces:
-                    stream.write(piece)
-        return sink.bytes
-    written = 0
-    waiting: list[bytes] = []
-    for pieces in frames:
-        waiting += pieces
-        if len(waiting) >= _PIECES_PER_WRITE:
-            written += _write_all(file, waiting)
-            waiting = []
-    return written + _write_all(file, waiting)
+                    self._gzip.write(piece)
+            return
+        waiting: list[bytes] = []
+        for pieces in frames:
+            waiting += pieces
+            if len(waiting) >= _PIECES_PER_WRITE:
+                self._sink.bytes += _write_all(self._file, waiting)
+                waiting = []
+        self._sink.bytes += _write_all(self._file, waiting)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the file has so far."""
+        return self._sink.bytes
 
 
 def _write_all(file: IO[bytes], pieces: Sequence[bytes]) -> int:
     """Write pieces one behind the other; on a local file in one call, without joining them."""
     size = sum(map(len, pieces))
-    if isinstance(file, io.FileIO):
+    if isinstance(file, io.FileIO) and len(pieces) <= _MAX_PIECES_PER_CALL:
         written = os.writev(file.fileno(), pieces) if pieces else 0
         if written == size:
             return size
@@ -102,6 +133,28 @@ class _CountingFile:
         self._file.flush()
 
 
+def count_frames(path: str) -> int:
+    """Return the number of records in a local file that is not compressed, without reading them.
+
+    Lengths and their checksums are verified, and that the file ends where the last record does.
+
+    Raises:
+        RecordError: the file is truncated or damaged; says at which offset.
+        FileNotFoundError: there is no such file.
+    """
+    count = offset = 0
+    with storage.open_read(path) as file:
+        size = file.seek(0, io.SEEK_END)
+        while offset < size:
+            file.seek(offset)
+            head = file.read(_HEAD_BYTES)
+            end = offset + _HEAD_BYTES + _record_bytes(head, path, offset) + _CRC.size
+            if end > size:
+                raise RecordError(f"{path}: truncated in the record at offset {offset}")
+            count, offset = count + 1, end
+    return count
+
+
 def read_records(path: str) -> Iterator[bytes]:
     """Yield the records of one TFRecord file, ``.gz`` or not, with every checksum verified.
 
@@ -121,15 +174,23 @@ def read_records(path: str) -> Iterator[bytes]:
             raise RecordError(f"{path}: damaged gzip stream after offset {offset}: {exc}") from exc
 
 
-def _read_one(file: IO[bytes] | gzip.GzipFile, head: bytes, path: str, offset: int) -> bytes:
+def _record_bytes(head: bytes, path: str, offset: int) -> int:
+    """Return the length that a record's first bytes say, if they can be believed."""
+    if len(head) < _HEAD_BYTES:
+        raise RecordError(f"{path}: truncated in the record at offset {offset}")
     length = head[: _LENGTH.size]
-    if len(head) == _HEAD_BYTES and masked_crc(length) != head[_LENGTH.size :]:
+    if masked_crc(length) != head[_LENGTH.size :]:
         raise RecordError(f"{path}: damaged record length at offset {offset}; not a TFRecord file?")
-    size = _LENGTH.unpack(length)[0] if len(head) == _HEAD_BYTES else 0
+    size: int = _LENGTH.unpack(length)[0]
     if size > _MAX_RECORD_BYTES:
         raise RecordError(f"{path}: record of {size} bytes at offset {offset} is too large to read")
+    return size
+
+
+def _read_one(file: IO[bytes] | gzip.GzipFile, head: bytes, path: str, offset: int) -> bytes:
+    size = _record_bytes(head, path, offset)
     body = file.read(size + _CRC.size)
-    if len(head) < _HEAD_BYTES or len(body) < size + _CRC.size:
+    if len(body) < size + _CRC.size:
         raise RecordError(f"{path}: truncated in the record at offset {offset}")
     record = body[:size]
     if masked_crc(record) != body[size:]:

@@ -1,0 +1,687 @@
+"""write: any examples come back as they were given, whatever the workers, or there is an error."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nst
+
+import recordgen
+from recordgen import storage
+from recordgen.errors import (
+    DataError,
+    NothingToConvertError,
+    OutputExistsError,
+    StorageError,
+    UsageError,
+)
+from recordgen.example import parse_example, serialize_example
+from recordgen.features import RAW_DTYPES, FeatureSpec
+from recordgen.inspection import inspect
+from recordgen.shard_writer import ShardedWriter
+from recordgen.staging import Staging
+from recordgen.tfrecord import read_records
+from tests.conftest import COMPONENTS, run_python, tree_bytes
+
+TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+
+
+def records_of(output: Path | str, split: str = "train") -> list[bytes]:
+    """Return the records in the order in which they were given: record i lies in shard i % n."""
+    found = recordgen.read_dataset(str(output)).splits[split]
+    shards = [list(read_records(f"{output}/{shard.file}")) for shard in found.shards]
+    return [
+        record for turn in itertools.zip_longest(*shards) for record in turn if record is not None
+    ]
+
+
+def read_back(output: Path | str, split: str = "train") -> list[dict[str, Any]]:
+    """Read with tf.io.parse_example by what dataset.json says, as NumPy arrays."""
+    specs = recordgen.read_dataset(str(output)).features
+    wanted = {}
+    for name, spec in specs.items():
+        if spec.dtype in RAW_DTYPES:
+            wanted[name] = tf.io.FixedLenFeature((), tf.string)
+        elif spec.shape is None:
+            wanted[name] = tf.io.RaggedFeature(TF_DTYPES[spec.dtype])
+        else:
+            wanted[name] = tf.io.FixedLenFeature(spec.shape, TF_DTYPES[spec.dtype])
+    parsed = tf.io.parse_example(records_of(output, split), wanted)
+    count = recordgen.read_dataset(str(output)).splits[split].examples
+    found = [{name: parsed[name][n].numpy() for name in wanted} for n in range(count)]
+    for values in found:
+        for name, spec in specs.items():
+            if spec.dtype in RAW_DTYPES:
+                little = np.dtype(spec.dtype).newbyteorder("<")
+                values[name] = np.frombuffer(values[name], little).reshape(spec.shape)
+    return found
+
+
+# what is given, its dtype and shape, what is read back
+VALUES = [
+    (0, "int64", (), 0),
+    (-5, "int64", (), -5),
+    (True, "int64", (), 1),
+    (np.uint8(200), "int64", (), 200),
+    (np.bool_(False), "int64", (), 0),
+    (np.array(7, np.int16), "int64", (), 7),
+    (0.1, "float32", (), np.float32(0.1)),
+    (float("inf"), "float32", (), np.float32("inf")),
+    (np.float64(2.5), "float32", (), 2.5),
+    (np.float16(0.5), "float32", (), 0.5),
+    (b"", "bytes", (), b""),
+    (b"\x00\xff", "bytes", (), b"\x00\xff"),
+    (bytearray(b"ab"), "bytes", (), b"ab"),
+    ("é", "bytes", (), "é".encode()),
+    (np.str_("a"), "bytes", (), b"a"),
+    (np.array("text"), "bytes", (), b"text"),
+    ([1, True, np.int8(-1)], "int64", (3,), [1, 1, -1]),
+    ((1, 2), "int64", (2,), [1, 2]),
+    ([2**63 - 1, -(2**63)], "int64", (2,), [2**63 - 1, -(2**63)]),
+    ([[1, 2], [3, 4]], "int64", (2, 2), [[1, 2], [3, 4]]),
+    ([0.5, 1], "float32", (2,), [0.5, 1.0]),
+    ([[0, 1], [0.5, 2]], "float32", (2, 2), [[0.0, 1.0], [0.5, 2.0]]),
+    (["a", b"b"], "bytes", (2,), [b"a", b"b"]),
+    ([["a", "b"], ["c", "d"]], "bytes", (2, 2), [[b"a", b"b"], [b"c", b"d"]]),
+    (np.array(["a", "bc"]), "bytes", (2,), [b"a", b"bc"]),
+    (np.array([[1, -1]]), "int64", (1, 2), [[1, -1]]),
+    (np.array([1, -1], ">i8"), "int64", (2,), [1, -1]),
+    (np.arange(200).reshape(2, 100), "int64", (2, 100), np.arange(200).reshape(2, 100)),
+    (np.array([0.1], np.float32), "float32", (1,), [np.float32(0.1)]),
+    (np.array([[1.5]], ">f4"), "float32", (1, 1), [[1.5]]),
+    (np.array([0.1]), "float64", (1,), [0.1]),
+    (np.array([1, 300], ">u2"), "uint16", (2,), [1, 300]),
+    (np.array([2**64 - 1], np.uint64), "uint64", (1,), [2**64 - 1]),
+    (np.array([True, False]), "bool", (2,), [True, False]),
+    (np.arange(6, dtype=np.uint8).reshape(2, 3).T, "uint8", (3, 2), [[0, 3], [1, 4], [2, 5]]),
+    (np.zeros((0, 3), np.uint8), "uint8", (0, 3), np.zeros((0, 3))),
+    (np.matrix([[1, 2]]), "int64", (1, 2), [[1, 2]]),
+    ([np.zeros(2, np.uint8), np.ones(2, np.uint8)], "uint8", (2, 2), [[0, 0], [1, 1]]),
+    ([np.zeros(2, np.float32)], "float32", (1, 2), [[0.0, 0.0]]),
+]
+
+
+@pytest.mark.parametrize(("value", "dtype", "shape", "expected"), VALUES)
+def test_values_come_back(
+    tmp_path: Path, value: Any, dtype: str, shape: Any, expected: Any
+) -> None:
+    """Each kind of value has its dtype and shape in dataset.json and is read back by them."""
+    result = recordgen.write([{"x": value}] * 2, tmp_path / "out")
+    assert result.dataset.features == {"x": FeatureSpec(dtype, shape=shape)}
+    for values in read_back(tmp_path / "out"):
+        assert_same(values["x"], expected)
+
+
+_numbers = st.integers(-(2**63), 2**63 - 1)
+_floats = st.floats(width=32)
+_columns = st.one_of(
+    [
+        st.lists(values, min_size=4, max_size=4)
+        for values in (
+            _numbers,
+            _floats,
+            st.binary(max_size=9),
+            st.text(st.characters(blacklist_categories=("Cs",)), max_size=9),
+            st.lists(_numbers, max_size=3),
+            st.lists(_floats, max_size=3),
+            st.lists(st.binary(max_size=9), max_size=3),
+            st.one_of(st.none(), _numbers),
+            *(nst.arrays(dtype, (2, 3)) for dtype in (*RAW_DTYPES, "int64", "float32", ">i4")),
+        )
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_columns, min_size=1, max_size=4), st.integers(1, 5))
+def test_tensorflow_reads_what_was_written(columns: list[list[Any]], shards: int) -> None:
+    """tf.io.parse_example gives back all examples by the specs of dataset.json."""
+    for column in columns:
+        assume(any(isinstance(value, np.ndarray) or value not in (None, []) for value in column))
+    rows = [{f"f{n}": value for n, value in enumerate(row)} for row in zip(*columns, strict=True)]
+    with tempfile.TemporaryDirectory() as folder:
+        recordgen.write(rows, f"{folder}/out", shards=shards)
+        found = read_back(f"{folder}/out")
+    assert len(found) == len(rows)
+    for given_, values in zip(rows, found, strict=True):
+        assert sorted(values) == sorted(given_)
+        for name, value in given_.items():
+            expected = value.encode() if isinstance(value, str) else value
+            if isinstance(values[name], np.ndarray) and np.ndim(expected) == 0:
+                # A scalar that is left out elsewhere is read as a list.
+                expected = [] if value is None else [expected]
+            assert_same(values[name], expected)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, bytes):
+        assert found == expected
+    elif isinstance(expected, list) and expected and isinstance(expected[0], bytes):
+        assert found.tolist() == expected  # NumPy's bytes lose NULs at their end
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+INTS, FLOATS, TEXTS = (FeatureSpec(dtype, shape=None) for dtype in ("int64", "float32", "bytes"))
+
+# name, values of the feature x, its spec
+SPECS = [
+    ("lists of several lengths", [[1], [2, 3], []], INTS),
+    ("arrays of several lengths", [np.zeros(n, "f4") for n in (1, 2)], FLOATS),
+    ("texts of several lengths", [["a"], ["b", "c"]], TEXTS),
+    ("scalars, not always", [1, None], INTS),
+    ("None first", [None, b"a"], TEXTS),
+    ("a list, not always", [[0.5], None], FLOATS),
+    ("an empty list first", [[], ["a"]], TEXTS),
+    ("empty arrays", [np.zeros(0, "i8")], INTS),
+    ("one length", [[1, 2], [3, 4]], FeatureSpec("int64", shape=(2,))),
+    ("text and bytes", ["a", b"b"], FeatureSpec("bytes", shape=())),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "spec"), [item[1:] for item in SPECS], ids=[i[0] for i in SPECS]
+)
+def test_specs(tmp_path: Path, values: list[Any], spec: FeatureSpec) -> None:
+    """The spec says what all records have in common; dataset.json keeps it."""
+    result = recordgen.write([{"x": value} for value in values], tmp_path / "out")
+    assert result.dataset.features == {"x": spec}
+    assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
+    read_back(tmp_path / "out")
+
+
+def test_what_is_left_out_is_not_there(tmp_path: Path) -> None:
+    """None and a list's missing key leave the feature out; 0 and b"" are values."""
+    recordgen.write([{"a": 0, "b": b"", "l": [1]}, {"a": None, "b": b""}], tmp_path / "out")
+    assert [parse_example(record) for record in records_of(tmp_path / "out")] == [
+        {"a": [0], "b": [b""], "l": [1]},
+        {"b": [b""]},
+    ]
+
+
+def test_list_without_key_first(tmp_path: Path) -> None:
+    """A list's key may also be missing in the first records."""
+    result = recordgen.write([{"a": 0}, {"a": 0, "l": ["x"]}], tmp_path / "out")
+    assert result.dataset.features["l"] == TEXTS
+
+
+class Tensor:
+    """What a tensor looks like from outside."""
+
+    def numpy(self) -> None: ...
+
+
+class Series:
+    """What a Series looks like from outside."""
+
+    def __array__(self) -> None: ...
+
+
+# examples, words of the message
+ERRORS = [
+    ([{"x": {"a": 1}}], "record 0: feature 'x': cannot store a value of type dict; give each"),
+    ([{"x": 1j}], "record 0: feature 'x': cannot store a value of type complex; what can be"),
+    ([{"x": 1}, {"x": object()}], "record 1: feature 'x': cannot store a value of type object"),
+    ([{"x": {1}}], "cannot store a value of type set"),
+    ([{"x": Tensor()}], "of type Tensor; give what its numpy() returns"),
+    ([{"x": Series()}], "of type Series; give np.asarray of it"),
+    ([{"x": datetime.date(2026, 1, 1)}], "of type date"),
+    ([{"x": np.timedelta64(1, "s")}], "of type timedelta64; what can be stored"),
+    ([{"x": np.datetime64("2026-01-01")}], "of type datetime64"),
+    ([{"x": np.array([1, "a"], object)}], "cannot store an array of object; convert it with"),
+    ([{"x": np.array(["2026"], "M8[D]")}], "cannot store an array of datetime64[D]; convert it"),
+    ([{"x": np.zeros(1, "c8")}], "cannot store an array of complex64"),
+    ([{"x": np.ma.masked_array([1])}], "a masked array would lose its mask"),
+    ([{"x": [1, "a"]}], "cannot store a list of int, str; a list must be of one type"),
+    ([{"x": [1, None]}], "cannot store a list of NoneType, int"),
+    ([{"x": [{"a": 1}]}], "cannot store a list of dict"),
+    ([{"x": [np.zeros(1, "u1"), np.zeros(1, "i1")]}], "of ndarray of int8, ndarray of uint8;"),
+    ([{"x": [[1], [2, 3]]}], "rows of one length, above 0 (got rows of the shapes (1,), (2,))"),
+    ([{"x": [[], []]}], "rows of one length, above 0"),
+    ([{"x": [[1], ["a"]]}], "a list must be of one type (got bytes, int64)"),
+    ([{"x": 2**63}], "9223372036854775808 does not fit in int64"),
+    ([{"x": np.uint64(2**63)}], "does not fit in int64"),
+    ([{"x": [-(2**63) - 1]}], "-9223372036854775809 in a list does not fit in int64"),
+    ([{"x": 1e39}], "1e+39 does not fit in float32; give np.array([value]), of float64"),
+    ([{"x": [0.5, 1e39]}], "a number in a list does not fit in float32"),
+    ([{"x": [0.5, 10**400]}], "a number in a list does not fit in float32"),
+    ([{"x": "\ud800"}], "cannot be encoded as UTF-8"),
+    ([{"\ud800": 1}], "record 0: the feature name '\\ud800' cannot be encoded"),
+    ([{"x": 1, 7: 1}], "record 0: a feature's name must be text (got 7)"),
+    ([{"": 1}], "record 0: a feature's name must be text (got '')"),
+    ([{"x": 1}, [1]], "record 1: an example must be a dict of values by feature name (got a list)"),
+    ([{"x": None}], "record 0: feature 'x' is None, as in every record, so that its"),
+    ([{"y": 1, "x": []}, {"y": 1, "x": None}], "record 0: feature 'x' is [], as in every record"),
+    ([{}, {}], "the examples have no features"),
+]  # fmt: skip
+
+
+U1_2x2, U1_2x3 = np.zeros((2, 2), "u1"), np.zeros((2, 3), "u1")
+F4_2x2, F4_2x3 = np.zeros((2, 2), "f4"), np.zeros((2, 3), "f4")
+F8_2, F8_3 = np.zeros(2), np.zeros(3)
+NO_KEY = object()
+
+# values of the feature x, the record, what it must be, what it is, the remedy begins with
+MISFITS = [
+    ([1, 0.5], 1, "int64 scalar as in record 0", "float32 scalar", "give float(value) from"),
+    ([None, 0.5, 1], 2, "float32 scalar as in record 1", "int64 scalar", "give float(value) in"),
+    (["a", 1], 1, "bytes scalar as in record 0", "int64 scalar", "give every record values of one"),
+    (["a", float("nan")], 1, "bytes scalar as in record 0", "float32 scalar", "give every record"),
+    ([[0.5], F8_2], 1, "float32 list of 1 as in record 0", "float64 array of shape (2,)",
+     "give np.asarray(value, 'float32') in every record"),
+    ([U1_2x2, U1_2x3], 1, "uint8 array of shape (2, 2) as in record 0",
+     "uint8 array of shape (2, 3)", "resize or pad it to one shape"),
+    ([F4_2x2, F4_2x3], 1, "float32 array of shape (2, 2) as in record 0",
+     "float32 array of shape (2, 3)", "resize or pad it to one shape"),
+    ([F8_2, F8_3], 1, "float64 array of shape (2,) as in record 0",
+     "float64 array of shape (3,)", "resize or pad it to one shape"),
+    ([1, [1, 2]], 1, "int64 scalar as in record 0", "int64 list of 2", "give a list, if only of"),
+    ([[1, 2], 1], 1, "int64 list of 2 as in record 0", "int64 scalar", "give a list, if only of"),
+    ([1, []], 1, "int64 scalar as in record 0", "[]", "give None where there is no value"),
+    ([1, NO_KEY], 1, "int64 scalar as in record 0", "no such key", "give None where there is no"),
+    ([NO_KEY, 1], 0, "int64 scalar as in record 1", "no such key", "give None where there is no"),
+    ([F8_2, None], 1, "float64 array of shape (2,) as in record 0", "None", "give an array of"),
+    ([F8_2, NO_KEY], 1, "float64 array of shape (2,) as in record 0", "no such key", "give an"),
+    ([None, F4_2x2], 0, "float32 array of shape (2, 2) as in record 1", "None", "give an array of"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "record", "expected", "got", "remedy"), MISFITS)
+def test_misfits(
+    tmp_path: Path, values: list[Any], record: int, expected: str, got: str, remedy: str
+) -> None:
+    """A record that is unlike those before it is an error that says how, and what to do."""
+    given_ = [{"y": 0} | ({} if value is NO_KEY else {"x": value}) for value in values]
+    with pytest.raises(DataError) as caught:
+        recordgen.write(given_, tmp_path / "out")
+    start = f"record {record}: feature 'x' must be {expected} (got {got}); {remedy}"
+    assert str(caught.value).startswith(start)
+    assert tree_bytes(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("examples", "words"), ERRORS)
+def test_errors(tmp_path: Path, examples: list[Any], words: str) -> None:
+    """What cannot be stored is an error that names record and feature, and nothing is left."""
+    with pytest.raises(DataError) as caught:
+        recordgen.write(examples, tmp_path / "out")
+    assert words in str(caught.value)
+    assert tree_bytes(tmp_path) == {}
+
+
+def test_no_examples(tmp_path: Path) -> None:
+    """Nothing to write is an error, not an empty dataset."""
+    with pytest.raises(NothingToConvertError, match="not a single example"):
+        recordgen.write(iter(()), tmp_path / "out")
+    assert tree_bytes(tmp_path) == {}
+
+
+# arguments, words of the message
+WRONG = [
+    ({"examples": {"x": [1]}}, "examples must be an iterable of dicts, one for each (got a dict)"),
+    ({"examples": 7}, "(got a int)"),
+    ({"examples": "text"}, "(got a str)"),
+    ({"shards": 0}, "shards must be a whole number above 0 (got 0)"),
+    ({"shards": 1.5}, "(got 1.5)"),
+    ({"workers": -1}, "workers must be a whole number above 0 (got -1)"),
+    ({"workers": True}, "(got True)"),
+    ({"split": "a/b"}, "split must be a name of letters"),
+    ({"split": ""}, "(got '')"),
+    ({"compression": "zip"}, "compression must be one of none, gzip (got 'zip')"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), WRONG)
+def test_wrong_arguments(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
+    """A wrong argument is found before anything is written."""
+    with pytest.raises(UsageError) as caught:
+        recordgen.write(**{"examples": [{"x": 1}], "output": tmp_path / "out", **arguments})
+    assert words in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def examples(count: int, start: int = 0) -> Iterator[dict[str, Any]]:
+    """Small and large values of every kind, each different."""
+    for n in range(start, start + count):
+        random = np.random.default_rng(n)
+        yield {
+            "image": random.integers(0, 256, (40, 40, 3), dtype=np.uint8),
+            "label": n,
+            "name": f"example {n}",
+            "tokens": list(range(n % 7)),
+            "weights": random.random(2000, dtype=np.float32),
+        }
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("shards", [None, 1, 3])
+def test_same_bytes_whatever_the_workers(
+    tmp_path: Path, shards: int | None, compression: str
+) -> None:
+    """The number of workers decides how fast it is, nothing else."""
+    for workers in (1, 4):
+        recordgen.write(
+            examples(300),
+            tmp_path / str(workers),
+            shards=shards,
+            workers=workers,
+            compression=compression,
+        )
+    assert tree_bytes(tmp_path / "1") == tree_bytes(tmp_path / "4")
+
+
+def test_layout_and_dataset(tmp_path: Path) -> None:
+    """Names, counts, sizes and digests in dataset.json are those of the files."""
+    result = recordgen.write(examples(100), tmp_path / "out", shards=3)
+    names = [f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
+    assert sorted(tree_bytes(tmp_path / "out")) == [*names, "dataset.json"]
+    dataset = result.dataset
+    assert (dataset.task, dataset.label_kind, dataset.labels) == ("examples", "none", ())
+    assert (dataset.rows.read, dataset.examples, result.output) == (100, 100, str(tmp_path / "out"))
+    split = dataset.splits["train"]
+    assert [shard.examples for shard in split.shards] == [34, 33, 33]
+    assert [shard.file for shard in split.shards] == names
+    for shard in split.shards:
+        assert shard.bytes == (tmp_path / "out" / shard.file).stat().st_size
+    assert [parse_example(record)["label"] for record in records_of(tmp_path / "out")] == [
+        [n] for n in range(100)
+    ]
+    assert dataset.features["image"] == FeatureSpec("uint8", shape=(40, 40, 3))
+
+
+def test_dataset_without_features(tmp_path: Path) -> None:
+    """A dataset.json that says nothing of features, as converted ones do, is read and kept so."""
+    recordgen.write([{"x": 1}], tmp_path / "out")
+    path = tmp_path / "out" / "dataset.json"
+    values = json.loads(path.read_text())
+    assert values.pop("features") == {"x": {"dtype": "int64", "shape": []}}
+    path.write_text(json.dumps(values))
+    dataset = recordgen.read_dataset(str(tmp_path / "out"))
+    assert dataset.features == {}
+    assert json.loads(json.dumps(dataset.to_json())) == values
+
+
+def test_gzip_has_the_same_digests(tmp_path: Path) -> None:
+    """Equal digests mean equal records, compressed or not."""
+    plain = recordgen.write(examples(20), tmp_path / "plain").dataset
+    packed = recordgen.write(examples(20), tmp_path / "gzip", compression="gzip").dataset
+    digests = [[s.digest for s in d.splits["train"].shards] for d in (plain, packed)]
+    assert digests[0] == digests[1]
+    assert all(s.file.endswith(".gz") for s in packed.splits["train"].shards)
+    assert records_of(tmp_path / "plain") == records_of(tmp_path / "gzip")
+
+
+def test_never_an_empty_shard(tmp_path: Path) -> None:
+    """Fewer examples than shards give as many shards as examples."""
+    shards = recordgen.write(examples(2), tmp_path / "out", shards=8).dataset.splits["train"].shards
+    assert [shard.examples for shard in shards] == [1, 1]
+    assert shards[1].file == "Split-train/data_tfrecord-00001-of-00002"
+
+
+def test_more_shards_when_these_are_full(tmp_path: Path) -> None:
+    """Without a number of shards, eight more are begun when the open ones hold enough."""
+    record = serialize_example({"x": bytes(1000)})
+    staging = Staging(str(tmp_path))
+    with ShardedWriter(
+        staging, shards=None, workers=2, compression="none", shard_bytes=2500
+    ) as writer:
+        for _ in range(8 * 3 + 10):
+            writer.write(record)
+        written = writer.finish()
+    assert [shard.examples for shard in written] == [3] * 8 + [2, 2] + [1] * 6
+
+
+def test_arrays_may_be_reused(tmp_path: Path) -> None:
+    """A generator may fill the same array again and again."""
+
+    def reusing() -> Iterator[dict[str, Any]]:
+        raw, floats = np.zeros(5000, np.uint8), np.zeros(5000, np.float32)
+        for n in range(50):
+            raw[:] = floats[:] = n
+            yield {"raw": raw, "floats": floats}
+
+    recordgen.write(reusing(), tmp_path / "out", shards=2)
+    for n, values in enumerate(read_back(tmp_path / "out")):
+        assert set(values["raw"]) == set(values["floats"]) == {n}
+
+
+def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
+    """A second split leaves the first alone; overwrite replaces one split only."""
+    out = tmp_path / "out"
+    recordgen.write(examples(20), out)
+    train = tree_bytes(out / "Split-train")
+    recordgen.write(examples(5), out, split="zoo")
+    added = recordgen.write(examples(10, 100), out, split="eval").dataset
+    assert list(added.splits) == ["train", "eval", "zoo"]
+    assert (added.examples, added.rows.examples) == (35, 35)
+    assert tree_bytes(out / "Split-train") == train
+    assert parse_example(records_of(out, "eval")[3])["label"] == [103]
+
+    before = tree_bytes(out)
+    with pytest.raises(OutputExistsError, match=r"a split 'eval' already.*overwrite=True"):
+        recordgen.write(examples(3), out, split="eval")
+    assert tree_bytes(out) == before
+
+    replaced = recordgen.write(examples(3), out, split="eval", overwrite=True).dataset
+    assert {name: split.examples for name, split in replaced.splits.items()} == {
+        "train": 20,
+        "eval": 3,
+        "zoo": 5,
+    }
+    assert tree_bytes(out / "Split-train") == train
+    assert len(tree_bytes(out / "Split-eval")) == 3
+    assert recordgen.read_dataset(str(out)) == replaced
+
+
+# the first split's examples, the second's, words of the message
+UNLIKE = [
+    ([{"x": 1}], [{"x": 1, "y": 2}], "record 0: there is no feature 'y' in"),
+    ([{"x": 1, "y": 2}], [{"x": 1}], "record 0: feature 'y' must be int64 scalar as in"),
+    ([{"x": 1}], [{"x": 0.5}], "must be int64 scalar as in"),
+    ([{"x": 1}], [{"x": 1}, {"x": None}], "record 1: feature 'x' must be int64 scalar as in"),
+    ([{"x": [1, 2]}], [{"x": [1, 2]}, {"x": [1]}], "record 1: feature 'x' must be int64 list of 2"),
+    ([{"x": [1]}, {"x": []}], [{"x": ["a"]}], "must be int64 list of any length as in"),
+    ([{"x": [1]}, {"x": []}], [{"x": [[1]]}], "(got int64 array of shape (1, 1)); all splits of"),
+    ([{"x": np.zeros(2)}], [{"x": np.zeros(3)}], "must be float64 array of shape (2,) as in"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "words"), UNLIKE)
+def test_splits_have_the_same_features(
+    tmp_path: Path, first: list[Any], second: list[Any], words: str
+) -> None:
+    """A split whose features differ is refused at the record that differs."""
+    out = tmp_path / "out"
+    recordgen.write(first, out)
+    before = tree_bytes(out)
+    with pytest.raises(DataError) as caught:
+        recordgen.write(second, out, split="eval")
+    assert words in str(caught.value)
+    assert f"{out}, split 'train'" in str(caught.value)
+    assert tree_bytes(out) == before
+
+
+def test_a_split_may_be_less_varied(tmp_path: Path) -> None:
+    """Where one split's lists vary, another's may be of one length, scalar or not there at all."""
+    out = tmp_path / "out"
+    recordgen.write([{"x": [1], "y": 1, "z": [b""]}, {"x": [1, 2], "y": None, "z": []}], out)
+    found = recordgen.write([{"x": [3], "y": 2}], out, split="eval").dataset.features
+    assert found == {
+        "x": INTS,
+        "y": INTS,
+        "z": TEXTS,
+    }
+    read_back(out, "eval")
+
+
+def test_other_outputs_are_not_touched(tmp_path: Path) -> None:
+    """A dataset of another task, other compression and foreign folders are refused."""
+    out = tmp_path / "out"
+    recordgen.write([{"x": 1}], out)
+    with pytest.raises(UsageError, match="compression must be none as in the other splits"):
+        recordgen.write([{"x": 1}], out, split="eval", compression="gzip")
+    (out / "Split-eval").mkdir()
+    with pytest.raises(OutputExistsError, match="there is a Split-eval already"):
+        recordgen.write([{"x": 1}], out, split="eval")
+    text = (out / "dataset.json").read_text().replace('"examples",', '"image_classification",', 1)
+    (out / "dataset.json").write_text(text)
+    before = tree_bytes(out)
+    for overwrite in (False, True):
+        with pytest.raises(OutputExistsError, match="of the task image_classification already"):
+            recordgen.write([{"x": 1}], out, overwrite=overwrite)
+    (tmp_path / "foreign" / "Split-train").mkdir(parents=True)
+    with pytest.raises(OutputExistsError, match="there is a Split-train already"):
+        recordgen.write([{"x": 1}], tmp_path / "foreign")
+    assert tree_bytes(out) == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("mine"), DataError("theirs")])
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_an_interrupted_run_leaves_what_was_there(
+    tmp_path: Path, error: BaseException, compression: str
+) -> None:
+    """An exception of the iterable comes out as it is; the output is as before."""
+
+    def failing() -> Iterator[dict[str, Any]]:
+        yield from examples(200)
+        raise error
+
+    out = tmp_path / "out"
+    with pytest.raises(type(error)) as caught:
+        recordgen.write(failing(), out, compression=compression)
+    assert caught.value is error
+    assert tree_bytes(tmp_path) == {}
+
+    recordgen.write(examples(10), out, compression=compression)
+    before = tree_bytes(out)
+    for split in ("train", "eval"):
+        with pytest.raises(type(error)):
+            recordgen.write(failing(), out, split=split, compression=compression, overwrite=True)
+        assert tree_bytes(out) == before
+
+
+def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
+    """A run that was killed left no dataset and no split; the next one needs no overwrite."""
+    code = (
+        "import os, recordgen\n"
+        "def dying():\n"
+        "    for n in range(5000):\n"
+        "        yield {'x': bytes(10_000), 'n': n}\n"
+        f"    os.kill(os.getpid(), {int(signal.SIGKILL)})\n"
+        f"recordgen.write(dying(), {str(tmp_path / 'out')!r})\n"
+    )
+    assert run_python("-W", "ignore", "-c", code).returncode == -signal.SIGKILL
+    left = tree_bytes(tmp_path / "out")
+    assert left
+    assert all(name.startswith(".recordgen-staging/") for name in left)
+    recordgen.write(examples(3), tmp_path / "out", shards=1)
+    assert sorted(tree_bytes(tmp_path / "out")) == [
+        "Split-train/data_tfrecord-00000-of-00001",
+        "dataset.json",
+    ]
+
+
+def test_what_a_run_moved_before_it_died_is_replaced(tmp_path: Path) -> None:
+    """Shards without their dataset.json are nobody's after a run that died, failures in between."""
+    out = tmp_path / "out"
+    stale = out / "Split-train" / "data_tfrecord-00000-of-00009"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"half")
+    (out / ".recordgen-staging" / "died").mkdir(parents=True)
+    with pytest.raises(DataError):
+        recordgen.write([{"x": None}], out)
+    recordgen.write([{"x": 1}], out)
+    assert not stale.exists()
+    assert records_of(out) == [b"".join(serialize_example({"x": 1}))]
+    assert not (out / ".recordgen-staging").exists()
+
+
+def test_interrupt_by_a_signal(tmp_path: Path) -> None:
+    """Ctrl-C ends a script that has no main guard, and nothing is left."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import itertools, recordgen, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def endless():\n"
+        "    for n in itertools.count():\n"
+        "        if n == 1000: print('running', flush=True)\n"
+        "        yield {'x': bytes(1000), 'n': n}\n"
+        f"recordgen.write(endless(), {str(tmp_path / 'out')!r}, compression='gzip')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert tree_bytes(tmp_path / "out") == {}
+
+
+def test_from_standard_input(tmp_path: Path) -> None:
+    """It works where there is no file to import again: a notebook, python - < script."""
+    code = f"import recordgen; recordgen.write([{{'x': 1}}] * 100, {str(tmp_path / 'out')!r})"
+    done = run_python("-W", "ignore", "-", input=code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(records_of(tmp_path / "out")) == 100
+
+
+def test_other_storage(tmp_path: Path) -> None:
+    """Any file system that fsspec knows can be written to, with the same bytes."""
+    url = "memory://write-test/out"
+    try:
+        recordgen.write(examples(50), url)
+        recordgen.write(examples(7), url, split="eval")
+        recordgen.write(examples(9), url, split="eval", overwrite=True)
+        with pytest.raises(DataError):
+            recordgen.write([{"x": None}], "memory://write-test/failed")
+        assert not storage.list_files("memory://write-test/failed/**")
+        recordgen.write(examples(50), tmp_path / "out")
+        recordgen.write(examples(9), tmp_path / "out", split="eval")
+        local = tree_bytes(tmp_path / "out")
+        assert {name: storage.read_bytes(f"{url}/{name}") for name in local} == local
+        assert len(storage.list_files(f"{url}/**")) == len(local)
+    finally:
+        storage.remove("memory://write-test")
+
+
+def test_storage_errors(tmp_path: Path) -> None:
+    """An output that cannot be written is a StorageError before the first example is taken."""
+    (tmp_path / "file").write_text("")
+    taken = examples(1)
+    with pytest.raises(StorageError, match="cannot write"):
+        recordgen.write(taken, tmp_path / "file" / "out")
+    assert next(taken)["label"] == 0
+
+
+def test_inspect_shows_them(tmp_path: Path) -> None:
+    """Records, and the command line, show the features of any example."""
+    out = str(tmp_path / "out")
+    recordgen.write([{"x": 1, "l": [1, 2], "t": "text", "e": b""}] * 2, out, shards=1)
+    assert [record.features for record in inspect(out)] == [
+        {"x": 1, "l": [1, 2], "t": b"text", "e": b""}
+    ] * 2
+    done = run_python("-m", "recordgen.cli", "inspect", out, "--json", "--num=1")
+    assert done.returncode == 0
+    assert '"t": "text"' in done.stdout
+    assert run_python("-m", "recordgen.cli", "inspect", out).returncode == 0
