@@ -14,10 +14,21 @@ if TYPE_CHECKING:
     from recordgen.dataset import Dataset, read_dataset
     from recordgen.errors import RecordgenError
     from recordgen.options import ConvertOptions
+    from recordgen.reading import (
+        Augmentation,
+        eval_dataset,
+        input_fn,
+        load,
+        read,
+        reading_plan,
+        steps_per_epoch,
+        train_dataset,
+    )
     from recordgen.writing import WriteResult, write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
+    "Augmentation": "reading",
     "CheckResult": "conversion",
     "ConversionResult": "conversion",
     "ConvertOptions": "options",
@@ -26,12 +37,20 @@ _EXPORTS = {
     "WriteResult": "writing",
     "check": "conversion",
     "convert": "conversion",
+    "eval_dataset": "reading",
+    "input_fn": "reading",
+    "load": "reading",
     "plan": "conversion",
+    "read": "reading",
     "read_dataset": "dataset",
+    "reading_plan": "reading",
+    "steps_per_epoch": "reading",
+    "train_dataset": "reading",
     "write": "writing",
 }
 
 __all__ = [
+    "Augmentation",
     "CheckResult",
     "ConversionResult",
     "ConvertOptions",
@@ -41,8 +60,15 @@ __all__ = [
     "__version__",
     "check",
     "convert",
+    "eval_dataset",
+    "input_fn",
+    "load",
     "plan",
+    "read",
     "read_dataset",
+    "reading_plan",
+    "steps_per_epoch",
+    "train_dataset",
     "write",
 ]
 

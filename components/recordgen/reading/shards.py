@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recordgen import storage
-from recordgen.dataset import DATASET_FILE, read_dataset
-from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.dataset import DATASET_FILE, SPLIT_PREFIX, Dataset, read_dataset, split_dir
+from recordgen.errors import DataError, RecordError, SourceError
+from recordgen.reading.counting import count_records, is_cheap
+
+_MAGIC = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFile:
+    """One shard file.
+
+    Attributes:
+        path: its path or URL.
+        examples: the records in it; None: not counted.
+        bytes: its size; None: not asked.
+        label: the text of the one label of all its examples, "" if they have none; None: mixed, or
+            not known.
+    """
+
+    path: str
+    examples: int | None = None
+    bytes: int | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,86 +37,150 @@ class ShardSet:
     """The shards of one split.
 
     Attributes:
-        files: paths or URLs of the shard files, in their order.
-        examples: the labelled examples in them; None when no ``dataset.json`` was asked.
-        unlabelled: the examples without a label; None when no ``dataset.json`` was asked.
+        files: the shard files, in their order.
+        split: the split's name; None for files that were named by patterns.
+        dataset: the ``dataset.json`` that lists them; None: written by others.
     """
 
-    files: tuple[str, ...]
-    examples: int | None = None
-    unlabelled: int | None = None
+    files: tuple[ShardFile, ...]
+    split: str | None = None
+    dataset: Dataset | None = None
+
+    @property
+    def examples(self) -> int | None:
+        """Records in all files, or None if one of them was not counted."""
+        counts = [file.examples for file in self.files if file.examples is not None]
+        return sum(counts) if len(counts) == len(self.files) else None
+
+    @property
+    def bytes(self) -> int | None:
+        """Size of all files, or None if one of them was not asked for it."""
+        sizes = [file.bytes for file in self.files if file.bytes is not None]
+        return sum(sizes) if len(sizes) == len(self.files) else None
+
+    @property
+    def labels(self) -> dict[str, int] | None:
+        """Labelled examples by class; None: not known."""
+        if self.dataset is None or self.split is None or self.dataset.label_kind == "none":
+            return None
+        return dict(self.dataset.splits[self.split].labels)
 
 
 def find_shards(source: str | Sequence[str], split: str) -> ShardSet:
     """Return the shards of ``split``.
 
     ``"out"`` → the files and counts of ``out/dataset.json``;
-    ``["out/Split-train/*"]`` → the files that match, nothing is known about them.
+    ``["out/Split-train/*"]`` → the same, found beside the files that match;
+    ``"others/train-*.tfrecord.gz"`` → the files that match, nothing is known about them.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; or a list of file
-            patterns (TFX's ``fn_args.train_files``), which need no ``split``.
+        source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
+            ``fn_args.train_files``), which need no ``split``.
         split: the split's name, such as ``train``.
 
     Raises:
         SourceError: there is no dataset, or no file matches.
-        DataError: the split is not there, or has no labelled example.
+        DataError: the split is not there.
+        RecordError: a shard is not as long as ``dataset.json`` says.
     """
     if not isinstance(source, str):
-        files = [file for pattern in source for file in storage.list_files(pattern)]
-        if not files:
-            raise SourceError(f"no shard matches {', '.join(source) or 'an empty list'}")
-        return ShardSet(tuple(files))
+        return _named(list(source))
+    if source.endswith(DATASET_FILE):
+        return _listed(posixpath.dirname(source), read_dataset(source), split)
+    if storage.exists(storage.join(source, DATASET_FILE)):
+        return _listed(source, read_dataset(source), split)
+    if splits := storage.list_folders(source, SPLIT_PREFIX):
+        if split_dir(split) not in splits:
+            raise _no_split(source, split, [name.removeprefix(SPLIT_PREFIX) for name in splits])
+        return _named([storage.join(source, split_dir(split), "*")])
+    if _MAGIC.isdisjoint(source) and not storage.list_files(source):
+        read_dataset(source)  # says what is missing
+    return _named([source])
 
-    dataset = read_dataset(source)
+
+def _listed(root: str, dataset: Dataset, split: str) -> ShardSet:
     if split not in dataset.splits:
-        raise DataError(
-            f"{source}: no split {split!r} here, only {', '.join(dataset.splits) or 'none'}; a "
-            f"split without examples is not written"
-        )
-    root = posixpath.dirname(source) if source.endswith(DATASET_FILE) else source
-    found = dataset.splits[split]
-    labelled = sum(found.labels.values())
-    if not labelled:
-        raise DataError(
-            f"{source}: split {split!r} has no labelled example ({found.examples} unlabelled)"
-        )
-    return ShardSet(
-        tuple(storage.join(root, shard.file) for shard in found.shards),
-        labelled,
-        found.examples - labelled,
+        raise _no_split(root or ".", split, list(dataset.splits))
+    files = tuple(
+        ShardFile(storage.join(root, shard.file), shard.examples, shard.bytes, shard.label)
+        for shard in dataset.splits[split].shards
+        if shard.examples
     )
+    for file in files:
+        _check_size(file)
+    return ShardSet(files, split, dataset)
 
 
-def steps_per_epoch(source: str, batch_size: int, *, split: str = "train") -> int:
-    """Return how many whole batches one pass over the labelled examples gives.
-
-    100 examples in batches of 32 → 3.
-
-    Args:
-        source: an output folder, an Examples uri or a ``dataset.json``.
-        batch_size: examples per batch.
-        split: the split's name.
-
-    Raises:
-        UsageError: not one whole batch can be filled.
-        SourceError, DataError: as :func:`find_shards`.
-    """
-    shards = find_shards(source, split)
-    check_batch_size(shards, batch_size)
-    return (shards.examples or 0) // batch_size
-
-
-def check_batch_size(shards: ShardSet, batch_size: int) -> None:
-    """Check that a batch can be filled.
-
-    Raises:
-        UsageError: ``batch_size`` is below 1 or above the number of examples.
-    """
-    if batch_size < 1:
-        raise UsageError(f"batch_size must be at least 1 (got {batch_size})")
-    if shards.examples is not None and batch_size > shards.examples:
-        raise UsageError(
-            f"batch_size must not be above the number of labelled examples, {shards.examples} "
-            f"(got {batch_size})"
+def _check_size(file: ShardFile) -> None:
+    """Check a local shard's size, so that a cut one is found before training starts."""
+    if not storage.is_local(file.path):
+        return
+    try:
+        size = storage.size(file.path)
+    except FileNotFoundError as exc:
+        raise SourceError(
+            f"{file.path}: no such file, though {DATASET_FILE} lists it; convert again"
+        ) from exc
+    if size != file.bytes:
+        raise RecordError(
+            f"{file.path}: {size:,} bytes, but {DATASET_FILE} says {file.bytes:,}: it was cut or "
+            f"changed after it was written; convert again"
         )
+
+
+def _named(patterns: list[str]) -> ShardSet:
+    files = list(dict.fromkeys(f for pattern in patterns for f in storage.list_files(pattern)))
+    if not files:
+        raise SourceError(f"no shard matches {', '.join(patterns) or 'an empty list'}")
+    found = _find_datasets(files)
+    if len(found) == 1 and (known := _known(files, *found[0])):
+        return known
+    vocabularies = {dataset.labels for _, dataset in found}
+    if len(vocabularies) > 1:
+        raise DataError(
+            f"{', '.join(root for root, _ in found)} number their labels differently; convert "
+            f"them together"
+        )
+    return ShardSet(tuple(_counted(ShardFile(file)) for file in files))
+
+
+def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
+    """Return the datasets (root, content) in whose Split folders the files lie."""
+    folders = dict.fromkeys(posixpath.dirname(file) for file in files)
+    roots = dict.fromkeys(
+        posixpath.dirname(folder)
+        for folder in folders
+        if posixpath.basename(folder).startswith(SPLIT_PREFIX)
+    )
+    return [
+        (root, read_dataset(root))
+        for root in roots
+        if storage.exists(storage.join(root, DATASET_FILE))
+    ]
+
+
+def _known(files: Sequence[str], root: str, dataset: Dataset) -> ShardSet | None:
+    """Return the files with what their dataset says of them, if they are one split of it."""
+    for name, split in dataset.splits.items():
+        listed = [storage.join(root, shard.file) for shard in split.shards]
+        if sorted(files) == sorted(listed):
+            return _listed(root, dataset, name)
+    return None
+
+
+def _counted(file: ShardFile) -> ShardFile:
+    """Return a file with its count and size, if they are cheap to have: local and not compressed.
+
+    Raises:
+        RecordError: it is truncated or damaged; says at which offset.
+    """
+    if not is_cheap(file.path):
+        return file
+    return replace(file, examples=count_records(file.path), bytes=storage.size(file.path))
+
+
+def _no_split(where: str, split: str, there: list[str]) -> DataError:
+    return DataError(
+        f"{where}: no split {split!r} here, only {', '.join(there) or 'none'}; a split without "
+        f"examples is not written"
+    )

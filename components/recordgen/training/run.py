@@ -80,6 +80,7 @@ def run(fn_args: Any) -> None:
             image_size=config.image_size,
             split=split,
             seed=config.seed,
+            augment=None,  # the model does that itself; see TrainingConfig.augmentation
         ),
         steps_per_epoch=steps,
         epochs=epochs,

@@ -1,0 +1,60 @@
+"""How many records there are: counted once, remembered in the user's cache folder.
+
+``$XDG_CACHE_HOME/recordgen/counts/…`` (``~/.cache`` without it), one small file per count, named by
+the paths and versions (size and time, generation or etag) of what was counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from recordgen import storage
+from recordgen.errors import StorageError
+from recordgen.tfrecord import count_frames, read_records
+
+
+def count_records(path: str) -> int:
+    """Return the number of records in a TFRecord file, ``.gz`` or not.
+
+    Of a local file that is not compressed only the frames are read, not the records between.
+
+    Raises:
+        RecordError: the file is truncated or damaged; says at which offset.
+        FileNotFoundError: there is no such file.
+        StorageError: storage failed.
+    """
+    if is_cheap(path):
+        return remembered([path], "records", lambda: count_frames(path))
+    return remembered([path], "records", lambda: sum(1 for _ in read_records(path)))
+
+
+def is_cheap(path: str) -> bool:
+    """Say whether a file's records can be counted without reading all of it."""
+    return storage.is_local(path) and not path.endswith(".gz")
+
+
+def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:
+    """Return what ``count`` returns, without calling it if the same was counted before.
+
+    Args:
+        paths: the files that are counted.
+        what: what is counted in them.
+        count: counts it.
+    """
+    lines = [what, *(f"{_absolute(path)} {storage.version(path)}" for path in paths)]
+    key = hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    root = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    kept = os.path.join(root, "recordgen", "counts", key)
+    with suppress(OSError, ValueError, StorageError):  # not counted yet, or not readable as a count
+        return int(storage.read_text(kept))
+    found = count()
+    with suppress(StorageError):  # no cache folder that could be written to: count again next time
+        storage.write_text(kept, str(found))
+    return found
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(storage.local_path(path)) if storage.is_local(path) else path

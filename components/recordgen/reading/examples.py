@@ -1,0 +1,141 @@
+"""``read``: the same pipeline for any ``tf.train.Example``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen import splits
+from recordgen.errors import DataError, UsageError
+from recordgen.features import IMAGE_CLASSIFICATION, FeatureSpec
+from recordgen.reading.foreign import first_record
+from recordgen.reading.options import RecordOptions, decode_options
+from recordgen.reading.plan import plan_records
+from recordgen.reading.records import cached, finished, ordered, read_records
+from recordgen.reading.shards import ShardSet, find_shards
+
+# The kinds of tf.train.Feature; arrays of any other type are stored as their raw bytes.
+_KINDS = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+
+
+def read(
+    source: str | Sequence[str],
+    *,
+    feature_spec: Mapping[str, Any] | None = None,
+    split: str = splits.TRAIN,
+    batch_size: int | None = None,
+    **options: Any,
+) -> tf.data.Dataset:
+    """Return examples of any kind as dicts of tensors: one pass in the order of the shards.
+
+    Args:
+        source: an output folder, an Examples uri or a ``dataset.json``; or file patterns.
+        feature_spec: what to read, by feature name: what ``tf.io.parse_example`` takes
+            (``tf.io.FixedLenFeature``, ``VarLenFeature``, ``RaggedFeature``, …); or a
+            ``tf.TensorSpec`` with the shape of one example, whose dtype says how it is stored:
+            string, int64 and float32 as such, any other (uint8, float64, …) as raw little-endian
+            bytes. None: all features, as ``dataset.json`` has them.
+        split: the split to read; file patterns name it themselves.
+        batch_size: examples per batch; None: single examples.
+        **options: the fields of :class:`recordgen.reading.options.RecordOptions`, such as
+            ``shuffle_buffer="auto"``, ``epochs=None`` or ``cache="memory"``.
+
+    Returns:
+        Dicts of tensors by feature name, each [batch, …]; without ``batch_size`` […].
+
+    Raises:
+        UsageError: an option is wrong; or ``feature_spec`` is needed and not given.
+        SourceError: there is no dataset, or no file matches.
+        DataError: there is nothing to read, or the first record lacks a feature.
+        RecordError: a file is truncated or damaged.
+    """
+    single = batch_size is None
+    given = {"shuffle_buffer": 0, **options, "batch_size": 64 if batch_size is None else batch_size}
+    decoded: RecordOptions = decode_options(RecordOptions, given)
+    if single and (decoded.map_batch is not None or decoded.drop_remainder):
+        raise UsageError("map_batch and drop_remainder need a batch_size")
+    shards = find_shards(source, split)
+    plan = plan_records(shards, decoded)
+    spec = _specs(shards, feature_spec)
+    if feature_spec is not None:
+        _check_first(plan.files[0], spec)
+
+    def parse(records: tf.Tensor) -> dict[str, Any]:
+        parsed = tf.io.parse_example(records, {name: item.stored for name, item in spec.items()})
+        return {name: item.restored(parsed[name]) for name, item in spec.items()}
+
+    keep = None
+    if (predicate := decoded.predicate) is not None:
+
+        def keep(record: tf.Tensor) -> tf.Tensor:
+            example = parse(record[None])
+            return predicate({name: value[0] for name, value in example.items()})
+
+    records = ordered(cached(read_records(plan, decoded, keep), plan, decoded), plan, decoded)
+    # Batch before parse: one vectorised call for all records.
+    records = records.batch(decoded.batch_size, drop_remainder=decoded.drop_remainder)
+    examples = records.map(
+        parse, num_parallel_calls=decoded.num_parallel_calls, deterministic=decoded.is_ordered
+    )
+    return finished(examples, plan, decoded, batched=not single)
+
+
+class _Feature:
+    """How one feature is parsed, and what becomes of it."""
+
+    def __init__(self, spec: Any) -> None:
+        self._raw: tf.TensorSpec | None = None
+        self.stored = spec
+        if isinstance(spec, tf.TensorSpec):
+            if spec.dtype in _KINDS.values():
+                self.stored = tf.io.FixedLenFeature(spec.shape.as_list(), spec.dtype)
+            else:
+                self._raw = spec
+                self.stored = tf.io.FixedLenFeature((), tf.string)
+
+    def restored(self, parsed: Any) -> Any:
+        """Return raw bytes as the array that they were; everything else as it is."""
+        if self._raw is None:
+            return parsed
+        is_bool = self._raw.dtype == tf.bool
+        values = tf.io.decode_raw(parsed, tf.uint8 if is_bool else self._raw.dtype)
+        values = tf.reshape(values, [-1, *self._raw.shape.as_list()])
+        return tf.cast(values, tf.bool) if is_bool else values
+
+
+def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feature]:
+    if given is not None:
+        if not given:
+            raise UsageError("feature_spec must have at least one feature")
+        return {name: _Feature(spec) for name, spec in given.items()}
+    if shards.dataset is None:
+        there = ", ".join(sorted(first_record(shards.files[0].path))) or "none"
+        raise UsageError(
+            f"{shards.files[0].path}: no dataset.json says what is in it; give feature_spec={{…}} "
+            f"(its first record has: {there})"
+        )
+    known = shards.dataset.features or IMAGE_CLASSIFICATION
+    return {name: _Feature(_from_ours(spec)) for name, spec in known.items()}
+
+
+def _from_ours(spec: FeatureSpec) -> Any:
+    if spec.shape is None:
+        return tf.io.RaggedFeature(_KINDS[spec.dtype])
+    if spec.dtype in _KINDS:
+        return tf.io.FixedLenFeature(spec.shape, _KINDS[spec.dtype], spec.default)
+    return tf.TensorSpec(spec.shape, tf.dtypes.as_dtype(spec.dtype))
+
+
+def _check_first(path: str, spec: Mapping[str, _Feature]) -> None:
+    """Check that the first record has the features that every record must have."""
+    first = first_record(path)
+    for name, item in spec.items():
+        wanted = item.stored
+        required = isinstance(wanted, tf.io.FixedLenFeature) and wanted.default_value is None
+        if required and name not in first:
+            raise DataError(
+                f"{path}: record 0 has no feature {name!r}, only "
+                f"{', '.join(sorted(first)) or 'none'}; give it a default_value if others have it"
+            )

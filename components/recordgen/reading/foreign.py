@@ -1,0 +1,74 @@
+"""A look at the first record: is it what the reading expects? Said before training starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import DataError, RecordError, UsageError
+from recordgen.example import parse_example
+from recordgen.reading.parsing import parsing_spec
+from recordgen.tfrecord import read_records
+
+_DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
+
+
+def first_record(path: str) -> Mapping[str, list[Any]]:
+    """Return the features of a file's first record, as lists by name.
+
+    Raises:
+        RecordError: the file is damaged, or holds no ``tf.train.Example``.
+        DataError: the file is empty.
+    """
+    for record in read_records(path):
+        try:
+            return parse_example(record)
+        except ValueError as exc:
+            raise RecordError(f"{path}: record 0: {exc}") from exc
+    raise DataError(f"{path}: no record in it")
+
+
+def check_record(
+    path: str, labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
+) -> dict[str, tf.io.FixedLenFeature]:
+    """Check that images and labels can be read from files like ``path``.
+
+    Args:
+        path: a shard file.
+        labels: the features that labels are read from.
+        extras: further features that are wanted.
+        is_ours: written by Recordgen, so only the names of the extras have to be looked at.
+
+    Returns:
+        The specs of the extras.
+
+    Raises:
+        DataError: the file's first record lacks a feature.
+        UsageError: an extra is none of its features.
+        RecordError: the file is damaged.
+    """
+    known = parsing_spec()
+    known = {name: spec for name, spec in known.items() if name in extras}
+    if is_ours and len(known) == len(set(extras)):
+        return known
+    first = first_record(path)
+    there = ", ".join(sorted(first)) or "none"
+    for name in (features.IMAGE_ENCODED, *labels):
+        if name not in first and not is_ours:
+            remedy = (
+                "recordgen.read(files, feature_spec=…) reads any features"
+                if name == features.IMAGE_ENCODED
+                else "label_mode='none' reads images without labels"
+            )
+            raise DataError(f"{path}: record 0 has no feature {name!r}, only {there}; {remedy}")
+    for name in extras:
+        if not first.get(name):
+            raise UsageError(f"extras: {path}: record 0 has no feature {name!r}, only {there}")
+        dtype = _DTYPES[type(first[name][0])]
+        known[name] = tf.io.FixedLenFeature(
+            () if len(first[name]) == 1 else (len(first[name]),), dtype
+        )
+    return known

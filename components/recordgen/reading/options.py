@@ -1,0 +1,222 @@
+"""How to read: every knob, its default and what it means. No TensorFlow is needed to say it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from recordgen.errors import UsageError
+from recordgen.options import check_names
+
+#: ``tf.data.AUTOTUNE``, said without importing TensorFlow.
+AUTOTUNE = -1
+
+#: A size that is chosen from the data: see :func:`recordgen.reading.plan.plan_reading`.
+AUTO = "auto"
+
+DTYPES = ("float32", "uint8")
+LABEL_MODES = ("index", "one_hot", "multi_hot", "none")
+RESIZES = ("stretch", "fit", "center_crop", "random_crop")
+DECODERS = ("fast", "exact")
+ON_ERROR = ("fail", "skip")
+MEMORY = "memory"
+BALANCED = "balanced"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Augmentation:
+    """Random changes of training images, drawn anew for each image; pixels stay in [0, 1].
+
+    The defaults change light and colour a little, which leaves every label true. ``flip`` is off:
+    a mirrored photo is a photo, a mirrored digit, text or traffic sign is not.
+
+    Attributes:
+        flip: mirror every other image left to right.
+        brightness: add up to this share of the full range to all channels, 0..1.
+        contrast: stretch or squeeze around the image's mean, by up to this share, 0..1.
+        saturation: move pixels away from or towards their gray, by up to this share, 0..1.
+        hue: turn colours by up to this share of the full circle, 0..0.5.
+        crop: cut off up to this share of height and of width, at a random place, and resize what is
+            left, 0..1.
+    """
+
+    flip: bool = False
+    brightness: float = 0.1
+    contrast: float = 0.1
+    saturation: float = 0.1
+    hue: float = 0.0
+    crop: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("brightness", "contrast", "saturation", "crop"):
+            _from_to(name, getattr(self, name), 0, 1)
+        _from_to("hue", self.hue, 0, 0.5)
+        if self.crop == 1:
+            raise UsageError("crop must be below 1: nothing would be left of the image")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordOptions:
+    """How records of any kind are read, ordered, batched and handed on.
+
+    Attributes:
+        batch_size: examples per batch.
+        predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
+            returns whether it is wanted (bool []).
+        shuffle_buffer: records held for shuffling; ``auto``: chosen from their count and size; 0:
+            the order of the shards.
+        seed: makes order and augmentation reproducible, at some cost in speed; None: others each
+            time.
+        deterministic: give elements in an order that does not depend on timing; None: only with a
+            seed or without shuffling.
+        epochs: passes over the data; None: endless.
+        drop_remainder: leave out a short last batch, so that all shapes are known.
+        cache: keep what was read: ``memory``, or the path of a file (which must not exist, or come
+            from the same reading); None: no.
+        shard: (index, count): read only this worker's share.
+        map_example: the user's function on one example, before batching; takes and returns what a
+            batch has, without the first dimension.
+        map_batch: the user's function on whole batches; takes and returns their parts.
+        cycle_length: shards that are read at the same time.
+        num_parallel_calls: batches that are parsed and decoded at the same time.
+        prefetch: batches that are made ahead.
+        threads: of a thread pool of this dataset's own; None: that of the process.
+        autotune: let tf.data change the AUTOTUNE numbers while it runs, instead of taking its
+            defaults (one per core, at most 16).
+    """
+
+    batch_size: int = 32
+    predicate: Callable[..., Any] | None = None
+    shuffle_buffer: int | str = AUTO
+    seed: int | None = None
+    deterministic: bool | None = None
+    epochs: int | None = 1
+    drop_remainder: bool = False
+    cache: str | None = None
+    shard: tuple[int, int] = (0, 1)
+    map_example: Callable[..., Any] | None = None
+    map_batch: Callable[..., Any] | None = None
+    cycle_length: int = AUTOTUNE
+    num_parallel_calls: int = AUTOTUNE
+    prefetch: int = AUTOTUNE
+    threads: int | None = None
+    autotune: bool = False
+
+    def __post_init__(self) -> None:
+        _at_least(1, batch_size=self.batch_size)
+        if self.shuffle_buffer != AUTO:
+            _at_least(0, shuffle_buffer=self.shuffle_buffer)
+        for name in ("cycle_length", "num_parallel_calls", "prefetch"):
+            if getattr(self, name) != AUTOTUNE:
+                _at_least(1, **{name: getattr(self, name)})
+        for name in ("epochs", "threads"):
+            if getattr(self, name) is not None:
+                _at_least(1, **{name: getattr(self, name)})
+        if len(self.shard) != 2 or not 0 <= self.shard[0] < self.shard[1]:
+            raise UsageError(
+                f"shard must be (index, count) with 0 ≤ index < count (got {self.shard})"
+            )
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether elements come in an order that does not depend on timing."""
+        if self.deterministic is not None:
+            return self.deterministic
+        return self.seed is not None or self.shuffle_buffer == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions(RecordOptions):
+    """How images and labels are read; what :class:`RecordOptions` has, and the following.
+
+    Attributes:
+        image_size: height and width of what is returned, in pixels.
+        dtype: ``float32`` in [0, 1], or ``uint8`` in 0..255.
+        resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
+            largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
+            100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
+        decoder: ``fast``: JPEGs with the fast integer transform and chroma doubled, not
+            interpolated, at the smallest scale that covers the size; ``exact``: every pixel as
+            TensorFlow's default decoder has it, resized with antialiasing.
+        augment: random changes; None: none.
+        label_mode: ``index`` (int64), ``one_hot`` or ``multi_hot`` (float32 [classes]), or
+            ``none``: unlabelled records are read too, and there are no labels.
+        labels: only examples of these classes; their numbers stay those of ``labels.txt``. In a
+            dataset written with ``--shard-by label`` only their files are opened.
+        vocabulary: number the classes by their place in this sequence, not in ``labels.txt``.
+        weights: ``balanced``: every class weighs the same in all, the mean weight is 1; or a weight
+            for each class; None: no weights.
+        extras: further features to hand out, such as ``image/source_id``.
+        on_error: what to do with images that do not decode: ``fail``; ``skip`` them, with a warning
+            that counts them; or a function that is called with each one's source id.
+    """
+
+    image_size: tuple[int, int] = (224, 224)
+    dtype: str = "float32"
+    resize: str = "stretch"
+    decoder: str = "fast"
+    augment: Augmentation | None = None
+    label_mode: str = "index"
+    labels: Collection[str] | None = None
+    vocabulary: Sequence[str] | None = None
+    weights: str | Mapping[str, float] | None = None
+    extras: Sequence[str] = ()
+    on_error: str | Callable[[str], None] = "fail"
+
+    def __post_init__(self) -> None:
+        RecordOptions.__post_init__(self)
+        if len(self.image_size) != 2 or min(self.image_size) < 1:
+            raise UsageError(
+                f"image_size must be height and width, each at least 1 (got {self.image_size})"
+            )
+        _one_of("dtype", self.dtype, DTYPES)
+        _one_of("resize", self.resize, RESIZES)
+        _one_of("decoder", self.decoder, DECODERS)
+        _one_of("label_mode", self.label_mode, LABEL_MODES)
+        if not callable(self.on_error):
+            _one_of("on_error", self.on_error, ON_ERROR)
+        if isinstance(self.weights, str):
+            _one_of("weights", self.weights, (BALANCED,))
+        for name in ("labels", "vocabulary", "extras"):
+            if isinstance(getattr(self, name), str):
+                raise UsageError(
+                    f"{name} must be several names, not one text (got {getattr(self, name)!r}); "
+                    f"write [{getattr(self, name)!r}]"
+                )
+        if self.labels is not None and not self.labels:
+            raise UsageError("labels must name at least one class; None reads all of them")
+        if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
+            raise UsageError(
+                f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
+            )
+        if self.label_mode == "none" and self.weights is not None:
+            raise UsageError("weights need labels: choose another label_mode than 'none'")
+
+    @property
+    def draws_pixels(self) -> bool:
+        """Whether the decoded image differs from one reading to the next."""
+        return self.resize == "random_crop"
+
+
+def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """Return ``kind(**values)``. Raises: UsageError for an unknown name or a wrong value."""
+    check_names(values, [field.name for field in fields(kind)])
+    return kind(**values)
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
+
+
+def _at_least(least: int, **named: object) -> None:
+    for name, value in named.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UsageError(f"{name} must be at least {least} (got {value!r})")
+
+
+def _from_to(name: str, value: float, low: float, high: float) -> None:
+    if not isinstance(value, int | float) or math.isnan(value) or not low <= value <= high:
+        raise UsageError(f"{name} must be from {low} to {high} (got {value!r})")

@@ -1,0 +1,378 @@
+"""Plan a reading: from what is known of the shards and what is asked for. Pure functions.
+
+    ShardSet + ReadOptions ─plan_reading─▶ ReadPlan
+
+What the plan decides is what tf.data's guide leaves to its readers: which files this worker opens,
+how many of them at a time, how many records are held for shuffling, what is cached and how large
+that is. ``print(plan)`` says it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from recordgen.errors import DataError, UsageError
+from recordgen.reading.options import (
+    AUTOTUNE,
+    BALANCED,
+    MEMORY,
+    ReadOptions,
+    RecordOptions,
+)
+from recordgen.reading.shards import ShardFile, ShardSet
+
+# Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
+_SHUFFLE_BYTES = 64_000_000
+_FOREIGN_SHUFFLE_BYTES = 256_000_000
+_MAX_SHUFFLE_RECORDS = 16_384
+_MIN_SHUFFLE_BATCHES = 2
+
+# With one class per file, mixing is as good as many files are open; each costs a buffer of 256 kB.
+_OPEN_LABEL_SHARDS = 64
+
+# Consecutive records of one file: handing over each by itself costs more than reading it.
+_BLOCK_RECORDS = 16
+
+# Assumed of a record that was not measured.
+_UNKNOWN_RECORD_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    """What is kept: ``records`` as they are stored, or decoded ``images``; and how large it is.
+
+    Attributes:
+        stage: ``records`` or ``images``.
+        path: the file that keeps it; "" for memory.
+        bytes: its size; None: not known.
+    """
+
+    stage: str
+    path: str
+    bytes: int | None
+
+    def __str__(self) -> str:
+        size = "of unknown size" if self.bytes is None else f"{self.bytes / 1e6:,.1f} MB"
+        what = {
+            "records": "records as stored, before they are decoded",
+            "images": "decoded images (uint8), before they are augmented",
+        }[self.stage]
+        return f"{what}, {size} in {self.path or 'memory'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPlan:
+    """Which classes are read, and how they are numbered.
+
+    Attributes:
+        names: the classes in their order; None: not known.
+        numbers: the number of each stored label, -1 for one that is left out; None: as stored.
+        by_text: numbers are looked up by ``image/class/text``: the stored ones are not to be
+            trusted.
+        wanted: only these texts are read; None: all.
+        filters: records must be looked at one by one, because not all of them are wanted.
+        counts: examples of each class that is read; None: not known.
+    """
+
+    names: tuple[str, ...] | None
+    numbers: tuple[int, ...] | None
+    by_text: bool
+    wanted: frozenset[str] | None
+    filters: bool
+    counts: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """All that was decided before the first record is read.
+
+    Attributes:
+        files: the shard files that this worker opens.
+        record_shard: (index, count) if the workers share files and take every count-th record.
+        examples: examples that one pass of this worker gives; None: not known.
+        cycle_length: files that are read at the same time.
+        block_length: consecutive records of one file.
+        shuffle_buffer: records that are held for shuffling; 0: none, in the order of the shards.
+        cache: what is kept.
+        classes: for images with labels.
+        is_checked: every image was decoded when it was converted, so none can fail.
+    """
+
+    files: tuple[str, ...]
+    record_shard: tuple[int, int] | None
+    examples: int | None
+    cycle_length: int
+    block_length: int
+    shuffle_buffer: int
+    cache: CachePlan | None
+    classes: ClassPlan | None
+    is_checked: bool
+
+    def __str__(self) -> str:
+        count = "an unknown number of" if self.examples is None else f"{self.examples:,}"
+        open_files = "AUTOTUNE" if self.cycle_length == AUTOTUNE else self.cycle_length
+        lines = [
+            f"files     {len(self.files)}, {open_files} at a time",
+            f"examples  {count}",
+            f"shuffle   {f'buffer of {self.shuffle_buffer:,}' if self.shuffle_buffer else 'no'}",
+            f"cache     {self.cache or 'no'}",
+        ]
+        if self.record_shard:
+            lines.append("worker    record {} of every {}".format(*self.record_shard))
+        return "\n".join(lines)
+
+
+def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
+    """Plan how images are read.
+
+    Raises:
+        UsageError: an option does not go with the data.
+        DataError: nothing is left to read, or a label is outside the vocabulary.
+    """
+    classes = plan_classes(shards, options)
+    files = [file for file in shards.files if _may_hold(file, classes, options)]
+    if not files:
+        raise DataError(_nothing_left(shards, options))
+    examples = _wanted_examples(shards, classes, options)
+    if examples == 0:
+        raise DataError(_nothing_left(shards, options))
+    is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
+    return _plan(shards, files, examples, options, classes, is_checked)
+
+
+def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
+    """Plan how records of any kind are read.
+
+    Raises:
+        UsageError: an option does not go with the data.
+        DataError: there is no record.
+    """
+    examples = None if options.predicate is not None else shards.examples
+    if shards.examples == 0:
+        raise DataError(f"{shards.files[0].path}: no record in {len(shards.files)} files")
+    return _plan(shards, list(shards.files), examples, options, None, True)
+
+
+def _plan(
+    shards: ShardSet,
+    files: list[ShardFile],
+    examples: int | None,
+    options: RecordOptions,
+    classes: ClassPlan | None,
+    is_checked: bool,
+) -> ReadPlan:
+    index, count = options.shard
+    by_label = all(file.label is not None for file in files)
+    mine, record_shard = share(files, index, count)
+    filters = classes is not None and classes.filters
+    if record_shard is not None:
+        examples = None if examples is None else len(range(index, examples, count))
+    elif count > 1:
+        known = [file.examples for file in mine if file.examples is not None]
+        exact = examples is not None and len(known) == len(mine) and not filters
+        examples = sum(known) if exact else None
+    if examples == 0:
+        raise UsageError(
+            f"shard={options.shard}: nothing is left for this worker; use fewer workers"
+        )
+    record_bytes = _record_bytes(mine)
+    cache = _plan_cache(options, examples, record_bytes)
+    return ReadPlan(
+        files=tuple(file.path for file in mine),
+        record_shard=record_shard,
+        examples=examples,
+        cycle_length=_cycle_length(options, len(mine), by_label),
+        block_length=1 if by_label else _BLOCK_RECORDS,
+        shuffle_buffer=_shuffle_buffer(
+            options, examples, record_bytes, cache, shards.dataset is not None and not by_label
+        ),
+        cache=cache,
+        classes=classes,
+        is_checked=is_checked,
+    )
+
+
+def share(
+    files: Sequence[ShardFile], index: int, count: int
+) -> tuple[list[ShardFile], tuple[int, int] | None]:
+    """Return the files of worker ``index`` of ``count``; and, if they share files, its records.
+
+    Four files, two workers → files 0 and 2, files 1 and 3. One file, two workers → each opens it
+    and takes every second record.
+    """
+    if count == 1:
+        return list(files), None
+    if len(files) >= count:
+        return list(files[index::count]), None
+    return list(files), (index, count)
+
+
+def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
+    """Decide which classes are read and how they are numbered.
+
+    Raises:
+        UsageError: there is no such class, or the number of classes is not known.
+        DataError: a class of the data is not in ``vocabulary``.
+    """
+    counts = shards.labels
+    vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
+    wanted = None if options.labels is None else frozenset(options.labels)
+    if wanted is not None and vocabulary is not None:
+        _known_classes("labels", wanted, vocabulary)
+    if counts is None or shards.dataset is None:
+        names = vocabulary
+        if names is None and options.label_mode in ("one_hot", "multi_hot"):
+            raise UsageError(
+                f"label_mode={options.label_mode!r} needs the number of classes, and there is no "
+                f"dataset.json that says it; give vocabulary=[…]"
+            )
+        filters = options.label_mode != "none" or wanted is not None
+        return ClassPlan(names, None, vocabulary is not None, wanted, filters, None)
+
+    stored = shards.dataset.labels
+    if wanted is not None:
+        _known_classes("labels", wanted, stored)
+    read = {name: count for name, count in counts.items() if wanted is None or name in wanted}
+    names = stored if vocabulary is None else vocabulary
+    if outside := [name for name in read if name not in set(names)]:
+        raise DataError(
+            f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
+            f"vocabulary {_shown(names)}; add it, or leave it out with labels={_shown(names)}"
+        )
+    numbers = None
+    if wanted is not None or vocabulary is not None:
+        place = {name: number for number, name in enumerate(names)}
+        numbers = tuple(
+            place.get(name, -1) if wanted is None or name in wanted else -1 for name in stored
+        )
+    labelled = sum(counts.values())
+    total = shards.examples
+    is_all = wanted is None and (options.label_mode == "none" or labelled == total)
+    is_sorted = all(file.label is not None for file in shards.files)
+    return ClassPlan(names, numbers, False, wanted, not (is_all or is_sorted), read)
+
+
+def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tuple[float, ...]:
+    """Return the weight of each class, in the order of ``classes.names``.
+
+    ``balanced``, 30 cats and 10 dogs → ``(40 / (2 · 30), 40 / (2 · 10))``: scikit-learn's rule.
+
+    Raises:
+        UsageError: counts or names are not known, or a class has no weight.
+    """
+    if classes.names is None or (weights == BALANCED and classes.counts is None):
+        raise UsageError(
+            "weights need a dataset.json that counts the classes; or give vocabulary=[…] and a "
+            "weight for each"
+        )
+    if isinstance(weights, str):
+        counts = {name: count for name, count in (classes.counts or {}).items() if count}
+        total = sum(counts.values())
+        given = {name: total / (len(counts) * count) for name, count in counts.items()}
+        return tuple(given.get(name, 0.0) for name in classes.names)
+    _known_classes("weights", weights, classes.names)
+    read = classes.names if classes.counts is None else tuple(classes.counts)
+    if missing := [name for name in read if name not in weights]:
+        raise UsageError(f"weights must have one for each class (none for {_shown(missing)})")
+    if min(weights.values()) < 0 or not all(map(math.isfinite, weights.values())):
+        raise UsageError(f"weights must be finite and at least 0 (got {dict(weights)})")
+    return tuple(float(weights.get(name, 0.0)) for name in classes.names)
+
+
+def _may_hold(file: ShardFile, classes: ClassPlan, options: ReadOptions) -> bool:
+    """Say whether a file may hold a wanted example."""
+    if file.examples == 0:
+        return False
+    if file.label is None:
+        return True
+    if file.label == "":
+        return options.label_mode == "none" and classes.wanted is None
+    return classes.wanted is None or file.label in classes.wanted
+
+
+def _wanted_examples(shards: ShardSet, classes: ClassPlan, options: ReadOptions) -> int | None:
+    if options.predicate is not None:
+        return None
+    if classes.counts is None:
+        return None if classes.filters else shards.examples
+    if options.label_mode == "none" and classes.wanted is None:
+        return shards.examples
+    return sum(classes.counts.values())
+
+
+def _nothing_left(shards: ShardSet, options: ReadOptions) -> str:
+    where = f"split {shards.split!r}" if shards.split else shards.files[0].path
+    if options.labels is not None:
+        there = _shown(sorted(shards.labels or {}))
+        return f"{where} has no example of {_shown(sorted(options.labels))}; it has {there}"
+    if shards.examples:
+        return (
+            f"{where} has no labelled example ({shards.examples} unlabelled); "
+            f"label_mode='none' reads those"
+        )
+    return f"{where} has no examples"
+
+
+def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> None:
+    there = set(known)
+    for label in given:
+        if label not in there:
+            close = get_close_matches(str(label), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {_shown(known)}"
+            raise UsageError(f"{name}: no class {label!r}; {hint}")
+
+
+def _shown(names: Collection[str], most: int = 10) -> str:
+    shown = [repr(name) for name in list(names)[:most]]
+    return f"[{', '.join(shown)}{', …' if len(names) > most else ''}]"
+
+
+def _record_bytes(files: Sequence[ShardFile]) -> float | None:
+    """Return the mean size of a record, as far as it is known."""
+    known = [(f.bytes, f.examples) for f in files if f.bytes is not None and f.examples]
+    count = sum(examples for _, examples in known)
+    return sum(size for size, _ in known) / count if count else None
+
+
+def _plan_cache(
+    options: RecordOptions, examples: int | None, record_bytes: float | None
+) -> CachePlan | None:
+    if options.cache is None:
+        return None
+    path = "" if options.cache == MEMORY else options.cache
+    stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
+    if not isinstance(options, ReadOptions) or options.draws_pixels:
+        return CachePlan("records", path, stored)
+    height, width = options.image_size
+    decoded = None if examples is None else examples * height * width * 3
+    if stored is not None and decoded is not None and decoded <= stored:
+        return CachePlan("images", path, decoded)
+    return CachePlan("records", path, stored)
+
+
+def _cycle_length(options: RecordOptions, files: int, by_label: bool) -> int:
+    if options.cycle_length != AUTOTUNE:
+        return min(options.cycle_length, files)
+    if options.shuffle_buffer == 0:
+        return 1  # one file after the other: the order is part of what was asked for
+    return min(files, _OPEN_LABEL_SHARDS) if by_label else AUTOTUNE
+
+
+def _shuffle_buffer(
+    options: RecordOptions,
+    examples: int | None,
+    record_bytes: float | None,
+    cache: CachePlan | None,
+    is_mixed: bool,
+) -> int:
+    if isinstance(options.shuffle_buffer, int):
+        return options.shuffle_buffer
+    if cache is not None and not cache.path and examples is not None:
+        return examples  # they are in memory anyway, so the buffer only holds references
+    room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
+    fitting = int(room / (record_bytes or _UNKNOWN_RECORD_BYTES))
+    wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))
+    return wanted if examples is None else max(1, min(wanted, examples))

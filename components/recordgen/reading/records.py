@@ -1,0 +1,160 @@
+"""Shards → serialised records, in the order and number that the plan says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from recordgen import storage
+from recordgen.errors import UsageError
+from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions
+from recordgen.reading.plan import CachePlan, ReadPlan
+
+Keep = Callable[[tf.Tensor], tf.Tensor]
+
+
+def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
+    """Return one pass over the wanted records (string []) of this worker.
+
+    Args:
+        plan: which files.
+        options: seed and parallelism.
+        keep: takes a record (string []) and says whether it is wanted (bool []).
+
+    Raises:
+        UsageError: TensorFlow cannot read files of this kind.
+    """
+    _check_schemes(plan.files)
+    files = tf.data.Dataset.from_tensor_slices(list(plan.files))
+    if plan.shuffle_buffer and len(plan.files) > 1:
+        # Shuffle files before interleaving: the buffer only mixes what is read at one time.
+        files = files.shuffle(len(plan.files), seed=options.seed)
+    if plan.cycle_length == 1:
+        records = files.flat_map(_read_shard)
+    else:
+        # Interleave before shuffle: neighbours in the buffer then come from different files.
+        records = files.interleave(
+            _read_shard,
+            cycle_length=None if plan.cycle_length == AUTOTUNE else plan.cycle_length,
+            block_length=plan.block_length,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=options.is_ordered,
+        )
+    if keep is not None:
+        records = records.filter(keep)
+    if plan.record_shard is not None:
+        index, count = plan.record_shard
+        records = records.shard(count, index)
+    return records
+
+
+def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
+    """Keep what passes here for the next epochs, if the plan says so."""
+    if plan.cache is None:
+        return dataset
+    if not plan.cache.path:
+        return dataset.cache()
+    os.makedirs(os.path.dirname(plan.cache.path) or ".", exist_ok=True)
+    return dataset.cache(f"{plan.cache.path}-{_cache_mark(plan, plan.cache, options)}")
+
+
+def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str:
+    """Return what tells a cache file from that of another reading, or of other files."""
+    parts: list[object] = [cache.stage, plan.record_shard, plan.classes]
+    parts += [(file, storage.version(file)) for file in plan.files]
+    if options.predicate is not None:
+        predicate = options.predicate
+        parts.append(f"{predicate.__module__}.{getattr(predicate, '__qualname__', predicate)}")
+    if isinstance(options, ReadOptions):
+        parts += [options.label_mode, tuple(options.extras)]
+        if cache.stage == "images":
+            parts += [options.image_size, options.resize, options.decoder]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
+
+def ordered(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
+    """Shuffle and repeat, as the options say."""
+    if plan.shuffle_buffer:
+        # Shuffle before repeat: every example is seen once per epoch.
+        dataset = dataset.shuffle(plan.shuffle_buffer, seed=options.seed)
+    # Repeat before batch: no short batch at the end of an epoch, and one iterator for the whole
+    # training, so nothing is torn down and started anew in between.
+    return dataset if options.epochs == 1 else dataset.repeat(options.epochs)
+
+
+def finished(
+    dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions, *, batched: bool = True
+) -> tf.data.Dataset:
+    """Apply what comes last: the user's functions, what is known of the length, tf.data's settings.
+
+    Args:
+        dataset: batches.
+        plan: the number of examples.
+        options: all the rest.
+        batched: hand out batches, not single examples.
+    """
+    parallel = {
+        "num_parallel_calls": options.num_parallel_calls,
+        "deterministic": options.is_ordered,
+    }
+    if options.map_example is not None or not batched:
+        dataset = dataset.unbatch()
+    if options.map_example is not None:
+        dataset = dataset.map(_unpacked(options.map_example), **parallel)
+        if batched:
+            dataset = dataset.batch(options.batch_size, drop_remainder=options.drop_remainder)
+    if options.map_batch is not None:
+        dataset = dataset.map(_unpacked(options.map_batch), **parallel)
+    if plan.examples is not None and options.epochs is not None:
+        # Keras warns of an early end where it cannot tell how many batches there are.
+        elements = _batches(plan.examples * options.epochs, options)
+        if not batched:
+            elements = plan.examples * options.epochs
+        dataset = dataset.apply(tf.data.experimental.assert_cardinality(elements))
+    # Prefetch last: the next batches are made while the model works on this one.
+    return dataset.prefetch(options.prefetch).with_options(_tf_options(options))
+
+
+def _batches(examples: int, options: RecordOptions) -> int:
+    whole, rest = divmod(examples, options.batch_size)
+    return whole + (rest > 0 and not options.drop_remainder)
+
+
+def _unpacked(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
+    """Return the user's function under a signature that autograph leaves alone."""
+    return lambda *parts: function(*parts)
+
+
+def _tf_options(options: RecordOptions) -> tf.data.Options:
+    found = tf.data.Options()
+    found.deterministic = options.is_ordered
+    # While tf.data's autotuner runs, the end of an iterator was seen to stall for a second.
+    found.autotune.enabled = options.autotune
+    # Many images are decoded at the same time: threads within one of them only get in each
+    # other's way.
+    found.threading.max_intra_op_parallelism = 1
+    if options.threads is not None:
+        found.threading.private_threadpool_size = options.threads
+    if options.shard[1] > 1:
+        found.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return found
+
+
+def _read_shard(path: tf.Tensor) -> tf.data.Dataset:
+    """Return the serialised records (string []) of the shard at ``path`` (string [])."""
+    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+
+
+def _check_schemes(files: tuple[str, ...]) -> None:
+    known = {"", *tf.io.gfile.get_registered_schemes()}
+    for file in files:
+        scheme = "" if storage.is_local(file) else file.split("://", 1)[0]
+        if scheme not in known:
+            raise UsageError(
+                f"{file}: TensorFlow reads no {scheme}:// here; copy the files to a disk or to "
+                f"gs://, or import a package that adds it, such as tensorflow_io"
+            )
