@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from recordgen import write
 from tests.conftest import COMPONENTS, run_python, tree_bytes, wait_for_first_shard
 
 MakeImages = Callable[[int], list[Path]]
@@ -55,6 +56,17 @@ def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
     assert checked.returncode == 0
     assert json.loads(checked.stdout)["rows"]["examples"] == 6
     assert tree_bytes(tmp_path) == before
+
+
+def test_inspect_shows_written_examples(tmp_path: Path) -> None:
+    """Examples that are no images have a column for each of their features."""
+    output = str(tmp_path / "out")
+    write([{"name": "a", "x": [0.5] * 9}, {"name": "b" * 99, "x": [1.5] * 9}], output, shards=1)
+    assert recordgen("inspect", output).stdout.splitlines() == [
+        "  #  name                                      x",
+        "  0  a                                         [0.5, 0.5, 0.5, 0.5, … 9 values]",
+        f"  1  {'b' * 39}…  [1.5, 1.5, 1.5, 1.5, … 9 values]",
+    ]
 
 
 def test_json_on_stdout_and_beam_flags(source: str, tmp_path: Path) -> None:

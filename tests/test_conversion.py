@@ -21,7 +21,7 @@ from PIL import Image
 
 import recordgen
 from recordgen import storage
-from recordgen.dataset import read_dataset
+from recordgen.dataset import ImageStats, read_dataset
 from recordgen.errors import (
     DataError,
     NothingToConvertError,
@@ -705,3 +705,22 @@ def test_killed_run_leaves_nothing_that_looks_finished(slow_source: str, tmp_pat
         read_dataset(str(output))
     recordgen.convert(slow_source, str(output), shard_mb=1)
     assert tree_bytes(output) == tree_bytes(whole)
+
+
+def test_what_images_have_in_common(tmp_path: Path, make_csv: MakeCsv) -> None:
+    """dataset.json says of each split which formats and sizes it holds; unknown sizes: nothing."""
+    for name, (width, height) in {"a.jpg": (16, 12), "b.png": (8, 20), "c.jpg": (30, 10)}.items():
+        kind = "PNG" if name.endswith("png") else "JPEG"
+        (tmp_path / name).write_bytes(encoded(noise(width, height), kind))
+    rows = ["TRAIN,a.jpg,x", "TRAIN,b.png,x", "VALIDATION,c.jpg,x"]
+    result = recordgen.convert(make_csv(rows), tmp_path / "out")
+    again = read_dataset(str(tmp_path / "out"))
+    for dataset in (result.dataset, again):
+        assert dataset.splits["train"].images == ImageStats(
+            {"jpeg": 1, "png": 1}, height=(12, 20), width=(8, 16)
+        )
+        assert dataset.splits["eval"].images == ImageStats({"jpeg": 1}, (10, 10), (30, 30))
+    (tmp_path / "d.jpg").write_bytes(b"no image")
+    rows.append("TRAIN,d.jpg,x")
+    unchecked = recordgen.convert(make_csv(rows), tmp_path / "out2", check="none").dataset
+    assert unchecked.splits["train"].images is None

@@ -18,7 +18,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage, transforms
 from recordgen.advice import advice
-from recordgen.dataset import Dataset, RowCounts, Split, dataset_digest, shard_file
+from recordgen.dataset import Dataset, ImageStats, RowCounts, Split, dataset_digest, shard_file
 from recordgen.errors import (
     NothingToConvertError,
     RunnerError,
@@ -377,7 +377,9 @@ def _to_dataset(
         examples = sum(shard.examples for shard in shards)
         if examples:
             size = sum(shard.bytes for shard in shards)
-            splits[name] = Split(examples, size, dict(sorted(labels.items())), shards)
+            # A shard whose rows were all rejected has no images to speak of.
+            images = ImageStats.merge(item.images for item in mine if item.shard.examples)
+            splits[name] = Split(examples, size, dict(sorted(labels.items())), shards, images)
     reencoded: Counter[str] = Counter()
     for result in results:
         reencoded.update(result.reencoded)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -45,7 +46,8 @@ class Shard:
         examples: how many records it holds.
         bytes: its size.
         digest: sha256 (hex) of what its records say, in their order: one line for each, made of
-            the stored image's sha256, the label's text and the uri, with tabs between.
+            the stored image's sha256, the label's text and the uri, with tabs between; of examples
+            written from Python, over the serialised records.
         label: sharded by label: the text of the one label of all its examples, "" if they have
             none; else None: labels are mixed.
     """
@@ -58,13 +60,73 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageStats:
+    """What a split's images have in common, so that a reader can prepare for it.
+
+    Attributes:
+        formats: how many of each ``image/format``.
+        height: the smallest and the largest, in pixels.
+        width: the smallest and the largest, in pixels.
+    """
+
+    formats: Mapping[str, int]
+    height: tuple[int, int]
+    width: tuple[int, int]
+
+    @classmethod
+    def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
+        """Return what images have in common: how many there are of each (format, height, width).
+
+        None if one of them has a size that is not known, or there are none.
+        """
+        return cls.merge(
+            None
+            if height is None or width is None
+            else cls({kind: count}, (height,) * 2, (width,) * 2)
+            for (kind, height, width), count in images.items()
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[ImageStats | None]) -> ImageStats | None:
+        """Return what several sets of images have in common; None if it is not known of one."""
+        known = list(parts)
+        if not known or None in known:
+            return None
+        stats = [part for part in known if part is not None]
+        formats: Counter[str] = Counter()
+        for part in stats:
+            formats.update(part.formats)
+        return cls(
+            dict(sorted(formats.items())),
+            (min(part.height[0] for part in stats), max(part.height[1] for part in stats)),
+            (min(part.width[0] for part in stats), max(part.width[1] for part in stats)),
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> ImageStats | None:
+        """Build it from what JSON has made of it."""
+        if data is None:
+            return None
+        return cls(data["formats"], tuple(data["height"]), tuple(data["width"]))
+
+
+@dataclass(frozen=True, slots=True)
 class Split:
-    """One split: what it holds in all, how many examples each label has, and its shards."""
+    """One split.
+
+    Attributes:
+        examples: how many there are.
+        bytes: size of all shards.
+        labels: how many examples each label has.
+        shards: the files.
+        images: what the images have in common; None: not known.
+    """
 
     examples: int
     bytes: int
     labels: Mapping[str, int]
     shards: tuple[Shard, ...]
+    images: ImageStats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +225,7 @@ class Dataset:
                 split["bytes"],
                 split["labels"],
                 tuple(Shard(**shard) for shard in split["shards"]),
+                ImageStats.from_json(split.get("images")),
             )
             for name, split in values.pop("splits").items()
         }

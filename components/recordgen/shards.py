@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from recordgen import features, storage
-from recordgen.dataset import Shard, record_line, shard_file
+from recordgen.dataset import ImageStats, Shard, record_line, shard_file
 from recordgen.errors import PayloadError, UnknownSchemeError
 from recordgen.example import serialize_example
 from recordgen.labels import Vocabulary
@@ -73,6 +73,7 @@ class ShardResult:
         drawn: examples whose split was drawn.
         reencoded: images whose bytes were not passed through, by reason.
         rejects: rows whose payload was refused.
+        images: what the images have in common; None: not known, or there are none.
     """
 
     split: str
@@ -81,6 +82,7 @@ class ShardResult:
     drawn: int
     reencoded: Mapping[str, int]
     rejects: tuple[Reject, ...]
+    images: ImageStats | None
 
     def to_json(self) -> str:
         """Return the result as one line of JSON."""
@@ -92,6 +94,7 @@ class ShardResult:
         values: dict[str, Any] = json.loads(text)
         values["shard"] = Shard(**values["shard"])
         values["rejects"] = tuple(Reject(*item) for item in values["rejects"])
+        values["images"] = ImageStats.from_json(values["images"])
         return cls(**values)
 
 
@@ -103,6 +106,7 @@ class _Record(NamedTuple):
     label: str | None
     drawn: bool
     reencoded: str | None
+    image: tuple[str, int | None, int | None]
 
 
 def default_threads() -> int:
@@ -159,6 +163,7 @@ class _Tally:
         self._drawn = 0
         self._labels: Counter[str] = Counter()
         self._reencoded: Counter[str] = Counter()
+        self._images: Counter[tuple[str, int | None, int | None]] = Counter()
         self._rejects: list[Reject] = []
         self._on_progress = on_progress
 
@@ -175,6 +180,7 @@ class _Tally:
                     self._labels[item.label] += 1
                 if item.reencoded is not None:
                     self._reencoded[item.reencoded] += 1
+                self._images[item.image] += 1
                 yield item
             if self._on_progress is not None:
                 self._on_progress(self.examples, len(self._rejects), self._bytes)
@@ -187,6 +193,7 @@ class _Tally:
             self._drawn,
             dict(sorted(self._reencoded.items())),
             tuple(self._rejects),
+            ImageStats.of(self._images),
         )
 
 
@@ -255,8 +262,9 @@ def _record(row: PlannedRow, vocabulary: Vocabulary, options: ConvertOptions) ->
             features.IMAGE_CLASS_LABEL: None if row.label is None else vocabulary.index(row.label),
         }
     )
+    kind = (image.format, image.height, image.width)
     line = record_line(sha256, row.label, row.uri)
-    return _Record(frame(record), line, row.label, row.drawn, image.reencoded)
+    return _Record(frame(record), line, row.label, row.drawn, image.reencoded, kind)
 
 
 def fetch(uri: str, source: str) -> bytes:

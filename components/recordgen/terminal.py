@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LINE_SECONDS = 5.0
 _CLASSES_SHOWN = 20
+_CELL_VALUES = 4
+_CELL_CHARACTERS = 40
 
 
 def progress(*, quiet: bool) -> Progress | None:
@@ -195,25 +197,42 @@ def plan_json(plan: StagedPlan) -> dict[str, Any]:
 
 def records_table(records: Sequence[Record]) -> str:
     """Return one line per record, and where images were written."""
-    rows = []
-    for record in records:
-        shown = record.to_json()
-        image = record.features.get(features.IMAGE_ENCODED, b"")
-        rows.append(
-            (
-                str(record.index),
-                str(shown.get(features.IMAGE_SOURCE_ID, "")),
-                str(shown.get(features.IMAGE_FORMAT, "")),
-                f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
-                f"{len(image):,}",
-                str(shown.get(features.IMAGE_CLASS_LABEL, "")),
-                str(shown.get(features.IMAGE_CLASS_TEXT, "")),
-            )
-        )
-    header = ("#", "source id", "format", "size", "bytes", "label", "text")
-    lines = _table(header, rows, left=(1, 2, 6))
+    if any(features.IMAGE_ENCODED in record.features for record in records):
+        header: tuple[str, ...] = ("#", "source id", "format", "size", "bytes", "label", "text")
+        lines = _table(header, [_image_row(record) for record in records], left=(1, 2, 6))
+    else:
+        names = sorted({name for record in records for name in record.features})
+        header = ("#", *names)
+        rows = [
+            (str(record.index), *(_cell(record.to_json().get(name, "")) for name in names))
+            for record in records
+        ]
+        lines = _table(header, rows, left=tuple(range(1, len(header))))
     lines += [f"wrote {record.image_file}" for record in records if record.image_file]
     return "\n".join(lines)
+
+
+def _image_row(record: Record) -> tuple[str, ...]:
+    shown = record.to_json()
+    image = record.features.get(features.IMAGE_ENCODED, b"")
+    return (
+        str(record.index),
+        str(shown.get(features.IMAGE_SOURCE_ID, "")),
+        str(shown.get(features.IMAGE_FORMAT, "")),
+        f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
+        f"{len(image):,}",
+        str(shown.get(features.IMAGE_CLASS_LABEL, "")),
+        str(shown.get(features.IMAGE_CLASS_TEXT, "")),
+    )
+
+
+def _cell(value: object) -> str:
+    """Return a feature's value as text that fits a column."""
+    if isinstance(value, list) and len(value) > _CELL_VALUES:
+        first = ", ".join(map(str, value[:_CELL_VALUES]))
+        return f"[{first}, … {len(value)} values]"
+    text = str(value)
+    return text if len(text) <= _CELL_CHARACTERS else f"{text[: _CELL_CHARACTERS - 1]}…"
 
 
 def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:

@@ -8,8 +8,9 @@ files ─shuffle─▶ interleave ─▶ records ─shuffle─▶ repeat ─▶ 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -17,9 +18,9 @@ import tensorflow as tf
 
 from recordgen import features, splits
 from recordgen.dataset import read_dataset
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading.augmentation import augment
-from recordgen.reading.counting import remembered
+from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.foreign import check_record
 from recordgen.reading.options import AUTO, Augmentation, ReadOptions, decode_options
@@ -31,7 +32,7 @@ from recordgen.reading.targets import Targets, keep_function
 
 _log = logging.getLogger(__name__)
 
-Source = str | Sequence[str]
+Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _IMAGE, _ENCODED, _SIZE, _LABEL, _EXTRAS, _ID, _DECODES = (
     "image",
@@ -158,7 +159,7 @@ class Splits(dict[str, tf.data.Dataset]):
         raise KeyError(name)
 
 
-def load(source: str, **options: Any) -> Splits:
+def load(source: str | os.PathLike[str], **options: Any) -> Splits:
     """Return all splits of an output: ``{"train": …, "eval": …, "test": …}``.
 
     Each is finite: ``train`` one shuffled and augmented pass (another order each time), the others
@@ -174,7 +175,7 @@ def load(source: str, **options: Any) -> Splits:
         As :func:`input_fn`.
     """
     found = Splits()
-    for split in read_dataset(source).splits:
+    for split in read_dataset(os.fspath(source)).splits:
         if split == splits.TRAIN:
             found[split] = train_dataset(
                 source, **{"epochs": 1, "drop_remainder": False, **options}
@@ -238,7 +239,12 @@ def _counted(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> int:
     """Count the wanted records by reading them, without decoding a single image."""
     reading = _Reading.of(shards, plan, options)
     records = read_records(plan, options, reading.keep)
-    return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
+    try:
+        return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
+    except tf.errors.DataLossError as exc:
+        for path in plan.files:
+            count_records(path)  # says which file, and where
+        raise RecordError(f"{plan.files[0]} and the like: {exc.message}") from exc
 
 
 def _images(
@@ -281,6 +287,7 @@ class _Reading:
         options: what was asked for.
         targets: how labels are read.
         extras: specs of the further features.
+        decoder: how images are decoded.
         trusts_sizes: records say how large their images are.
     """
 
@@ -288,6 +295,7 @@ class _Reading:
     options: ReadOptions
     targets: Targets
     extras: Mapping[str, Any]
+    decoder: ImageDecoder
     trusts_sizes: bool
 
     @classmethod
@@ -295,18 +303,18 @@ class _Reading:
         if plan.classes is None:
             raise TypeError("a plan for images has classes")
         targets = Targets.of(plan.classes, options)
-        is_ours = shards.dataset is not None
-        if shards.dataset is not None and shards.dataset.features:
+        written = shards.dataset.features if shards.dataset is not None else {}
+        is_ours = shards.dataset is not None and not written
+        if written and features.IMAGE_ENCODED not in written:
             raise DataError(
                 f"{shards.files[0].path}: written with recordgen.write, without "
                 f"{features.IMAGE_ENCODED}; use recordgen.read"
             )
-        extras = check_record(plan.files[0], tuple(targets.spec), options.extras, is_ours=is_ours)
-        return cls(plan, options, targets, extras, is_ours)
-
-    @property
-    def decoder(self) -> ImageDecoder:
-        return ImageDecoder(self.options.image_size, self.options.resize, self.options.decoder)
+        extras = check_record(plan.files, tuple(targets.spec), options.extras, is_ours=is_ours)
+        decoder = ImageDecoder(
+            options.image_size, options.resize, options.decoder, shards.images if is_ours else None
+        )
+        return cls(plan, options, targets, extras, decoder, is_ours)
 
     @property
     def keep(self) -> Any:
@@ -333,22 +341,34 @@ class _Reading:
             images = records.batch(options.batch_size).map(self._kept_images, **parallel)
             images = ordered(cached(self._readable(images).unbatch(), plan, options), plan, options)
             images = images.batch(options.batch_size, drop_remainder=options.drop_remainder)
-            batched = self._seeded(images).map(self._elements, **parallel)
-            return finished(batched, plan, options)
+            return self._finished(self._seeded(images).map(self._elements, **parallel))
         records = ordered(cached(records, plan, options), plan, options)
         if self._skips:
             # Some images will be missing, so full batches are made only afterwards.
             images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
             images = self._readable(images).unbatch()
             images = images.batch(options.batch_size, drop_remainder=options.drop_remainder)
-            batched = self._seeded(images).map(self._elements, **parallel)
-            return finished(batched, plan, options)
+            return self._finished(self._seeded(images).map(self._elements, **parallel))
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
         batched = self._seeded(records).map(
             lambda batch, seed: self._elements(self._decoded(batch, seed), seed), **parallel
         )
-        return finished(batched, plan, options)
+        return self._finished(batched)
+
+    def _finished(self, batched: tf.data.Dataset) -> tf.data.Dataset:
+        # Nobody knows how many images will be skipped.
+        plan = replace(self.plan, examples=None) if self._skips else self.plan
+        dataset = finished(batched, plan, self.options)
+        if self.plan.is_checked:
+            return dataset
+        # What looks for images that do not decode counts as stateful, which would forbid to save
+        # an iterator; its state is nothing but the number of those that were skipped.
+        settings = tf.data.Options()
+        settings.experimental_external_state_policy = (
+            tf.data.experimental.ExternalStatePolicy.IGNORE
+        )
+        return dataset.with_options(settings)
 
     @property
     def _skips(self) -> bool:
@@ -437,9 +457,10 @@ class _Reading:
         parts = [images]
         if self.targets.mode != "none":
             label = decoded[_LABEL]
-            parts.append(tf.ensure_shape(label, (images.shape[0], *label.shape[1:])))
+            label = tf.ensure_shape(label, (images.shape[0], *label.shape[1:]))
+            parts.append(label)
             if self.targets.weights:
-                parts.append(self.targets.weights_of(decoded[_LABEL]))
+                parts.append(self.targets.weights_of(label))
         if self.extras:
             parts.append(decoded[_EXTRAS])
         return parts[0] if len(parts) == 1 else tuple(parts)

@@ -12,10 +12,14 @@ and images that have the size already through ``decode`` alone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
+
+from recordgen.dataset import ImageStats
 
 # Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
 # said in docs/reading.md, and decoding is faster.
@@ -25,13 +29,19 @@ _EXACT = {"dct_method": "INTEGER_ACCURATE", "fancy_upscaling": True}
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
 
+# Scaled in the decoder, an image is less than twice the size on its tight side. Beyond this many
+# pixels for one, on either side, plain bilinear resizing leaves out too many of them.
+_MAX_STRIDE = 4
+
 # "Going Deeper with Convolutions" (Szegedy et al., 2014), section 6: the window's share of the
 # area, and its shape (width : height) against the image's own.
 _CROP_AREA = (0.08, 1.0)
 _CROP_SHAPE = (3 / 4, 4 / 3)
 
 _JPEG_MAGIC = b"\xff\xd8\xff"
-_PNG_MAGIC = b"\x89PNG"
+
+# Formats that the kernel of ``tf.io.decode_jpeg`` takes.
+_ONE_KERNEL = {"jpeg", "png"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +52,13 @@ class ImageDecoder:
         image_size: height and width of what is returned, in pixels.
         resize: ``stretch``, ``fit``, ``center_crop`` or ``random_crop``.
         decoder: ``fast`` or ``exact``.
+        images: what all images have in common; None: not known.
     """
 
     image_size: tuple[int, int]
     resize: str = "stretch"
     decoder: str = "fast"
+    images: ImageStats | None = None
 
     def decode(
         self,
@@ -69,20 +81,65 @@ class ImageDecoder:
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
         """
+        # Where all images are alike nothing is asked of each: small ones feel every step.
+        if self._are_ready():
+            return self._as_they_are(encoded)
+        ratio = self._common_ratio()
+        decode = self._one if ratio is None else partial(self._at, ratio)
+        return self._mapped(decode, _items(encoded, sizes, seed))
 
-        def any_size() -> tf.Tensor:
-            return tf.map_fn(
-                lambda item: self._one(*item),
-                _items(encoded, sizes, seed),
-                fn_output_signature=self._spec(tf.float32),
-            )
+    def _are_ready(self) -> bool:
+        """Say whether all images have the size already, in a format that one kernel decodes."""
+        height, width = self.image_size
+        return (
+            self.images is not None
+            and self.resize != "random_crop"
+            and self.images.height == (height, height)
+            and self.images.width == (width, width)
+            and set(self.images.formats) <= _ONE_KERNEL
+        )
 
-        if sizes is None or self.resize == "random_crop":
-            return any_size()
-        first = tf.strings.substr(encoded, 0, 1)
-        is_ready = (first == _JPEG_MAGIC[:1]) | (first == _PNG_MAGIC[:1])
-        is_ready &= tf.reduce_all(sizes == tf.constant(self.image_size, tf.int64), 1)
-        return tf.cond(tf.reduce_all(is_ready), lambda: self._as_they_are(encoded), any_size)
+    def _common_ratio(self) -> int | None:
+        """Return the scale's ratio that suits all images, or None if each has to be looked at."""
+        if self.images is None or self.decoder != "fast":
+            return None
+        (low, high), (narrow, wide) = self.images.height, self.images.width
+        ratio = self._ratio(high, wide)
+        least = 1 if self.resize == "random_crop" else self._ratio(low, narrow)
+        is_whole = self.resize in ("stretch", "fit")
+        formats = _ONE_KERNEL if is_whole and ratio == 1 else {"jpeg"}
+        height, width = self.image_size
+        is_dense = high <= _MAX_STRIDE * height * ratio and wide <= _MAX_STRIDE * width * ratio
+        return (
+            ratio if least == ratio and is_dense and set(self.images.formats) <= formats else None
+        )
+
+    def _ratio(self, height: int, width: int) -> int:
+        """Return the largest ratio at which an image still covers the size."""
+        times = (height // self.image_size[0], width // self.image_size[1])
+        # Fitting, one side is the tight one; the other is smaller than the target.
+        tight = max(times) if self.resize == "fit" else min(times)
+        return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
+
+    def _mapped(self, decode: Callable[..., tf.Tensor], items: tuple[tf.Tensor, ...]) -> tf.Tensor:
+        """Return what ``decode`` makes of each item, as a batch."""
+        return tf.map_fn(
+            lambda item: decode(*item), items, fn_output_signature=self._spec(tf.float32)
+        )
+
+    def _as_they_are(self, encoded: tf.Tensor) -> tf.Tensor:
+        """Decode JPEGs and PNGs that have the size already."""
+
+        def decode(data: tf.Tensor) -> tf.Tensor:
+            return tf.ensure_shape(self._jpeg(data, None, 1), (*self.image_size, 3))
+
+        pixels = tf.map_fn(decode, encoded, fn_output_signature=self._spec(tf.uint8))
+        return tf.cast(pixels, tf.float32)
+
+    def _at(self, ratio: int, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
+        """Decode one JPEG of known size at a known scale."""
+        window = self._window(tf.cast(size, tf.int32), draw)
+        return self._resized(self._jpeg(data, window, ratio), tf.image.resize)
 
     def try_decode(
         self, encoded: tf.Tensor, seed: tf.Tensor | None = None
@@ -116,15 +173,6 @@ class ImageDecoder:
     def _spec(self, dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec((*self.image_size, 3), dtype)
 
-    def _as_they_are(self, encoded: tf.Tensor) -> tf.Tensor:
-        """Decode JPEGs and PNGs that have the size already: small images feel every step."""
-
-        def decode(data: tf.Tensor) -> tf.Tensor:
-            return tf.ensure_shape(self._whole(data), (*self.image_size, 3))
-
-        pixels = tf.map_fn(decode, encoded, fn_output_signature=self._spec(tf.uint8))
-        return tf.cast(pixels, tf.float32)
-
     def _one(self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one image; ``size`` is (0, 0) if it has to be read from the image."""
         is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
@@ -154,28 +202,30 @@ class ImageDecoder:
 
         pixels = tf.cond(is_jpeg, jpeg, other)
         pixels.set_shape((None, None, 3))
-        return self._resized(pixels)
-
-    def _whole(self, data: tf.Tensor, ratio: int = 1) -> tf.Tensor:
-        """Decode a whole JPEG, or a PNG: the kernel takes both."""
-        flags = _FAST if self.decoder == "fast" else _EXACT
-        return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **flags)
+        return self._resized(pixels, self._smoothly)
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
-        if window is None:
-            return self._whole(data, ratio)
+        """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
         flags = _FAST if self.decoder == "fast" else _EXACT
+        if window is None:
+            return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **flags)
         # The decoder takes the window in pixels of the scaled image.
         scaled = tf.maximum(window // ratio, [0, 0, 1, 1])
         return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **flags)
 
     def _scale(self, size: tf.Tensor) -> tf.Tensor:
-        """Return the place in ``_RATIOS`` of the largest ratio that leaves the target covered."""
-        target = tf.constant(self.image_size)
-        covered = size // target
-        # Fitting, one side is the tight one; the other is smaller than the target.
-        times = tf.reduce_max(covered) if self.resize == "fit" else tf.reduce_min(covered)
-        return tf.reduce_sum(tf.cast(times >= list(_RATIOS[1:]), tf.int32))
+        """Return the place in ``_RATIOS`` (int32 []) of what :meth:`_ratio` returns.
+
+        Args:
+            size: int32 [2], height and width of what is decoded.
+        """
+        times = size // tf.constant(self.image_size)
+        tight = tf.reduce_max(times) if self.resize == "fit" else tf.reduce_min(times)
+        return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32))
+
+    def _is_sparse(self, size: tf.Tensor) -> tf.Tensor:
+        """Say (bool []) whether plain resizing would look at only a few of the pixels."""
+        return tf.reduce_any(size > _MAX_STRIDE * tf.constant(self.image_size))
 
     def _window(self, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor | None:
         """Return what is cut out of an image (int32 [4]: top, left, height, width), or None."""
@@ -185,36 +235,31 @@ class ImageDecoder:
             return _random_window(size, self.image_size, draw)
         return None
 
-    def _resized(self, pixels: tf.Tensor) -> tf.Tensor:
+    def _resized(self, pixels: tf.Tensor, resize: Callable[..., tf.Tensor]) -> tf.Tensor:
         """Resize uint8 [*, *, 3] to float32 [height, width, 3] from 0 to 255."""
-        height, width = self.image_size
         # On float32 the kernel takes its vectorised path: faster, conversion included.
         image = tf.cast(pixels, tf.float32)
         if self.resize != "fit":
-            return self._scaled(image, [height, width], tf.shape(image))
-        shape = tf.shape(image)
-        scale = tf.reduce_min(tf.constant(self.image_size, tf.float32) / _floats(shape[:2]))
-        inner = tf.cast(tf.round(_floats(shape[:2]) * scale), tf.int32)
-        inner = tf.clip_by_value(inner, 1, self.image_size)
-        image = self._scaled(image, inner, shape)
-        before = (tf.constant(self.image_size) - inner) // 2
-        return tf.ensure_shape(
-            tf.image.pad_to_bounding_box(image, before[0], before[1], height, width),
-            (height, width, 3),
+            return resize(image, self.image_size)
+        height, width = self.image_size
+        size = tf.shape(image)[:2]
+        scale = tf.reduce_min(_floats(self.image_size) / _floats(size))
+        inner = tf.clip_by_value(
+            tf.cast(tf.round(_floats(size) * scale), tf.int32), 1, [height, width]
         )
+        top, left = tf.unstack((tf.constant([height, width]) - inner) // 2)
+        padded = tf.image.pad_to_bounding_box(resize(image, inner), top, left, height, width)
+        return tf.ensure_shape(padded, (height, width, 3))
 
-    def _scaled(self, image: tf.Tensor, size: tf.Tensor | list[int], shape: tf.Tensor) -> tf.Tensor:
-        def plain() -> tf.Tensor:
-            return tf.image.resize(image, size)
-
-        def smooth() -> tf.Tensor:
-            return tf.image.resize(image, size, antialias=True)
-
+    def _smoothly(self, image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
+        """Resize, with antialiasing where too many pixels would be left out without."""
         if self.decoder == "exact":
-            return smooth()
-        # Scaled in the decoder, an image is less than twice the size on its tight side, and every
-        # pixel counts. What no decoder scaled would be sampled at a few of its pixels.
-        return tf.cond(tf.reduce_any(shape[:2] > 4 * tf.convert_to_tensor(size)), smooth, plain)
+            return tf.image.resize(image, size, antialias=True)
+        return tf.cond(
+            self._is_sparse(tf.shape(image)[:2]),
+            lambda: tf.image.resize(image, size, antialias=True),
+            lambda: tf.image.resize(image, size),
+        )
 
 
 def _items(

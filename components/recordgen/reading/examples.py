@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,12 +17,24 @@ from recordgen.reading.plan import plan_records
 from recordgen.reading.records import cached, finished, ordered, read_records
 from recordgen.reading.shards import ShardSet, find_shards
 
+# What decode_raw does not know, by what it knows.
+_DECODED_AS = {tf.bool: tf.uint8, tf.uint32: tf.int32, tf.uint64: tf.int64}
+
+_SPECS = (
+    tf.TensorSpec,
+    tf.io.FixedLenFeature,
+    tf.io.FixedLenSequenceFeature,
+    tf.io.RaggedFeature,
+    tf.io.SparseFeature,
+    tf.io.VarLenFeature,
+)
+
 # The kinds of tf.train.Feature; arrays of any other type are stored as their raw bytes.
 _KINDS = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
 def read(
-    source: str | Sequence[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     feature_spec: Mapping[str, Any] | None = None,
     split: str = splits.TRAIN,
@@ -60,7 +73,7 @@ def read(
     plan = plan_records(shards, decoded)
     spec = _specs(shards, feature_spec)
     if feature_spec is not None:
-        _check_first(plan.files[0], spec)
+        _check_first(plan.files, spec)
 
     def parse(records: tf.Tensor) -> dict[str, Any]:
         parsed = tf.io.parse_example(records, {name: item.stored for name, item in spec.items()})
@@ -71,7 +84,7 @@ def read(
 
         def keep(record: tf.Tensor) -> tf.Tensor:
             example = parse(record[None])
-            return predicate({name: value[0] for name, value in example.items()})
+            return predicate({name: _first(value) for name, value in example.items()})
 
     records = ordered(cached(read_records(plan, decoded, keep), plan, decoded), plan, decoded)
     # Batch before parse: one vectorised call for all records.
@@ -99,25 +112,47 @@ class _Feature:
         """Return raw bytes as the array that they were; everything else as it is."""
         if self._raw is None:
             return parsed
-        is_bool = self._raw.dtype == tf.bool
-        values = tf.io.decode_raw(parsed, tf.uint8 if is_bool else self._raw.dtype)
-        values = tf.reshape(values, [-1, *self._raw.shape.as_list()])
-        return tf.cast(values, tf.bool) if is_bool else values
+        dtype = self._raw.dtype
+        values = tf.io.decode_raw(parsed, _DECODED_AS.get(dtype, dtype))
+        values = tf.reshape(values, [tf.shape(parsed)[0], *self._raw.shape.as_list()])
+        return tf.cast(values, dtype)  # of the same width, so that unsigned numbers wrap around
+
+
+def _first(batch: Any) -> Any:
+    """Return the one element of a batch of one."""
+    if isinstance(batch, tf.SparseTensor):
+        return tf.sparse.reshape(batch, batch.dense_shape[1:])
+    return batch[0]
 
 
 def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feature]:
     if given is not None:
         if not given:
             raise UsageError("feature_spec must have at least one feature")
+        for name, spec in given.items():
+            _check_spec(name, spec)
         return {name: _Feature(spec) for name, spec in given.items()}
     if shards.dataset is None:
-        there = ", ".join(sorted(first_record(shards.files[0].path))) or "none"
+        path, first = first_record([file.path for file in shards.files])
         raise UsageError(
-            f"{shards.files[0].path}: no dataset.json says what is in it; give feature_spec={{…}} "
-            f"(its first record has: {there})"
+            f"{path}: no dataset.json says what is in it; give feature_spec={{…}} "
+            f"(its first record has: {', '.join(sorted(first)) or 'none'})"
         )
     known = shards.dataset.features or IMAGE_CLASSIFICATION
     return {name: _Feature(_from_ours(spec)) for name, spec in known.items()}
+
+
+def _check_spec(name: str, spec: Any) -> None:
+    if not isinstance(spec, _SPECS):
+        raise UsageError(
+            f"feature_spec: {name!r} must be a tf.TensorSpec or what tf.io.parse_example takes, "
+            f"such as tf.io.FixedLenFeature (got {spec!r})"
+        )
+    if isinstance(spec, tf.TensorSpec) and not spec.shape.is_fully_defined():
+        raise UsageError(
+            f"feature_spec: {name!r} must have a shape without None (got {spec.shape}); a list "
+            f"whose length varies is a tf.io.RaggedFeature"
+        )
 
 
 def _from_ours(spec: FeatureSpec) -> Any:
@@ -128,9 +163,9 @@ def _from_ours(spec: FeatureSpec) -> Any:
     return tf.TensorSpec(spec.shape, tf.dtypes.as_dtype(spec.dtype))
 
 
-def _check_first(path: str, spec: Mapping[str, _Feature]) -> None:
+def _check_first(paths: Sequence[str], spec: Mapping[str, _Feature]) -> None:
     """Check that the first record has the features that every record must have."""
-    first = first_record(path)
+    path, first = first_record(paths)
     for name, item in spec.items():
         wanted = item.stored
         required = isinstance(wanted, tf.io.FixedLenFeature) and wanted.default_value is None

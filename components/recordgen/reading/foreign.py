@@ -16,28 +16,29 @@ from recordgen.tfrecord import read_records
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
 
-def first_record(path: str) -> Mapping[str, list[Any]]:
-    """Return the features of a file's first record, as lists by name.
+def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
+    """Return the first record's file, and its features as lists by name.
 
     Raises:
         RecordError: the file is damaged, or holds no ``tf.train.Example``.
-        DataError: the file is empty.
+        DataError: all files are empty.
     """
-    for record in read_records(path):
-        try:
-            return parse_example(record)
-        except ValueError as exc:
-            raise RecordError(f"{path}: record 0: {exc}") from exc
-    raise DataError(f"{path}: no record in it")
+    for path in paths:
+        for record in read_records(path):
+            try:
+                return path, parse_example(record)
+            except ValueError as exc:
+                raise RecordError(f"{path}: record 0: {exc}") from exc
+    raise DataError(f"{paths[0]}: no record in {len(paths)} files")
 
 
 def check_record(
-    path: str, labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
+    paths: Sequence[str], labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
 ) -> dict[str, tf.io.FixedLenFeature]:
-    """Check that images and labels can be read from files like ``path``.
+    """Check that images and labels can be read from the files.
 
     Args:
-        path: a shard file.
+        paths: the shard files; those before the first record may be empty.
         labels: the features that labels are read from.
         extras: further features that are wanted.
         is_ours: written by Recordgen, so only the names of the extras have to be looked at.
@@ -46,15 +47,15 @@ def check_record(
         The specs of the extras.
 
     Raises:
-        DataError: the file's first record lacks a feature.
+        DataError: there is no record, or the first lacks a feature.
         UsageError: an extra is none of its features.
-        RecordError: the file is damaged.
+        RecordError: a file is damaged.
     """
     known = parsing_spec()
     known = {name: spec for name, spec in known.items() if name in extras}
     if is_ours and len(known) == len(set(extras)):
         return known
-    first = first_record(path)
+    path, first = first_record(paths)
     there = ", ".join(sorted(first)) or "none"
     for name in (features.IMAGE_ENCODED, *labels):
         if name not in first and not is_ours:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any
 
 from recordgen.errors import UsageError
@@ -53,6 +55,7 @@ class Augmentation:
         for name in ("brightness", "contrast", "saturation", "crop"):
             _from_to(name, getattr(self, name), 0, 1)
         _from_to("hue", self.hue, 0, 0.5)
+        _of_type(bool, "True or False", flip=self.flip)
         if self.crop == 1:
             raise UsageError("crop must be below 1: nothing would be left of the image")
 
@@ -94,7 +97,7 @@ class RecordOptions:
     deterministic: bool | None = None
     epochs: int | None = 1
     drop_remainder: bool = False
-    cache: str | None = None
+    cache: str | os.PathLike[str] | None = None
     shard: tuple[int, int] = (0, 1)
     map_example: Callable[..., Any] | None = None
     map_batch: Callable[..., Any] | None = None
@@ -114,10 +117,24 @@ class RecordOptions:
         for name in ("epochs", "threads"):
             if getattr(self, name) is not None:
                 _at_least(1, **{name: getattr(self, name)})
-        if len(self.shard) != 2 or not 0 <= self.shard[0] < self.shard[1]:
+        if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
             raise UsageError(
-                f"shard must be (index, count) with 0 ≤ index < count (got {self.shard})"
+                f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
             )
+        _of_type(bool, "True or False", drop_remainder=self.drop_remainder, autotune=self.autotune)
+        if self.deterministic is not None:
+            _of_type(bool, "True, False or None", deterministic=self.deterministic)
+        if self.seed is not None and not _is_integer(self.seed):
+            raise UsageError(f"seed must be a whole number or None (got {self.seed!r})")
+        if self.cache is not None and not (
+            isinstance(self.cache, str | os.PathLike) and os.fspath(self.cache)
+        ):
+            raise UsageError(
+                f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
+            )
+        for name in ("predicate", "map_example", "map_batch"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise UsageError(f"{name} must be a function (got {getattr(self, name)!r})")
 
     @property
     def is_ordered(self) -> bool:
@@ -167,9 +184,9 @@ class ReadOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        if len(self.image_size) != 2 or min(self.image_size) < 1:
+        if not _are_two_integers(self.image_size) or min(self.image_size) < 1:
             raise UsageError(
-                f"image_size must be height and width, each at least 1 (got {self.image_size})"
+                f"image_size must be height and width, each at least 1 (got {self.image_size!r})"
             )
         _one_of("dtype", self.dtype, DTYPES)
         _one_of("resize", self.resize, RESIZES)
@@ -177,14 +194,20 @@ class ReadOptions(RecordOptions):
         _one_of("label_mode", self.label_mode, LABEL_MODES)
         if not callable(self.on_error):
             _one_of("on_error", self.on_error, ON_ERROR)
+        if self.augment is not None:
+            _of_type(Augmentation, "an Augmentation(…) or None", augment=self.augment)
         if isinstance(self.weights, str):
             _one_of("weights", self.weights, (BALANCED,))
+        elif self.weights is not None:
+            _of_type(Mapping, f"{BALANCED!r} or a dict by class", weights=self.weights)
+            for label, weight in self.weights.items():
+                if not _is_number(weight) or not 0 <= weight < math.inf:
+                    raise UsageError(
+                        f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
+                    )
         for name in ("labels", "vocabulary", "extras"):
-            if isinstance(getattr(self, name), str):
-                raise UsageError(
-                    f"{name} must be several names, not one text (got {getattr(self, name)!r}); "
-                    f"write [{getattr(self, name)!r}]"
-                )
+            if name == "extras" or getattr(self, name) is not None:
+                _names(name, getattr(self, name))
         if self.labels is not None and not self.labels:
             raise UsageError("labels must name at least one class; None reads all of them")
         if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
@@ -206,17 +229,48 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
     return kind(**values)
 
 
+def _names(name: str, value: object) -> None:
+    """Check what must be several names."""
+    if isinstance(value, str):
+        raise UsageError(
+            f"{name} must be several names, not one text (got {value!r}); write [{value!r}]"
+        )
+    if not isinstance(value, Collection) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{name} must be a list of names, each a text (got {value!r})")
+
+
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
 
 
-def _at_least(least: int, **named: object) -> None:
+def _at_least(least: int, **named: Any) -> None:
     for name, value in named.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        if not _is_integer(value):
+            raise UsageError(f"{name} must be a whole number (got {value!r})")
+        if value < least:
             raise UsageError(f"{name} must be at least {least} (got {value!r})")
 
 
-def _from_to(name: str, value: float, low: float, high: float) -> None:
-    if not isinstance(value, int | float) or math.isnan(value) or not low <= value <= high:
+def _of_type(kind: type[Any], expected: str, **named: object) -> None:
+    for name, value in named.items():
+        if not isinstance(value, kind):
+            raise UsageError(f"{name} must be {expected} (got {value!r})")
+
+
+def _is_integer(value: object) -> bool:
+    """Say whether a value is a whole number, also one of NumPy's."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _are_two_integers(value: object) -> bool:
+    return isinstance(value, Sequence) and len(value) == 2 and all(map(_is_integer, value))
+
+
+def _from_to(name: str, value: Any, low: float, high: float) -> None:
+    if not _is_number(value) or not low <= value <= high:  # not a number is not in between
         raise UsageError(f"{name} must be from {low} to {high} (got {value!r})")

@@ -9,7 +9,7 @@ that is. ``print(plan)`` says it.
 
 from __future__ import annotations
 
-import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -72,7 +72,7 @@ class ClassPlan:
         numbers: the number of each stored label, -1 for one that is left out; None: as stored.
         by_text: numbers are looked up by ``image/class/text``: the stored ones are not to be
             trusted.
-        wanted: only these texts are read; None: all.
+        wanted: only these texts are read, in the order of the alphabet; None: all.
         filters: records must be looked at one by one, because not all of them are wanted.
         counts: examples of each class that is read; None: not known.
     """
@@ -80,7 +80,7 @@ class ClassPlan:
     names: tuple[str, ...] | None
     numbers: tuple[int, ...] | None
     by_text: bool
-    wanted: frozenset[str] | None
+    wanted: tuple[str, ...] | None
     filters: bool
     counts: Mapping[str, int] | None
 
@@ -151,9 +151,10 @@ def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
         DataError: there is no record.
     """
     examples = None if options.predicate is not None else shards.examples
-    if shards.examples == 0:
+    files = [file for file in shards.files if file.examples != 0]
+    if not files:
         raise DataError(f"{shards.files[0].path}: no record in {len(shards.files)} files")
-    return _plan(shards, list(shards.files), examples, options, None, True)
+    return _plan(shards, files, examples, options, None, True)
 
 
 def _plan(
@@ -219,7 +220,7 @@ def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
     """
     counts = shards.labels
     vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
-    wanted = None if options.labels is None else frozenset(options.labels)
+    wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
     if wanted is not None and vocabulary is not None:
         _known_classes("labels", wanted, vocabulary)
     if counts is None or shards.dataset is None:
@@ -235,7 +236,8 @@ def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
     stored = shards.dataset.labels
     if wanted is not None:
         _known_classes("labels", wanted, stored)
-    read = {name: count for name, count in counts.items() if wanted is None or name in wanted}
+    chosen = set(stored if wanted is None else wanted)
+    read = {name: count for name, count in counts.items() if name in chosen}
     names = stored if vocabulary is None else vocabulary
     if outside := [name for name in read if name not in set(names)]:
         raise DataError(
@@ -245,9 +247,7 @@ def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
     numbers = None
     if wanted is not None or vocabulary is not None:
         place = {name: number for number, name in enumerate(names)}
-        numbers = tuple(
-            place.get(name, -1) if wanted is None or name in wanted else -1 for name in stored
-        )
+        numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
     labelled = sum(counts.values())
     total = shards.examples
     is_all = wanted is None and (options.label_mode == "none" or labelled == total)
@@ -277,8 +277,6 @@ def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tup
     read = classes.names if classes.counts is None else tuple(classes.counts)
     if missing := [name for name in read if name not in weights]:
         raise UsageError(f"weights must have one for each class (none for {_shown(missing)})")
-    if min(weights.values()) < 0 or not all(map(math.isfinite, weights.values())):
-        raise UsageError(f"weights must be finite and at least 0 (got {dict(weights)})")
     return tuple(float(weights.get(name, 0.0)) for name in classes.names)
 
 
@@ -342,7 +340,7 @@ def _plan_cache(
 ) -> CachePlan | None:
     if options.cache is None:
         return None
-    path = "" if options.cache == MEMORY else options.cache
+    path = "" if options.cache == MEMORY else os.fspath(options.cache)
     stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
     if not isinstance(options, ReadOptions) or options.draws_pixels:
         return CachePlan("records", path, stored)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from recordgen import storage
-from recordgen.dataset import DATASET_FILE, SPLIT_PREFIX, Dataset, read_dataset, split_dir
+from recordgen.dataset import (
+    DATASET_FILE,
+    SPLIT_PREFIX,
+    Dataset,
+    ImageStats,
+    read_dataset,
+    split_dir,
+)
 from recordgen.errors import DataError, RecordError, SourceError
 from recordgen.reading.counting import count_records, is_cheap
 
@@ -59,6 +67,13 @@ class ShardSet:
         return sum(sizes) if len(sizes) == len(self.files) else None
 
     @property
+    def images(self) -> ImageStats | None:
+        """What the images have in common; None: not known."""
+        if self.dataset is None or self.split is None:
+            return None
+        return self.dataset.splits[self.split].images
+
+    @property
     def labels(self) -> dict[str, int] | None:
         """Labelled examples by class; None: not known."""
         if self.dataset is None or self.split is None or self.dataset.label_kind == "none":
@@ -66,7 +81,9 @@ class ShardSet:
         return dict(self.dataset.splits[self.split].labels)
 
 
-def find_shards(source: str | Sequence[str], split: str) -> ShardSet:
+def find_shards(
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], split: str
+) -> ShardSet:
     """Return the shards of ``split``.
 
     ``"out"`` → the files and counts of ``out/dataset.json``;
@@ -83,8 +100,10 @@ def find_shards(source: str | Sequence[str], split: str) -> ShardSet:
         DataError: the split is not there.
         RecordError: a shard is not as long as ``dataset.json`` says.
     """
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
     if not isinstance(source, str):
-        return _named(list(source))
+        return _named([os.fspath(pattern) for pattern in source])
     if source.endswith(DATASET_FILE):
         return _listed(posixpath.dirname(source), read_dataset(source), split)
     if storage.exists(storage.join(source, DATASET_FILE)):

@@ -59,7 +59,7 @@ class Targets:
             texts = parsed[features.IMAGE_CLASS_TEXT].values
             if wanted is None:
                 return tf.size(texts) > 0
-            return tf.reduce_any(texts[:, None] == tf.constant(sorted(wanted))[None])
+            return tf.reduce_any(texts[:, None] == tf.constant(wanted)[None])
         return tf.reduce_any(self._numbered(parsed[features.IMAGE_CLASS_LABEL].values) >= 0)
 
     def labels(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.Tensor:

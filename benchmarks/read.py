@@ -1,0 +1,396 @@
+"""How near reading comes to the limit of the decoder, and how far ahead of what else there is.
+
+    python -m benchmarks.read --data DIR --rounds 3 --json
+
+DIR holds images (in one folder per class, or all in one), or is a Recordgen output. They are
+converted once; then, in one run, interleaved:
+
+    limit      the same bytes, already in memory, through tf.io.decode_jpeg in Dataset.map on all
+               cores, with the flags and the scale that ours takes, and nothing else
+    limit_batched  the same through tf.map_fn on batches: cheaper per call, for small images
+    recordgen  recordgen.train_dataset, one shuffled pass without augmentation
+    naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
+    tuned      the same with AUTOTUNE wherever tf.data's guide has it, and prefetch
+    keras      keras.utils.image_dataset_from_directory on the image files
+    recordgen_max_side  with --max-side PX: recordgen on records converted with that option
+
+Rates are images per second of a whole pass, and seconds of CPU per image beside them; compare them
+within a run only, because machines drift.
+
+    --memory   the resident memory of a process that reads three epochs, after each of them
+    --train    a small CNN: seconds a step with its input in memory, of reading alone, and of both;
+               one core for the model and one for reading, so that neither takes the other's
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import resource
+import statistics
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SUFFIXES = {".jpg", ".jpeg", ".png", ".gif", ".bmp"}
+WARM_UP_BATCHES = 2
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all contenders read.
+
+    Attributes:
+        folder: image files, one folder per class.
+        records: the converted images.
+        small_records: converted with ``--max-side``, or None.
+        count: how many images.
+        image_size: height and width in pixels.
+        batch_size: images per batch.
+    """
+
+    folder: str
+    records: str
+    small_records: str | None
+    count: int
+    image_size: tuple[int, int]
+    batch_size: int
+
+
+# --- contenders: each returns a dataset whose one pass is timed ---------------------------------
+
+
+def limit(setting: Setting) -> list[Any]:
+    import tensorflow as tf
+
+    return [
+        data.map(lambda item, ratio=ratio: tf.shape(_decoded(item, ratio)), -1).batch(64)
+        for ratio, data in _in_memory(setting)
+    ]
+
+
+def limit_batched(setting: Setting) -> list[Any]:
+    import tensorflow as tf
+
+    def decode(batch: Any, ratio: int) -> Any:
+        return tf.map_fn(
+            lambda item: tf.shape(_decoded(item, ratio)),
+            batch,
+            fn_output_signature=tf.TensorSpec(3, tf.int32),
+        )
+
+    return [
+        data.batch(setting.batch_size).map(lambda batch, ratio=ratio: decode(batch, ratio), -1)
+        for ratio, data in _in_memory(setting)
+    ]
+
+
+def recordgen(setting: Setting) -> list[Any]:
+    return [_ours(setting, setting.records)]
+
+
+def recordgen_max_side(setting: Setting) -> list[Any]:
+    return [_ours(setting, setting.small_records)]
+
+
+def naive(setting: Setting) -> list[Any]:
+    import tensorflow as tf
+
+    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
+    records = files.interleave(tf.data.TFRecordDataset).shuffle(1000)
+    return [records.map(_parsed(setting)).batch(setting.batch_size)]
+
+
+def tuned(setting: Setting) -> list[Any]:
+    import tensorflow as tf
+
+    auto = tf.data.AUTOTUNE
+    files = tf.data.Dataset.list_files(f"{setting.records}/Split-train/*")
+    records = files.interleave(tf.data.TFRecordDataset, num_parallel_calls=auto).shuffle(1000)
+    images = records.map(_parsed(setting), num_parallel_calls=auto)
+    return [images.batch(setting.batch_size).prefetch(auto)]
+
+
+def keras(setting: Setting) -> list[Any]:
+    import keras
+
+    return [
+        keras.utils.image_dataset_from_directory(
+            setting.folder,
+            image_size=setting.image_size,
+            batch_size=setting.batch_size,
+            verbose=False,
+        )
+    ]
+
+
+CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
+    "limit": limit,
+    "limit_batched": limit_batched,
+    "recordgen": recordgen,
+    "naive": naive,
+    "tuned": tuned,
+    "keras": keras,
+    "recordgen_max_side": recordgen_max_side,
+}
+
+
+def _ours(setting: Setting, records: str | None, **options: Any) -> Any:
+    from recordgen import train_dataset
+
+    defaults = {"augment": None, "epochs": 1, "drop_remainder": False}
+    return train_dataset(
+        str(records),
+        batch_size=setting.batch_size,
+        image_size=setting.image_size,
+        **{**defaults, **options},
+    )
+
+
+def _parsed(setting: Setting) -> Callable[[Any], Any]:
+    import tensorflow as tf
+
+    def parse(record: Any) -> Any:
+        spec = {
+            "image/encoded": tf.io.FixedLenFeature((), tf.string),
+            "image/class/label": tf.io.FixedLenFeature((), tf.int64),
+        }
+        parsed = tf.io.parse_single_example(record, spec)
+        image = tf.io.decode_jpeg(parsed["image/encoded"], channels=3)
+        return tf.image.resize(image, setting.image_size) / 255.0, parsed["image/class/label"]
+
+    return parse
+
+
+def _in_memory(setting: Setting) -> list[tuple[int, Any]]:
+    """Return the encoded images as datasets by the ratio at which ours decodes them."""
+    import tensorflow as tf
+
+    by_ratio: dict[int, list[bytes]] = defaultdict(list)
+    for path in _image_files(Path(setting.folder)):
+        data = path.read_bytes()
+        by_ratio[_ratio(data, setting.image_size)].append(data)
+    return [
+        (ratio, tf.data.Dataset.from_tensor_slices(tf.constant(items)))
+        for ratio, items in by_ratio.items()
+    ]
+
+
+def _ratio(data: bytes, image_size: tuple[int, int]) -> int:
+    import tensorflow as tf
+
+    if not data.startswith(b"\xff\xd8"):
+        return 1
+    height, width = tf.io.extract_jpeg_shape(data).numpy()[:2]
+    times = min(height // image_size[0], width // image_size[1])
+    return max(ratio for ratio in (1, 2, 4, 8) if ratio <= max(times, 1))
+
+
+def _decoded(data: Any, ratio: int) -> Any:
+    import tensorflow as tf
+
+    return tf.io.decode_jpeg(
+        data, channels=3, ratio=ratio, dct_method="INTEGER_FAST", fancy_upscaling=False
+    )
+
+
+# --- measuring ----------------------------------------------------------------------------------
+
+
+def measure(name: str, setting: Setting) -> tuple[float, float]:
+    """Return images per second and CPU milliseconds per image of one pass."""
+    datasets = CONTENDERS[name](setting)
+    for dataset in datasets:
+        for _ in dataset.take(WARM_UP_BATCHES):
+            pass
+    cpu, started = time.process_time(), time.perf_counter()
+    for dataset in datasets:
+        for _ in dataset:
+            pass
+    seconds = time.perf_counter() - started
+    return setting.count / seconds, (time.process_time() - cpu) / setting.count * 1000
+
+
+def compare(setting: Setting, names: Iterable[str], rounds: int, *, quiet: bool) -> dict[str, Any]:
+    rates: dict[str, list[float]] = {name: [] for name in names}
+    cpu: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(1, rounds + 1):
+        for name in rates:
+            rate, cpu_ms = measure(name, setting)
+            rates[name].append(rate)
+            cpu[name].append(cpu_ms)
+            if not quiet:
+                print(f"round {number}  {name:18s} {rate:8,.0f} images/s  {cpu_ms:6.3f} ms CPU")
+    return {
+        "images": setting.count,
+        "images_per_s": {name: statistics.median(values) for name, values in rates.items()},
+        "cpu_ms_per_image": {name: statistics.median(values) for name, values in cpu.items()},
+        "rounds": rates,
+    }
+
+
+def memory(setting: Setting, epochs: int = 3) -> list[float]:
+    """Return the resident memory (MB) of a process after each of some epochs of reading."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_read_epochs, (setting, epochs))
+
+
+def _read_epochs(setting: Setting, epochs: int) -> list[float]:
+    dataset = _ours(setting, setting.records, epochs=None, drop_remainder=True)
+    steps = setting.count // setting.batch_size
+    found = []
+    for number, _ in enumerate(dataset.take(steps * epochs), start=1):
+        if number % steps == 0:
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            found.append(pages * resource.getpagesize() / 1e6)
+    return found
+
+
+def training(setting: Setting, rounds: int) -> dict[str, float]:
+    """Return seconds a step of reading alone, of training alone, and of both (medians)."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(_train, (setting, rounds))
+
+
+def _train(setting: Setting, rounds: int) -> dict[str, float]:
+    import keras
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential(
+        [
+            keras.layers.Input((*setting.image_size, 3)),
+            keras.layers.Conv2D(8, 3, strides=4, activation="relu"),
+            keras.layers.Conv2D(16, 3, strides=2, activation="relu"),
+            keras.layers.GlobalAveragePooling2D(),
+            keras.layers.Dense(10, activation="softmax"),
+        ]
+    )
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    steps = max(8, setting.count // setting.batch_size)
+    data = _ours(
+        setting, setting.records, epochs=None, drop_remainder=True, threads=1, num_parallel_calls=1
+    )
+    images, labels = next(iter(data))
+    ready = tf.data.Dataset.from_tensors((images, labels % 10)).repeat()
+    numbered = data.map(lambda images, labels: (images, labels % 10), num_parallel_calls=1)
+
+    def fit(dataset: Any) -> None:
+        model.fit(dataset, steps_per_epoch=steps, verbose=0)
+
+    def read(dataset: Any) -> None:
+        for _ in dataset.take(steps):
+            pass
+
+    found: dict[str, list[float]] = defaultdict(list)
+    fit(ready)  # traces the step
+    for _ in range(rounds):
+        for name, run, dataset in (
+            ("read", read, data),
+            ("train", fit, ready),
+            ("both", fit, numbered.prefetch(4)),
+        ):
+            started = time.perf_counter()
+            run(dataset)
+            found[name].append((time.perf_counter() - started) / steps)
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
+# --- data ---------------------------------------------------------------------------------------
+
+
+def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
+    """Bring the images into one folder per class and convert them."""
+    from recordgen import convert
+    from recordgen.inspection import inspect
+
+    if (data / "dataset.json").exists():
+        found = work / "extracted"
+        inspect(str(data), num=args.limit or 10**9, to=str(found))
+        data = found
+    files = list(_image_files(data))[: args.limit]
+    if not files:
+        raise SystemExit(
+            f"{data} holds no images; make some with python -m benchmarks.photos --to {data}"
+        )
+    folder = work / "images"
+    lines = []
+    for number, path in enumerate(files):
+        label = path.parent.name if path.parent != data else str(number % 10)
+        target = folder / label / f"{number:06d}{path.suffix.lower()}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(path.resolve())
+        lines.append(f"TRAIN,{target},{label}\n")
+        path.read_bytes()  # every contender finds the files in the page cache
+    source = work / "images.csv"
+    source.write_text("".join(lines))
+    # Several shards, as there are in real data sets, also where the images are small.
+    size = sum(path.stat().st_size for path in files)
+    shard_mb = min(128.0, size / 8e6)
+    convert(str(source), str(work / "records"), shard_mb=shard_mb)
+    if args.max_side:
+        convert(str(source), str(work / "small"), shard_mb=shard_mb, max_side=args.max_side)
+    return Setting(
+        str(folder),
+        str(work / "records"),
+        str(work / "small") if args.max_side else None,
+        len(files),
+        tuple(args.image_size),
+        args.batch_size,
+    )
+
+
+def _image_files(folder: Path) -> Iterable[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print only JSON")
+    parser.add_argument("--limit", type=int, metavar="N", help="take only the first N images")
+    parser.add_argument(
+        "--image-size", type=int, nargs=2, default=(224, 224), metavar=("HEIGHT", "WIDTH")
+    )
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--max-side", type=int, metavar="PX", help="also convert with --max-side")
+    parser.add_argument("--only", nargs="+", choices=CONTENDERS, help="only these contenders")
+    parser.add_argument("--memory", action="store_true", help="also memory over three epochs")
+    parser.add_argument("--train", action="store_true", help="also training a small CNN")
+    args = parser.parse_args()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    names = [
+        name
+        for name in args.only or CONTENDERS
+        if name != "recordgen_max_side" or args.max_side is not None
+    ]
+    with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as work:
+        setting = prepare(args.data, Path(work), args)
+        result = compare(setting, names, args.rounds, quiet=args.json)
+        if args.memory:
+            result["memory_mb_after_epoch"] = memory(setting)
+        if args.train:
+            result["seconds_per_step"] = training(setting, args.rounds)
+    if args.json:
+        print(json.dumps(result, indent=2))
+        return
+    rates, cpu = result["images_per_s"], result["cpu_ms_per_image"]
+    for name, rate in rates.items():
+        of_limit = f"  {rate / rates['limit']:.2f} of the limit" if "limit" in rates else ""
+        print(f"median   {name:18s} {rate:8,.0f} images/s  {cpu[name]:6.3f} ms CPU{of_limit}")
+    for key in ("memory_mb_after_epoch", "seconds_per_step"):
+        if key in result:
+            print(f"{key}: {json.dumps(result[key])}")
+
+
+if __name__ == "__main__":
+    main()
