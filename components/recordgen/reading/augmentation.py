@@ -11,7 +11,7 @@ from recordgen.reading.options import Augmentation
 
 # Rec. 601 luma, and the YIQ axes around which a hue turns.
 _GRAY = (0.299, 0.587, 0.114)
-_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]])
 
 
 def augment(images: tf.Tensor, how: Augmentation, seed: tf.Tensor) -> tf.Tensor:

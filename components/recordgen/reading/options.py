@@ -154,9 +154,9 @@ class ReadOptions(RecordOptions):
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        decoder: ``fast``: JPEGs with the fast integer transform and chroma doubled, not
-            interpolated, at the smallest scale that covers the size; ``exact``: every pixel as
-            TensorFlow's default decoder has it, resized with antialiasing.
+        decoder: ``fast``: JPEGs with chroma doubled, not interpolated, at the smallest scale that
+            covers the size; ``exact``: every pixel as ``tf.io.decode_jpeg`` has it by default,
+            resized with antialiasing.
         augment: random changes; None: none.
         label_mode: ``index`` (int64), ``one_hot`` or ``multi_hot`` (float32 [classes]), or
             ``none``: unlabelled records are read too, and there are no labels.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 from collections.abc import Callable
@@ -57,17 +58,25 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
         return dataset
     if not plan.cache.path:
         return dataset.cache()
-    os.makedirs(os.path.dirname(plan.cache.path) or ".", exist_ok=True)
-    return dataset.cache(f"{plan.cache.path}-{_cache_mark(plan, plan.cache, options)}")
+    if options.predicate is not None:
+        raise UsageError(
+            f"cache={plan.cache.path!r}: a file cannot tell one predicate from another; use "
+            f"cache='memory'"
+        )
+    path = f"{plan.cache.path}-{_cache_mark(plan, plan.cache, options)}"
+    if locks := glob.glob(f"{glob.escape(path)}*.lockfile"):
+        raise UsageError(
+            f"{locks[0]}: another process fills this cache, or one died while it did; wait for it, "
+            f"or remove {path}*"
+        )
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    return dataset.cache(path)
 
 
 def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str:
     """Return what tells a cache file from that of another reading, or of other files."""
     parts: list[object] = [cache.stage, plan.record_shard, plan.classes]
     parts += [(file, storage.version(file)) for file in plan.files]
-    if options.predicate is not None:
-        predicate = options.predicate
-        parts.append(f"{predicate.__module__}.{getattr(predicate, '__qualname__', predicate)}")
     if isinstance(options, ReadOptions):
         parts += [options.label_mode, tuple(options.extras)]
         if cache.stage == "images":

@@ -106,13 +106,15 @@ def find_shards(
         return _named([os.fspath(pattern) for pattern in source])
     if source.endswith(DATASET_FILE):
         return _listed(posixpath.dirname(source), read_dataset(source), split)
+    if not _MAGIC.isdisjoint(source):
+        return _named([source])
     if storage.exists(storage.join(source, DATASET_FILE)):
         return _listed(source, read_dataset(source), split)
     if splits := storage.list_folders(source, SPLIT_PREFIX):
         if split_dir(split) not in splits:
             raise _no_split(source, split, [name.removeprefix(SPLIT_PREFIX) for name in splits])
         return _named([storage.join(source, split_dir(split), "*")])
-    if _MAGIC.isdisjoint(source) and not storage.list_files(source):
+    if not storage.list_files(source):
         read_dataset(source)  # says what is missing
     return _named([source])
 
