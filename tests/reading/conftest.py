@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
+import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert
+from tests.conftest import encoded, noise
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +47,91 @@ def partly_labelled(source, tmp_path_factory):
     out = str(tmp_path_factory.mktemp("out") / "partly")
     convert(str(source / "partly.csv"), out)
     return out
+
+
+CLASSES = ("ant", "cat", "dog", "owl")
+
+
+def example(features):
+    """Serialise a tf.train.Example; values are lists, or single values, of one kind."""
+    message = tf.train.Example()
+    for name, value in features.items():
+        values = value if isinstance(value, list) else [value]
+        feature = message.features.feature[name]
+        if not values:
+            continue
+        if isinstance(values[0], bytes):
+            feature.bytes_list.value.extend(values)
+        elif isinstance(values[0], int):
+            feature.int64_list.value.extend(values)
+        else:
+            feature.float_list.value.extend(values)
+    return message.SerializeToString()
+
+
+def write_records(path, records):
+    """Write serialised records with TensorFlow's own writer; return the path as text."""
+    with tf.io.TFRecordWriter(str(path), "GZIP" if str(path).endswith(".gz") else "") as writer:
+        for record in records:
+            writer.write(record)
+    return str(path)
+
+
+def pet(number, **more):
+    """Return what another program may have written: image ``number``, of class number % 4."""
+    return example(
+        {
+            "image/encoded": encoded(noise(seed=number), "JPEG"),
+            "image/class/label": number % 4,
+            "image/class/text": CLASSES[number % 4].encode(),
+            "image/source_id": f"pet {number}".encode(),
+            **more,
+        }
+    )
+
+
+def ids(dataset, batches=None):
+    """Return the source ids (the last part of what is read), in their order."""
+    return [
+        item.decode()
+        for *_, extras in itertools.islice(dataset, batches)
+        for item in extras["image/source_id"].numpy()
+    ]
+
+
+@pytest.fixture(scope="session")
+def pets_csv(tmp_path_factory):
+    """60 JPEGs of noise, all different, of four classes; 40 in train, 20 in eval."""
+    folder = tmp_path_factory.mktemp("pets")
+    rows = []
+    for number in range(60):
+        image = noise(12 + number % 3, 10 + number % 5, number)
+        (folder / f"{number:02d}.jpg").write_bytes(encoded(image, "JPEG", quality=90))
+        split = "TRAIN" if number % 3 else "VALIDATION"
+        rows.append(f"{split},{number:02d}.jpg,{CLASSES[number % 4]}\n")
+    (folder / "pets.csv").write_text("".join(rows))
+    return str(folder / "pets.csv")
+
+
+@pytest.fixture(scope="session")
+def pets(pets_csv, tmp_path_factory):
+    """The pets in several shards per split."""
+    out = str(tmp_path_factory.mktemp("out") / "pets")
+    convert(pets_csv, out, shard_mb=0.01)
+    return out
+
+
+@pytest.fixture(scope="session")
+def pets_by_label(pets_csv, tmp_path_factory):
+    """The pets in one shard per split and class."""
+    out = str(tmp_path_factory.mktemp("out") / "by_label")
+    convert(pets_csv, out, shard_by="label")
+    return out
+
+
+@pytest.fixture
+def counts_cache(tmp_path, monkeypatch):
+    """An empty cache folder of the user, where counts are remembered."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder

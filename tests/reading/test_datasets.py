@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
+import textwrap
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import features
+from recordgen import Augmentation, features, input_fn, load, write
 from recordgen.dataset import read_dataset
-from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
     decode_images,
     eval_dataset,
@@ -17,6 +22,8 @@ from recordgen.reading import (
     steps_per_epoch,
     train_dataset,
 )
+from tests.conftest import run_python
+from tests.reading.conftest import ids, pet, write_records
 
 TRAIN = [n for n in range(200) if n % 5]
 EVAL = [n for n in range(200) if n % 5 == 0]
@@ -176,3 +183,245 @@ def test_shuffle_buffer(output):
     """The buffer is checked too."""
     with pytest.raises(UsageError, match="shuffle_buffer must be at least 0"):
         train_dataset(output, batch_size=4, image_size=SIZE, shuffle_buffer=-1)
+
+
+def test_input_fn_reads_as_the_split_is_for(output):
+    """Training is endless, in whole batches, and in any order; evaluation one ordered pass."""
+    training = input_fn(output, batch_size=32, image_size=SIZE)
+    assert training.cardinality() == tf.data.INFINITE_CARDINALITY
+    assert training.element_spec[0].shape[0] == 32
+    assert training.options().deterministic is False
+    evaluation = input_fn(output, split="eval", batch_size=32, image_size=SIZE)
+    assert evaluation.element_spec[0].shape == (None, *SIZE, 3)
+    assert evaluation.options().deterministic is True
+    assert labels_of(evaluation) == labels_of(eval_dataset(output, image_size=SIZE))
+
+
+def test_paths_are_sources_too(pets):
+    """A pathlib.Path, of a folder or in a list."""
+    expected = labels_of(eval_dataset(pets, image_size=SIZE))
+    assert labels_of(eval_dataset(Path(pets), image_size=SIZE)) == expected
+    shards = sorted(Path(pets, "Split-eval").iterdir())
+    assert labels_of(eval_dataset(shards, image_size=SIZE)) == expected
+    assert sorted(load(Path(pets), image_size=SIZE)) == ["eval", "train"]
+
+
+def test_patterns_find_the_counts_beside_them(output):
+    """TFX's train_files: a list of patterns, whose dataset.json says how many and which classes."""
+    files = [f"{output}/Split-train/*"]
+    assert steps_per_epoch(files, 32) == 5
+    one_hot = train_dataset(files, batch_size=8, image_size=SIZE, label_mode="one_hot")
+    assert one_hot.element_spec[1] == tf.TensorSpec((8, 200), tf.float32)
+
+
+def test_load(pets):
+    """All splits at once: training shuffled and finite, the others in order."""
+    found = load(pets, batch_size=16, image_size=SIZE)
+    assert sorted(found) == ["eval", "train"]
+    assert [len(labels) for _, labels in found["train"]] == [16, 16, 8]
+    assert labels_of(found["eval"]) == labels_of(eval_dataset(pets, image_size=SIZE))
+    assert found["validation"] is found["eval"]
+    with pytest.raises(KeyError, match="test"):
+        found["test"]
+    with pytest.raises(UsageError, match="unknown option 'batchsize'; did you mean 'batch_size'"):
+        load(pets, batchsize=16)
+    with pytest.raises(SourceError, match=r"no dataset\.json here"):
+        load("nowhere")
+
+
+def test_load_weighs_and_augments_only_training(pets):
+    """What is for training does not change how a model is judged."""
+    found = load(pets, batch_size=40, image_size=SIZE, weights="balanced", augment=Augmentation())
+    assert len(found["train"].element_spec) == 3
+    assert len(found["eval"].element_spec) == 2
+
+
+def test_load_leaves_out_a_split_without_labels(partly_labelled, caplog):
+    """A split of unlabelled images is no reason to refuse the others; it is said, and can be had."""
+    assert list(load(partly_labelled, batch_size=4, image_size=SIZE)) == ["train"]
+    assert "split 'eval' has no labelled example" in caplog.text
+    found = load(partly_labelled, batch_size=4, image_size=SIZE, label_mode="none")
+    assert [len(images) for images in found["eval"]] == [4]
+
+
+def test_load_of_written_examples(tmp_path):
+    """What recordgen.write wrote is loaded as dicts of its features."""
+    out = str(tmp_path / "out")
+    for split in ("train", "eval"):
+        write([{"x": number} for number in range(3)], out, split=split, shards=1)
+    assert {
+        split: [batch["x"].numpy().tolist() for batch in data]
+        for split, data in load(out, batch_size=2).items()
+    } == {"train": [[0, 1], [2]], "eval": [[0, 1], [2]]}
+
+
+def test_load_shuffles_anew(pets):
+    """Each pass over the training split has another order, and all of it."""
+    training = load(pets, batch_size=40, image_size=SIZE, extras=["image/source_id"])["train"]
+    first, second = ids(training), ids(training)
+    assert sorted(first) == sorted(second)
+    assert first != second
+
+
+@pytest.mark.parametrize("augment", [None, "default"])
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
+def test_uint8_agrees_with_float32(pets, resize, augment):
+    """The same pixels, rounded: one type for speed, the other for precision."""
+    options = dict(batch_size=40, image_size=(7, 9), resize=resize, seed=1)
+    if augment is None:
+        options["augment"] = None
+    floats, whole = (
+        next(iter(train_dataset(pets, dtype=dtype, **options)))[0] for dtype in ("float32", "uint8")
+    )
+    assert (floats.dtype, whole.dtype) == (tf.float32, tf.uint8)
+    assert floats.numpy().max() <= 1 + 1e-6
+    np.testing.assert_allclose(floats * 255, tf.cast(whole, tf.float32), atol=0.51)
+
+
+@pytest.mark.parametrize("read", [train_dataset, eval_dataset])
+@pytest.mark.parametrize(
+    "knobs",
+    [
+        dict(cycle_length=2),
+        dict(num_parallel_calls=1),
+        dict(prefetch=1),
+        dict(threads=1),
+        dict(autotune=True),
+        dict(deterministic=True),
+        dict(deterministic=False),
+        dict(shuffle_buffer=3),
+    ],
+    ids=str,
+)
+def test_knobs_change_speed_only(pets, read, knobs):
+    """However it is read, an epoch has every example once."""
+    options = dict(batch_size=8, image_size=SIZE, split="train", extras=["image/source_id"])
+    dataset = read(pets, epochs=1, drop_remainder=False, **knobs, **options)
+    assert sorted(ids(dataset)) == sorted(ids(eval_dataset(pets, **options)))
+
+
+def test_knobs_reach_tf_data(pets):
+    """tf.data is told what was asked for."""
+    found = train_dataset(
+        pets, batch_size=8, image_size=SIZE, threads=3, autotune=True, deterministic=True
+    ).options()
+    assert found.threading.private_threadpool_size == 3
+    assert found.autotune.enabled is True
+    assert found.deterministic is True
+
+
+def test_seed_decides_the_augmentation(pets):
+    """The same seed gives the same pixels in the same order, another one others."""
+
+    def first_two(seed):
+        dataset = train_dataset(pets, batch_size=40, image_size=SIZE, seed=seed, epochs=2)
+        return np.stack([images.numpy() for images, _ in dataset])
+
+    np.testing.assert_array_equal(first_two(1), first_two(1))
+    assert not np.array_equal(first_two(1), first_two(2))
+
+
+def test_map_functions(pets):
+    """map_example changes one example, before batching; map_batch a batch; shapes stay known."""
+
+    def larger(image, label):
+        return tf.image.resize(image, (2, 2)), label + 100
+
+    dataset = train_dataset(
+        pets,
+        batch_size=8,
+        image_size=SIZE,
+        map_example=larger,
+        map_batch=lambda images, labels: (images, {"label": labels, "mean": labels * 0}),
+    )
+    images, targets = dataset.element_spec
+    assert images == tf.TensorSpec((8, 2, 2, 3), tf.float32)
+    assert targets["label"] == tf.TensorSpec((8,), tf.int64)
+    labels = next(iter(dataset))[1]["label"].numpy()
+    assert set(labels) <= {100, 101, 102, 103}
+
+
+def test_a_condition_that_nothing_meets(pets):
+    """It ends, though training is endless otherwise."""
+    dataset = train_dataset(pets, image_size=SIZE, predicate=lambda _: tf.constant(False))
+    assert list(dataset) == []
+
+
+def model():
+    layers = tf.keras.layers
+    built = tf.keras.Sequential([layers.Flatten(), layers.Dense(200)])
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    built.compile(optimizer="sgd", loss=loss)
+    return built
+
+
+@pytest.mark.parametrize("weights", [None, "balanced"])
+def test_fit_on_endless_data(pets, weights):
+    """With steps_per_epoch there is always enough, and Keras does not complain."""
+    training = train_dataset(pets, batch_size=16, image_size=SIZE, weights=weights)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        history = model().fit(
+            training,
+            steps_per_epoch=steps_per_epoch(pets, 16),
+            validation_data=eval_dataset(pets, batch_size=16, image_size=SIZE),
+            epochs=3,
+            verbose=0,
+        )
+    assert len(history.history["val_loss"]) == 3
+
+
+def test_fit_on_finite_data(pets):
+    """What load gives is as long as it says, in every epoch."""
+    data = load(pets, batch_size=16, image_size=SIZE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        history = model().fit(
+            data["train"], validation_data=data["validation"], epochs=3, verbose=0
+        )
+    assert len(history.history["loss"]) == 3
+
+
+def test_truncated_shard(pets, tmp_path):
+    """A shard that is not as long as dataset.json says is named before training starts."""
+    copy = shutil.copytree(pets, tmp_path / "copy")
+    shard = next((copy / "Split-train").iterdir())
+    size = shard.stat().st_size
+    shard.write_bytes(shard.read_bytes()[:-1])
+    message = rf"{shard.name}: {size - 1:,} bytes, but dataset.json says {size:,}: it was cut or"
+    with pytest.raises(RecordError, match=message):
+        train_dataset(copy, image_size=SIZE)
+    shard.unlink()
+    with pytest.raises(SourceError, match=f"{shard.name}: no such file, though dataset.json lists"):
+        train_dataset(copy, image_size=SIZE)
+
+
+# Reads epochs of training and prints how much memory the process has after each, in MB.
+EPOCHS = textwrap.dedent("""
+    import json, sys
+    from recordgen import train_dataset
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096 / 1e6
+    dataset = iter(train_dataset(sys.argv[1], batch_size=20, image_size=(64, 64)))
+    found = []
+    for _ in range(4):
+        for _ in range(200):
+            next(dataset)
+        found.append(resident())
+    print(json.dumps(found))
+""")
+
+
+@pytest.mark.slow
+def test_memory_stays_flat(tmp_path):
+    """Hundreds of epochs later there is no more in memory than after the first ones.
+
+    4000 images of 49 kB, as float32, pass from one measurement to the next: 200 MB, of which 10
+    may stay.
+    """
+    source = write_records(tmp_path / "a.rec", map(pet, range(100)))
+    done = run_python("-c", EPOCHS, source)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found[3] - found[1] < 10, found

@@ -31,7 +31,7 @@ _MAX_SHUFFLE_RECORDS = 16_384
 _MIN_SHUFFLE_BATCHES = 2
 
 # With one class per file, mixing is as good as many files are open; each costs a buffer of 256 kB.
-_OPEN_LABEL_SHARDS = 64
+_OPEN_SHARDS = 64
 
 # Consecutive records of one file: handing over each by itself costs more than reading it.
 _BLOCK_RECORDS = 16
@@ -185,7 +185,7 @@ def _plan(
         files=tuple(file.path for file in mine),
         record_shard=record_shard,
         examples=examples,
-        cycle_length=_cycle_length(options, len(mine), by_label),
+        cycle_length=_cycle_length(options, len(mine), by_label or record_shard is not None),
         block_length=1 if by_label else _BLOCK_RECORDS,
         shuffle_buffer=_shuffle_buffer(
             options, examples, record_bytes, cache, shards.dataset is not None and not by_label
@@ -351,12 +351,13 @@ def _plan_cache(
     return CachePlan("records", path, stored)
 
 
-def _cycle_length(options: RecordOptions, files: int, by_label: bool) -> int:
+def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
     if options.cycle_length != AUTOTUNE:
         return min(options.cycle_length, files)
     if options.shuffle_buffer == 0:
         return 1  # one file after the other: the order is part of what was asked for
-    return min(files, _OPEN_LABEL_SHARDS) if by_label else AUTOTUNE
+    # Workers that share files count records in one order, and AUTOTUNE's depends on the machine.
+    return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
 
 
 def _shuffle_buffer(

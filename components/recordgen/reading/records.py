@@ -30,7 +30,9 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
     """
     _check_schemes(plan.files)
     files = tf.data.Dataset.from_tensor_slices(list(plan.files))
-    if plan.shuffle_buffer and len(plan.files) > 1:
+    # Workers that take every n-th record of the same files must all count in the same order.
+    is_shared = plan.record_shard is not None
+    if plan.shuffle_buffer and len(plan.files) > 1 and not is_shared:
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
         files = files.shuffle(len(plan.files), seed=options.seed)
     if plan.cycle_length == 1:
@@ -42,7 +44,7 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
             cycle_length=None if plan.cycle_length == AUTOTUNE else plan.cycle_length,
             block_length=plan.block_length,
             num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=options.is_ordered,
+            deterministic=options.is_ordered or is_shared,
         )
     if keep is not None:
         records = records.filter(keep)

@@ -80,8 +80,7 @@ class Targets:
         numbers = tf.SparseTensor(stored.indices, numbers, stored.dense_shape)
         if self.mode == "multi_hot":
             return self._multi_hot(numbers)
-        first = tf.sparse.to_dense(tf.sparse.slice(numbers, [0, 0], [numbers.dense_shape[0], 1]))
-        first = tf.reshape(first, [-1])
+        first = _first_wanted(numbers)
         return tf.one_hot(first, len(self.classes.names or ())) if self.mode == "one_hot" else first
 
     def weights_of(self, labels: tf.Tensor) -> tf.Tensor:
@@ -114,6 +113,14 @@ class Targets:
             [tf.debugging.Assert(tf.reduce_all(is_known), [message, unknown])]
         ):
             return tf.argmax(found, 1)
+
+
+def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
+    """Return the first number ≥ 0 of each row (int64 [batch]); each row has one."""
+    wanted = tf.sparse.retain(numbers, numbers.values >= 0)
+    rows = wanted.indices[:, 0]
+    starts = tf.searchsorted(rows, tf.range(numbers.dense_shape[0]))
+    return tf.gather(wanted.values, starts)
 
 
 def keep_function(

@@ -1,0 +1,250 @@
+"""The stages that turn records into batches of images and labels.
+
+files ─shuffle─▶ interleave ─▶ records ─shuffle─▶ repeat ─▶ batch ─▶ parse, decode, augment
+│                                          │
+cache                                     prefetch
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import DataError
+from recordgen.reading.augmentation import augment
+from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.foreign import check_record
+from recordgen.reading.options import ReadOptions
+from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.plan import ReadPlan
+from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.shards import ShardSet
+from recordgen.reading.targets import Targets, keep_function
+
+_log = logging.getLogger(__name__)
+
+# The parts of a batch on its way.
+_IMAGE, _LABEL, _EXTRAS, _DECODES = "image", "label", "extras", "decodes"
+
+
+@dataclass(frozen=True)
+class ImageReading:
+    """The stages of one reading, each a function of tensors.
+
+    Attributes:
+        plan: what was decided.
+        options: what was asked for.
+        targets: how labels are read.
+        extras: specs of the further features.
+        decoder: how images are decoded.
+        trusts_sizes: records say how large their images are.
+    """
+
+    plan: ReadPlan
+    options: ReadOptions
+    targets: Targets
+    extras: Mapping[str, Any]
+    decoder: ImageDecoder
+    trusts_sizes: bool
+
+    @classmethod
+    def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
+        """Prepare a planned reading; looks at a record of what others wrote.
+
+        Raises:
+            UsageError: an option does not go with the data.
+            DataError: the records are not of images, or a feature is missing.
+            RecordError: the first file is damaged.
+        """
+        if plan.classes is None:
+            raise TypeError("a plan for images has classes")
+        targets = Targets.of(plan.classes, options)
+        written = shards.dataset.features if shards.dataset is not None else {}
+        is_ours = shards.dataset is not None and not written
+        if written and features.IMAGE_ENCODED not in written:
+            raise DataError(
+                f"{shards.files[0].path}: written with recordgen.write, without "
+                f"{features.IMAGE_ENCODED}; use recordgen.read"
+            )
+        extras = check_record(plan.files, tuple(targets.spec), options.extras, is_ours=is_ours)
+        decoder = ImageDecoder(
+            options.image_size, options.resize, options.decoder, shards.images if is_ours else None
+        )
+        return cls(plan, options, targets, extras, decoder, is_ours)
+
+    @property
+    def keep(self) -> Keep | None:
+        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        predicate = self.options.predicate
+        if predicate is None:
+            return keep_function(self.targets, None)
+        spec = parsing_spec()
+        del spec[features.IMAGE_ENCODED]
+        if not self.trusts_sizes:
+            spec = {name: _optional(feature) for name, feature in spec.items()}
+        return keep_function(
+            self.targets, lambda record: predicate(tf.io.parse_single_example(record, spec))
+        )
+
+    def dataset(self) -> tf.data.Dataset:
+        """Return the dataset: all stages, in their order."""
+        plan, options = self.plan, self.options
+        records = read_records(plan, options, self.keep)
+        parallel = {
+            "num_parallel_calls": options.num_parallel_calls,
+            "deterministic": options.is_ordered,
+        }
+        if plan.cache is not None and plan.cache.stage == "images":
+            # Cache before augmenting: else every epoch would see the same changes.
+            images = records.batch(options.batch_size).map(self._kept_images, **parallel)
+            images = ordered(cached(self._readable(images).unbatch(), plan, options), plan, options)
+            images = images.batch(options.batch_size, drop_remainder=options.drop_remainder)
+            return self._finished(self._seeded(images).map(self._elements, **parallel))
+        records = ordered(cached(records, plan, options), plan, options)
+        if self._skips:
+            # Some images will be missing, so full batches are made only afterwards.
+            images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
+            images = self._readable(images).unbatch()
+            images = images.batch(options.batch_size, drop_remainder=options.drop_remainder)
+            return self._finished(self._seeded(images).map(self._elements, **parallel))
+        # Batch before parse: one vectorised call for all records.
+        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
+        batched = self._seeded(records).map(
+            lambda batch, seed: self._elements(self._decoded(batch, seed), seed), **parallel
+        )
+        return self._finished(batched)
+
+    def _finished(self, batched: tf.data.Dataset) -> tf.data.Dataset:
+        # Nobody knows how many images will be skipped.
+        plan = replace(self.plan, examples=None) if self._skips else self.plan
+        dataset = finished(batched, plan, self.options)
+        if self.plan.is_checked:
+            return dataset
+        # What looks for images that do not decode counts as stateful, which would forbid to save
+        # an iterator; its state is nothing but the number of those that were skipped.
+        settings = tf.data.Options()
+        settings.experimental_external_state_policy = (
+            tf.data.experimental.ExternalStatePolicy.IGNORE
+        )
+        return dataset.with_options(settings)
+
+    @property
+    def _skips(self) -> bool:
+        return self.options.on_error != "fail" and not self.plan.is_checked
+
+    def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """Give each batch a random number of its own, so that its changes can be repeated."""
+        if self.options.augment is None and not self.options.draws_pixels:
+            return dataset.map(lambda batch: (batch, tf.constant(0, tf.int64)))
+        numbers = tf.data.Dataset.random(self.options.seed, rerandomize_each_iteration=True)
+        return tf.data.Dataset.zip((dataset, numbers))
+
+    def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
+        """Turn records (string [batch]) into float32 images from 0 to 255 and what goes along."""
+        wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
+        wanted |= {**self.targets.spec, **self.extras}
+        if self.trusts_sizes:
+            wanted |= parsing_spec([features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
+        if not self.plan.is_checked:
+            wanted[features.IMAGE_SOURCE_ID] = tf.io.FixedLenFeature((), tf.string, "")
+        parsed = tf.io.parse_example(records, wanted)
+        found = {_EXTRAS: {name: parsed[name] for name in self.extras}}
+        if self.targets.mode != "none":
+            found[_LABEL] = self.targets.labels(parsed)
+        encoded = parsed[features.IMAGE_ENCODED]
+        crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
+        if self.plan.is_checked:
+            sizes = None
+            if self.trusts_sizes:
+                sizes = [parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]]
+                sizes = tf.stack(sizes, 1)
+            return {_IMAGE: self.decoder.decode(encoded, sizes, crop_seed), **found}
+        images, decodes = self.decoder.try_decode(encoded, crop_seed)
+        ids = parsed[features.IMAGE_SOURCE_ID]
+        with tf.control_dependencies([self._reported(ids, decodes)]):
+            return {_IMAGE: images, _DECODES: tf.identity(decodes), **found}
+
+    def _reported(self, ids: tf.Tensor, decodes: tf.Tensor) -> tf.Operation:
+        """Fail for images that do not decode, or say which are skipped."""
+        failed = tf.boolean_mask(ids, ~decodes)
+        if not self._skips:
+            message = "images that do not decode; mend them, or read with on_error='skip':"
+            return tf.debugging.Assert(tf.reduce_all(decodes), [message, failed])
+        on_error = self.options.on_error
+        report = _Skipped() if isinstance(on_error, str) else on_error
+
+        def tell(names: Any) -> None:
+            for name in names:
+                report(name.decode("utf-8", "replace"))
+
+        return tf.cond(
+            tf.reduce_all(decodes),
+            tf.no_op,
+            lambda: tf.group(tf.numpy_function(tell, [failed], [])),
+        )
+
+    def _readable(self, images: tf.data.Dataset) -> tf.data.Dataset:
+        """Leave out the images that do not decode."""
+        if self.plan.is_checked:
+            return images
+
+        def masked(batch: dict[str, Any]) -> Any:
+            decodes = batch.pop(_DECODES)
+            return tf.nest.map_structure(lambda part: tf.boolean_mask(part, decodes), batch)
+
+        return images.map(masked)
+
+    def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
+        found = self._decoded(records, tf.constant(0, tf.int64))
+        found[_IMAGE] = _to_uint8(found[_IMAGE])
+        return found
+
+    def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
+        """Turn a decoded batch into what is handed out."""
+        options = self.options
+        images = decoded[_IMAGE]
+        if options.augment is not None:
+            images = tf.cast(images, tf.float32) * (1 / 255)
+            images = augment(images, options.augment, tf.stack([seed, 1]))
+            if options.dtype == "uint8":
+                images = _to_uint8(images * 255)
+        elif options.dtype == "float32":
+            images = tf.cast(images, tf.float32) * (1 / 255)
+        elif images.dtype != tf.uint8:
+            images = _to_uint8(images)
+        parts = [images]
+        if self.targets.mode != "none":
+            label = decoded[_LABEL]
+            label = tf.ensure_shape(label, (images.shape[0], *label.shape[1:]))
+            parts.append(label)
+            if self.targets.weights:
+                parts.append(self.targets.weights_of(label))
+        if self.extras:
+            parts.append(decoded[_EXTRAS])
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+class _Skipped:
+    """Counts the images that are skipped, and says which."""
+
+    def __init__(self) -> None:
+        self._counter = count(1)
+
+    def __call__(self, source_id: str) -> None:
+        _log.warning("skipped %d: %s: its bytes do not decode", next(self._counter), source_id)
+
+
+def _to_uint8(images: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.round(images), tf.uint8)
+
+
+def _optional(feature: tf.io.FixedLenFeature) -> tf.io.FixedLenFeature:
+    default = b"" if feature.dtype == tf.string else 0
+    value = default if feature.default_value is None else feature.default_value
+    return tf.io.FixedLenFeature(feature.shape, feature.dtype, value)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import Augmentation, eval_dataset, train_dataset
+from recordgen.errors import UsageError
+from recordgen.reading.augmentation import augment
+from tests.reading.conftest import ids
+
+NOTHING = dict(brightness=0, contrast=0, saturation=0)
+SEED = (3, 4)
+
+# Rec. 601, as tf.image.rgb_to_grayscale has it.
+GRAY = np.array([0.299, 0.587, 0.114])
+
+
+def images(count=64, height=8, width=6, low=0.0, high=1.0):
+    drawn = np.random.default_rng(0).uniform(low, high, (count, height, width, 3))
+    return tf.constant(drawn, tf.float32)
+
+
+def changed(before, seed=SEED, **how):
+    """Return the images after the changes that are named, and no others."""
+    settings = Augmentation(**{**NOTHING, **how})
+    return augment(before, settings, tf.constant(seed, tf.int64)).numpy()
+
+
+def gray(pixels):
+    return np.asarray(pixels) @ GRAY
+
+
+def test_nothing_changes_nothing():
+    """All at zero, images come out as they went in."""
+    np.testing.assert_array_equal(changed(images()), images())
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        dict(flip=True),
+        dict(brightness=0.5),
+        dict(contrast=0.5),
+        dict(saturation=0.5),
+        dict(hue=0.5),
+        dict(crop=0.5),
+        dict(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.9),
+    ],
+    ids=str,
+)
+def test_same_seed_same_changes(how):
+    """The seed decides all; pixels stay in [0, 1]; shapes are known."""
+    first = changed(images(), **how)
+    np.testing.assert_array_equal(first, changed(images(), **how))
+    assert not np.array_equal(first, changed(images(), (3, 5), **how))
+    assert not np.array_equal(first, images())
+    assert first.min() >= 0
+    assert first.max() <= 1
+    assert first.shape == (64, 8, 6, 3)
+
+
+def test_each_image_in_its_own_way():
+    """Two images that are alike are not, afterwards."""
+    alike = tf.repeat(images(1), 8, axis=0)
+    after = changed(alike, brightness=0.5)
+    assert len({image.tobytes() for image in after}) == 8
+
+
+def test_flip():
+    """About half of the images are mirrored left to right, the others are untouched."""
+    before = images(200).numpy()
+    after = changed(before, flip=True)
+    is_same = (after == before).all((1, 2, 3))
+    is_mirrored = (after == before[:, :, ::-1]).all((1, 2, 3))
+    assert (is_same ^ is_mirrored).all()
+    assert 60 < is_mirrored.sum() < 140
+
+
+def test_brightness():
+    """One number is added to all channels: up to the share, to either side."""
+    before = images(500, low=0.3, high=0.7)
+    added = changed(before, brightness=0.2) - before
+    np.testing.assert_allclose(added, np.broadcast_to(added[:, :1, :1, :1], added.shape), atol=1e-5)
+    shifts = added[:, 0, 0, 0].numpy()
+    assert -0.2 <= shifts.min() < -0.18
+    assert 0.18 < shifts.max() <= 0.2
+
+
+def test_contrast():
+    """Distances from the image's mean grow or shrink by up to the share; the mean stays."""
+    before = images(500, low=0.3, high=0.7).numpy()
+    after = changed(before, contrast=0.4)
+    means = before.mean((1, 2, 3), keepdims=True)
+    np.testing.assert_allclose(after.mean((1, 2, 3), keepdims=True), means, atol=1e-5)
+    factors = (after - means) / (before - means)
+    middle = np.median(factors, (1, 2, 3))
+    assert 0.6 <= middle.min() < 0.64
+    assert 1.36 < middle.max() <= 1.4
+
+
+def test_saturation():
+    """Distances from gray grow or shrink by up to the share; the gray stays."""
+    before = images(500, low=0.4, high=0.6).numpy()
+    after = changed(before, saturation=0.5)
+    np.testing.assert_allclose(gray(after), gray(before), atol=1e-5)
+    factors = (after - gray(after)[..., None]) / (before - gray(before)[..., None])
+    middle = np.median(factors, (1, 2, 3))
+    assert 0.5 <= middle.min() < 0.55
+    assert 1.45 < middle.max() <= 1.5
+
+
+def test_hue():
+    """Colours turn and their gray stays; a gray image stays as it is."""
+    before = images(100, low=0.4, high=0.6).numpy()
+    after = changed(before, hue=0.5)
+    np.testing.assert_allclose(gray(after), gray(before), atol=1e-2)
+    assert np.abs(after - before).mean() > 0.01
+    plain = np.repeat(before[..., :1], 3, -1)
+    np.testing.assert_allclose(changed(plain, hue=0.5), plain, atol=1e-3)
+
+
+def test_crop():
+    """What is left is a window of at least 1 - share per side, resized to the whole."""
+    x = np.broadcast_to(np.linspace(0, 1, 50)[None, :, None], (50, 50, 3))
+    before = np.stack([x] * 300).astype(np.float32)
+    after = changed(before, crop=0.4)
+    widths = after[:, 0, -1, 0] - after[:, 0, 0, 0]
+    assert 0.6 - 1e-5 <= widths.min() < 0.65
+    assert 0.95 < widths.max() <= 1
+    assert after[:, 0, 0, 0].max() > 0.2
+
+
+def test_augmentation_is_for_training(pets):
+    """Training images are changed, by default in light and colour; evaluation's are not."""
+    options = dict(batch_size=40, image_size=(8, 8), epochs=1, seed=1, extras=["image/source_id"])
+    plain = train_dataset(pets, augment=None, **options)
+    default = train_dataset(pets, **options)
+    assert ids(plain) == ids(default)
+    change = np.abs(next(iter(default))[0] - next(iter(plain))[0])
+    assert 0.01 < change.mean() < 0.2
+    size = dict(batch_size=20, image_size=(8, 8))
+    untouched, again = (next(iter(eval_dataset(pets, **size)))[0] for _ in range(2))
+    np.testing.assert_array_equal(untouched, again)
+
+
+def test_every_epoch_is_changed_anew(pets):
+    """The same image looks different in the next epoch."""
+    dataset = train_dataset(
+        pets, batch_size=40, image_size=(8, 8), epochs=2, seed=1, extras=["image/source_id"]
+    )
+    first, second = (
+        dict(zip(extras["image/source_id"].numpy(), pixels.numpy(), strict=True))
+        for pixels, _, extras in dataset
+    )
+    assert first.keys() == second.keys()
+    assert all(not np.array_equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_augmented_pixels_stay_in_range(pets, dtype):
+    """Extreme changes are clipped, also as uint8, where they would wrap around."""
+    strong = Augmentation(flip=True, brightness=1, contrast=1, saturation=1, hue=0.5, crop=0.5)
+    dataset = train_dataset(
+        pets, batch_size=40, image_size=(8, 8), seed=1, augment=strong, dtype=dtype
+    )
+    pixels = next(iter(dataset))[0]
+    assert pixels.dtype == dtype
+    top = 1.0 if dtype == "float32" else 255
+    assert pixels.numpy().min() == 0
+    assert pixels.numpy().max() == top
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        # a wrong value, what is said
+        (dict(brightness=1.1), r"brightness must be from 0 to 1 \(got 1.1\)"),
+        (dict(contrast=-0.1), r"contrast must be from 0 to 1 \(got -0.1\)"),
+        (dict(saturation="x"), r"saturation must be from 0 to 1 \(got 'x'\)"),
+        (dict(hue=0.6), r"hue must be from 0 to 0.5 \(got 0.6\)"),
+        (dict(hue=float("nan")), r"hue must be from 0 to 0.5 \(got nan\)"),
+        (dict(crop=1), "crop must be below 1: nothing would be left of the image"),
+        (dict(flip="yes"), r"flip must be True or False \(got 'yes'\)"),
+    ],
+)
+def test_wrong_values(how, message):
+    """A share is a number between its bounds."""
+    with pytest.raises(UsageError, match=message):
+        Augmentation(**how)

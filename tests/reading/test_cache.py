@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import eval_dataset, read, reading_plan, train_dataset
+from recordgen.errors import UsageError
+from tests.conftest import run_python
+from tests.reading.conftest import ids, pet, write_records
+
+SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
+LARGE = dict(batch_size=5, image_size=(40, 60))  # records are smaller than the images
+STAGES = pytest.mark.parametrize(
+    ("size", "stage"), [(SMALL, "images"), (LARGE, "records")], ids=["images", "records"]
+)
+
+
+@pytest.fixture
+def copy(pets, tmp_path):
+    """A copy of the pets that may be destroyed."""
+    return shutil.copytree(pets, tmp_path / "copy")
+
+
+def remove_shards(folder):
+    for path in Path(folder).glob("Split-*/*"):
+        path.unlink()
+
+
+def by_id(batches):
+    """Return images by their source ids."""
+    return {
+        name: image.tobytes()
+        for images, _, extras in batches
+        for name, image in zip(extras["image/source_id"].numpy(), images.numpy(), strict=True)
+    }
+
+
+@STAGES
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stage, where):
+    """With the shards gone after the first epoch, the second is complete, and changed anew."""
+    cache = "memory" if where == "memory" else tmp_path / "kept" / "train"
+    assert reading_plan(str(copy), cache=cache, **size).cache.stage == stage
+    dataset = iter(
+        train_dataset(
+            copy, cache=cache, epochs=2, deterministic=True, extras=["image/source_id"], **size
+        )
+    )
+    first = by_id(next(dataset) for _ in range(8))
+    remove_shards(copy)
+    second = by_id(dataset)
+    assert len(first) == 40
+    assert first.keys() == second.keys()
+    assert all(first[name] != second[name] for name in first)
+
+
+@STAGES
+def test_without_a_cache_the_shards_are_read_again(copy, size, stage):
+    """What the test above shows is due to the cache."""
+    dataset = eval_dataset(copy, epochs=1, **size)
+    assert len(list(dataset)) == 4
+    remove_shards(copy)
+    with pytest.raises(tf.errors.NotFoundError):
+        list(dataset)
+
+
+@STAGES
+def test_cached_is_what_is_read(pets, tmp_path, size, stage):
+    """The cache changes neither images nor order, in the first epoch and in the second."""
+    plain = [images.numpy() for images, _ in eval_dataset(pets, dtype="uint8", **size)]
+    for cache in ("memory", str(tmp_path / "kept")):
+        dataset = eval_dataset(pets, dtype="uint8", cache=cache, **size)
+        for _ in range(2):
+            found = [images.numpy() for images, _ in dataset]
+            assert all(np.array_equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
+def test_random_crops_are_drawn_after_the_cache(pets):
+    """Windows are drawn anew in each epoch."""
+    dataset = train_dataset(
+        pets,
+        cache="memory",
+        epochs=2,
+        augment=None,
+        resize="random_crop",
+        seed=1,
+        extras=["image/source_id"],
+        **SMALL,
+    )
+    batches = list(dataset)
+    first, second = by_id(batches[:8]), by_id(batches[8:])
+    assert first.keys() == second.keys()
+    assert sum(first[name] != second[name] for name in first) > 30  # small images, few windows
+
+
+def test_a_file_is_used_by_the_same_reading(copy, tmp_path):
+    """Made by one dataset, it is read by the next, which needs no shards."""
+    cache = str(tmp_path / "kept")
+    options = dict(cache=cache, extras=["image/source_id"], **SMALL)
+    first = ids(eval_dataset(copy, **options))
+    waiting = eval_dataset(copy, **options)
+    remove_shards(copy)
+    assert ids(waiting) == first
+
+
+OTHERS = [
+    dict(image_size=(5, 6)),
+    dict(resize="fit"),
+    dict(decoder="exact"),
+    dict(labels=["cat"]),
+    dict(vocabulary=["owl", "dog", "cat", "ant"]),
+    dict(label_mode="one_hot"),
+    dict(split="train"),
+    dict(shard=(1, 3)),
+]
+
+
+def test_a_file_is_not_used_by_another_reading(pets, tmp_path):
+    """Each reading gives through the cache what it gives without, whatever was cached before."""
+    cache = str(tmp_path / "kept")
+    for other in [{}, *OTHERS]:
+        options = {**SMALL, "dtype": "uint8", **other}
+        plain = list(eval_dataset(pets, **options))
+        through = list(eval_dataset(pets, cache=cache, **options))
+        assert len(plain) == len(through), other
+        for expected, found in zip(plain, through, strict=True):
+            for a, b in zip(expected, found, strict=True):
+                np.testing.assert_array_equal(a, b, str(other))
+
+
+def test_a_file_cannot_tell_predicates_apart(pets):
+    """Two conditions may have one name, such as two lambdas; memory is theirs alone."""
+    options = dict(predicate=lambda record: record["image/class/label"] > 1, **SMALL)
+    with pytest.raises(UsageError, match=r"cannot tell one predicate .*; use cache='memory'"):
+        eval_dataset(pets, cache="kept", **options)
+    dataset = eval_dataset(pets, cache="memory", **options)
+    plain = [labels.numpy().tolist() for _, labels in eval_dataset(pets, **options)]
+    assert [[labels.numpy().tolist() for _, labels in dataset] for _ in range(2)] == [plain] * 2
+
+
+def test_a_file_that_is_being_filled(pets, tmp_path):
+    """Another reader may be at it, or have died: the error says what to remove."""
+    options = dict(cache=str(tmp_path / "kept"), **SMALL)
+    filling = iter(eval_dataset(pets, **options))
+    next(filling)
+    with pytest.raises(UsageError, match=r"lockfile: another process .*; wait for it, or remove"):
+        eval_dataset(pets, **options)
+
+
+def test_a_replaced_shard_is_read_again(tmp_path):
+    """A cache of files that have changed since is none."""
+    source, cache = tmp_path / "a.rec", str(tmp_path / "kept")
+    spec = {"image/source_id": tf.TensorSpec((), tf.string)}
+
+    def found():
+        examples = read(source, feature_spec=spec, cache=cache)
+        return [example["image/source_id"].numpy().decode() for example in examples]
+
+    write_records(source, map(pet, range(3)))
+    assert found() == ["pet 0", "pet 1", "pet 2"]
+    size = source.stat().st_size
+    write_records(source, map(pet, range(4, 7)))
+    assert source.stat().st_size == size
+    os.utime(source, ns=(1, 1))
+    assert found() == ["pet 4", "pet 5", "pet 6"]
+
+
+READ = """
+import json, sys
+from recordgen import eval_dataset
+source, cache = json.loads(sys.argv[1])
+list(eval_dataset(source, labels={"cat", "dog", "owl"}, cache=cache, image_size=(4, 6)))
+"""
+
+
+@pytest.mark.slow
+def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
+    """Its name does not depend on the order of a set, which differs from process to process."""
+    names = []
+    for seed in ("1", "2", "3"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        done = run_python("-c", READ, json.dumps([pets, str(tmp_path / "kept" / "x")]))
+        assert done.returncode == 0, done.stderr
+        names.append(sorted(path.name for path in (tmp_path / "kept").iterdir()))
+    assert names[0] == names[1] == names[2]
+
+
+def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
+    """A file that is not complete is removed with its reader, and made anew by the next."""
+    options = dict(cache=str(tmp_path / "kept"), extras=["image/source_id"], **SMALL)
+    dataset = eval_dataset(pets, **options)
+    assert len(ids(dataset, 1)) == 5
+    assert ids(eval_dataset(pets, **options)) == ids(
+        eval_dataset(pets, **{**options, "cache": None})
+    )

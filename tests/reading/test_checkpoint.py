@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import itertools
+import json
+import textwrap
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import Augmentation, eval_dataset, train_dataset
+from tests.conftest import run_python
+from tests.reading.conftest import ids, pet, write_records
+
+SIZE = dict(batch_size=6, image_size=(4, 6))
+SEEDED = dict(seed=1, augment=Augmentation(flip=True, crop=0.3))
+
+
+def values(iterator, batches):
+    """Return the next batches as arrays."""
+    return [
+        [part.numpy() for part in tf.nest.flatten(batch)]
+        for batch in itertools.islice(iterator, batches)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "options"),
+    [
+        (eval_dataset, {}),
+        (eval_dataset, dict(cache="memory")),
+        (train_dataset, SEEDED),
+        (train_dataset, dict(**SEEDED, cache="memory")),
+        (train_dataset, dict(**SEEDED, resize="random_crop")),
+        (train_dataset, dict(**SEEDED, map_example=lambda image, label: (image * 2, label))),
+        (train_dataset, dict(**SEEDED, labels=["cat", "dog"], label_mode="one_hot")),
+    ],
+    ids=str,
+)
+def test_a_restored_iterator_goes_on(pets, tmp_path, read, options):
+    """Saved in the middle of an epoch: the rest, exactly, of this epoch and of the next two."""
+    iterator = iter(read(pets, **SIZE, **options))
+    values(iterator, 2)
+    path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
+    expected = values(iterator, 14)
+    restored = iter(read(pets, **SIZE, **options))
+    tf.train.Checkpoint(iterator=restored).restore(path).assert_consumed()
+    found = values(restored, 14)
+    assert len(expected) == (14 if read is train_dataset else 2)
+    for batch, again in zip(expected, found, strict=True):
+        for part, same in zip(batch, again, strict=True):
+            np.testing.assert_array_equal(part, same)
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_foreign_records(tmp_path, on_error):
+    """Also where each image has to be tried."""
+    source = write_records(tmp_path / "a.rec", map(pet, range(40)))
+    options = dict(**SIZE, seed=1, on_error=on_error, extras=["image/source_id"])
+    iterator = iter(train_dataset(source, **options))
+    ids(iterator, 2)
+    path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
+    restored = iter(train_dataset(source, **options))
+    tf.train.Checkpoint(iterator=restored).restore(path)
+    assert ids(restored, 10) == ids(iterator, 10)
+
+
+# Restores an iterator, if there is a checkpoint, and prints what comes next.
+GO_ON = textwrap.dedent("""
+    import json, sys
+    import tensorflow as tf
+    from recordgen import Augmentation, train_dataset
+    source, path = json.loads(sys.argv[1])
+    iterator = iter(train_dataset(
+        source, batch_size=6, image_size=(4, 6), seed=1, extras=["image/source_id"],
+        augment=Augmentation(flip=True, crop=0.3),
+    ))
+    if path:
+        tf.train.Checkpoint(iterator=iterator).restore(path)
+    found = []
+    for _ in range(9):
+        images, _, extras = next(iterator)
+        names = map(bytes.decode, extras["image/source_id"].numpy())
+        found.append([float(tf.reduce_sum(images)), *names])
+    print(json.dumps(found))
+""")
+
+
+def in_a_process(*arguments):
+    done = run_python("-c", GO_ON, json.dumps(arguments))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_a_new_process_goes_on(pets, tmp_path):
+    """A seed gives the same order and the same changes in every process; so does a checkpoint."""
+    options = dict(**SIZE, **SEEDED, extras=["image/source_id"])
+    iterator = iter(train_dataset(pets, **options))
+
+    def following(count):
+        return [
+            [float(tf.reduce_sum(images)), *map(bytes.decode, extras["image/source_id"].numpy())]
+            for images, _, extras in itertools.islice(iterator, count)
+        ]
+
+    beginning = following(9)
+    path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
+    rest = following(9)
+    assert in_a_process(pets, "") == beginning
+    assert in_a_process(pets, path) == rest

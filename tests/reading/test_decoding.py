@@ -1,0 +1,296 @@
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordgen.dataset import ImageStats
+from recordgen.reading import decode_images
+from recordgen.reading.decoding import ImageDecoder
+from tests.conftest import encoded, noise
+
+RESIZES = ("stretch", "fit", "center_crop", "random_crop")
+
+
+def photo(height, width):
+    """Return pixels as a photo has them: smooth colours, and light in waves and with edges."""
+    y, x = np.mgrid[:height, :width] / max(height, width)
+    light = np.sin(30 * x * y) + np.sin(25 * (x + y)) + (x > 0.4) + (y > x)
+    pixels = np.stack([np.sin(5 * x + 3 * y), np.cos(6 * y), np.sin(4 * x)], -1) + light[..., None]
+    return np.uint8(255 * (pixels - pixels.min()) / np.ptp(pixels))
+
+
+def jpeg(height, width, quality=95):
+    return encoded(Image.fromarray(photo(height, width)), "JPEG", quality=quality)
+
+
+def full(data, size=None):
+    """Decode a whole image as TensorFlow does, and resize it with antialiasing."""
+    pixels = tf.cast(tf.io.decode_jpeg(data, channels=3), tf.float32)
+    return (pixels if size is None else tf.image.resize(pixels, size, antialias=True)).numpy()
+
+
+def difference(found, expected):
+    return float(np.abs(np.asarray(found) - np.asarray(expected)).mean())
+
+
+@pytest.mark.parametrize(
+    ("resize", "size", "place"),
+    [
+        # policy, size of the image (target: 10×20), place of the ratio in 1, 2, 4, 8
+        ("stretch", (10, 20), 0),
+        ("stretch", (5, 5), 0),
+        ("stretch", (19, 400), 0),
+        ("stretch", (20, 39), 0),
+        ("stretch", (20, 40), 1),
+        ("stretch", (39, 400), 1),
+        ("stretch", (40, 80), 2),
+        ("stretch", (79, 159), 2),
+        ("stretch", (80, 160), 3),
+        ("stretch", (800, 1600), 3),
+        ("center_crop", (40, 80), 2),
+        ("fit", (40, 20), 2),
+        ("fit", (39, 39), 1),
+        ("fit", (5, 160), 3),
+    ],
+)
+def test_scale(resize, size, place):
+    """The largest ratio at which the image still covers the size; fitting, its tight side."""
+    decoder = ImageDecoder((10, 20), resize)
+    assert int(decoder._scale(tf.constant(size))) == place
+
+
+@pytest.mark.parametrize("times", [1, 1.5, 2, 3, 4, 6, 8, 12, 20])
+@pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
+def test_large_images_look_as_if_decoded_whole(times, sized):
+    """However much larger a JPEG is, what the decoder's scaling changes is hardly to be seen."""
+    height, width = int(48 * times), int(64 * times)
+    data = jpeg(height, width)
+    sizes = tf.constant([[height, width]], tf.int64) if sized else None
+    found = ImageDecoder((48, 64)).decode(tf.constant([data]), sizes)
+    assert found.shape == (1, 48, 64, 3)
+    assert difference(found[0], full(data, (48, 64))) < 2  # of 255
+
+
+@pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
+@pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
+def test_exact_is_tensorflows_own(size, sized):
+    """``exact`` is decode_jpeg with its defaults, then resize with antialias: to the last bit."""
+    data = jpeg(*size, quality=80)
+    sizes = tf.constant([size], tf.int64) if sized else None
+    found = ImageDecoder((48, 64), decoder="exact").decode(tf.constant([data]), sizes)
+    np.testing.assert_array_equal(found[0], full(data, (48, 64)))
+
+
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+@pytest.mark.parametrize("times", [1, 2, 5, 9])
+def test_center_crop_is_cut_from_the_middle(times, decoder):
+    """Decoding only the window gives what cutting it out of the whole image gives."""
+    height, width = 40 * times, 90 * times
+    data = jpeg(height, width)
+    found = ImageDecoder((40, 40), "center_crop", decoder).decode(tf.constant([data]))
+    left = (width - height) // 2
+    window = full(data)[:, left : left + height]
+    expected = tf.image.resize(window, (40, 40), antialias=True)
+    assert difference(found[0], expected) < (3 if decoder == "fast" else 0.01)
+
+
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+def test_random_crop_is_a_window(decoder):
+    """What is returned is a window of the image: of some place, but of nothing else.
+
+    Red grows from left to right and green from top to bottom, so that the corners say where the
+    window lies: it is at least 8 % of the area, stretched by a third at most.
+    """
+    height, width = 240, 320
+    y, x = np.mgrid[:height, :width]
+    ramp = np.stack([x * 255 / width, y * 255 / height, 0 * x], -1)
+    data = encoded(Image.fromarray(np.uint8(ramp)), "JPEG", quality=100, subsampling=0)
+    crop = ImageDecoder((30, 40), "random_crop", decoder)
+    found = crop.decode(tf.constant([data] * 40), None, tf.constant([1, 2], tf.int64)).numpy()
+    red, green = found[..., 0] / 255, found[..., 1] / 255
+    widths = (red[:, :, -1] - red[:, :, 0]).mean(1) * 40 / 39
+    heights = (green[:, -1] - green[:, 0]).mean(1) * 30 / 29
+    areas, shapes = widths * heights, widths / heights
+    assert areas.min() > 0.06
+    assert areas.max() < 1.03
+    assert areas.max() - areas.min() > 0.4
+    assert shapes.min() > 0.75 * 0.93
+    assert shapes.max() < 4 / 3 * 1.07
+    assert np.ptp(red[:, 0, 0]) > 0.2
+
+
+def test_random_crop_depends_on_the_seed():
+    """The same seed cuts the same windows, another one others, and each image its own."""
+    data = tf.constant([jpeg(60, 60)] * 2)
+    crop = ImageDecoder((20, 20), "random_crop")
+    first, again, other = (
+        crop.decode(data, None, tf.constant([seed, 0], tf.int64)).numpy() for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert difference(first, other) > 1
+    assert difference(first[0], first[1]) > 1
+
+
+@pytest.mark.parametrize(
+    ("size", "rows", "columns"),
+    [
+        # size of a white image, rows and columns of it in a target of 20×30
+        ((40, 40), slice(0, 20), slice(5, 25)),
+        ((10, 60), slice(7, 12), slice(0, 30)),
+        ((20, 30), slice(0, 20), slice(0, 30)),
+        ((200, 30), slice(0, 20), slice(13, 16)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_fit_keeps_the_shape(size, rows, columns, kind):
+    """All of the image is there, undistorted, in the middle of black bars."""
+    white = encoded(Image.new("RGB", size[::-1], "white"), kind)
+    found = ImageDecoder((20, 30), "fit").decode(tf.constant([white]))[0].numpy()
+    expected = np.zeros((20, 30, 3))
+    expected[rows, columns] = 255
+    np.testing.assert_allclose(found, expected, atol=1)
+
+
+def kinds():
+    """Return one image of every kind, all of the same pixels, with what they should decode to."""
+    color = Image.fromarray(photo(48, 64))
+    gray = color.convert("L")
+    as_gray = np.asarray(gray.convert("RGB"))
+    alpha = color.convert("RGBA")
+    return [
+        # kind of file, its bytes, its pixels
+        ("JPEG", encoded(color, "JPEG", quality=100, subsampling=0), np.asarray(color)),
+        ("gray JPEG", encoded(gray, "JPEG", quality=100), as_gray),
+        ("progressive", encoded(gray, "JPEG", quality=100, progressive=True), as_gray),
+        ("PNG", encoded(color, "PNG"), np.asarray(color)),
+        ("gray PNG", encoded(gray, "PNG"), as_gray),
+        ("PNG with alpha", encoded(alpha, "PNG"), np.asarray(color)),
+        ("palette PNG", encoded(gray.convert("P"), "PNG"), as_gray),
+        ("GIF", encoded(gray, "GIF"), as_gray),
+        ("animated GIF", animated(gray), as_gray),
+        ("BMP", encoded(color, "BMP"), np.asarray(color)),
+    ]
+
+
+def animated(first):
+    out = io.BytesIO()
+    later = Image.new("L", first.size, 255)
+    first.save(out, "GIF", save_all=True, append_images=[later])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+@pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
+@pytest.mark.parametrize("image_size", [(48, 64), (24, 32)])
+def test_all_kinds_in_one_batch(decoder, sized, image_size):
+    """Formats and depths mix; each image comes out as it is, in RGB."""
+    names, data, pixels = zip(*kinds(), strict=True)
+    sizes = tf.constant([(48, 64)] * len(data), tf.int64) if sized else None
+    found = ImageDecoder(image_size, decoder=decoder).decode(tf.constant(data), sizes)
+    for name, image, expected in zip(names, found, pixels, strict=True):
+        small = tf.image.resize(tf.cast(expected, tf.float32), image_size, antialias=True)
+        assert difference(image, small) < 4, name
+
+
+@pytest.mark.parametrize("resize", RESIZES)
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+def test_odd_sizes(resize, decoder):
+    """Images of one pixel, of one row or one column come out in the size that was asked for."""
+    sizes = [(1, 1), (1, 1000), (1000, 1), (2, 3), (3, 2), (17, 13), (640, 5)]
+    color = (200, 100, 50)
+    images = [
+        encoded(Image.new("RGB", (width, height), color), kind, **more)
+        for height, width in sizes
+        for kind, more in (("PNG", {}), ("JPEG", {"quality": 100, "subsampling": 0}))
+    ]
+    known = tf.constant([size for size in sizes for _ in range(2)], tf.int64)
+    seed = tf.constant([3, 4], tf.int64)
+    for given in (None, known):
+        found = ImageDecoder((6, 9), resize, decoder).decode(tf.constant(images), given, seed)
+        assert found.shape == (len(images), 6, 9, 3)
+        if resize == "fit":  # the bars are black; the image is where it is brightest
+            found = tf.reduce_max(found, (1, 2), keepdims=True)
+        np.testing.assert_allclose(found, tf.broadcast_to(color, found.shape), atol=3)
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+def test_a_batch_decodes_as_its_images_do(resize, decoder):
+    """Neighbours in a batch make no difference, whatever their sizes; nor does a known size."""
+    sizes = [(48, 64), (24, 32), (96, 128), (100, 30), (24, 32)]
+    data = [jpeg(*size) for size in sizes]
+    decode = ImageDecoder((24, 32), resize, decoder).decode
+    together = decode(tf.constant(data), tf.constant(sizes, tf.int64))
+    for number, (item, size) in enumerate(zip(data, sizes, strict=True)):
+        alone = decode(tf.constant([item]), tf.constant([size], tf.int64))[0]
+        unknown = decode(tf.constant([item]))[0]
+        np.testing.assert_allclose(together[number], alone, atol=1e-3)
+        np.testing.assert_allclose(together[number], unknown, atol=1e-3)
+
+
+@pytest.mark.parametrize("resize", RESIZES)
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        # of all images; the target is 24×32: ready, one scale, several, far too wide, too small
+        [(24, 32), (24, 32)],
+        [(96, 128), (100, 140)],
+        [(30, 40), (96, 128)],
+        [(24, 400), (30, 500)],
+        [(5, 6), (9, 4)],
+    ],
+    ids=str,
+)
+def test_what_images_have_in_common_changes_nothing(resize, decoder, sizes):
+    """Prepared for a data set's sizes, a decoder gives what one gives that looks at each image."""
+    heights, widths = zip(*sizes, strict=True)
+    stats = ImageStats(
+        {"jpeg": len(sizes)}, (min(heights), max(heights)), (min(widths), max(widths))
+    )
+    data = tf.constant([jpeg(*size) for size in sizes])
+    seed = tf.constant([7, 8], tf.int64)
+    known = tf.constant(sizes, tf.int64)
+    prepared = ImageDecoder((24, 32), resize, decoder, stats).decode(data, known, seed)
+    plain = ImageDecoder((24, 32), resize, decoder).decode(data, None, seed)
+    np.testing.assert_allclose(prepared, plain, atol=1e-3)
+
+
+@pytest.mark.parametrize("resize", RESIZES)
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+def test_eager_and_inside_tf_data(resize, decoder):
+    """A graph computes what eager mode computes, and knows the shape beforehand."""
+    data = [jpeg(50, 70), encoded(noise(40, 30), "PNG"), jpeg(9, 12)]
+    decoding = ImageDecoder((9, 12), resize, decoder)
+    seed = tf.constant([5, 6], tf.int64)
+    eager = decoding.decode(tf.constant(data), None, seed)
+    dataset = tf.data.Dataset.from_tensor_slices(data).batch(3, drop_remainder=True)
+    dataset = dataset.map(lambda batch: decoding.decode(batch, None, seed))
+    assert dataset.element_spec == tf.TensorSpec((3, 9, 12, 3), tf.float32)
+    np.testing.assert_allclose(next(iter(dataset)), eager, atol=1e-3)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"nothing", jpeg(20, 20)[:100], b"\x89PNG\r\n"])
+def test_bytes_that_are_no_image(data):
+    """They end a plain decoding, and are marked by one that tries."""
+    good = jpeg(20, 20)
+    decoder = ImageDecoder((4, 5))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        decoder.decode(tf.constant([good, data]))
+    pixels, decodes = decoder.try_decode(tf.constant([good, data, good]))
+    assert decodes.numpy().tolist() == [True, False, True]
+    assert not pixels[1].numpy().any()
+    np.testing.assert_allclose(pixels[0], decoder.decode(tf.constant([good]))[0], atol=1e-3)
+
+
+def test_decode_images_scales_to_one():
+    """The public function returns what a model trains on: RGB in [0, 1]."""
+    white = encoded(Image.new("RGB", (9, 7), "white"), "PNG")
+    np.testing.assert_allclose(decode_images(tf.constant([white]), (3, 4)), np.ones((1, 3, 4, 3)))
+    bars = decode_images(tf.constant([white]), (7, 18), resize="fit").numpy()
+    assert bars.max() == pytest.approx(1)
+    assert not bars[0, :, :4].any()

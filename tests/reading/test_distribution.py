@@ -1,0 +1,203 @@
+"""Several workers: what each of them reads, tried in real processes and on two devices."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import textwrap
+
+import pytest
+import tensorflow as tf
+
+from recordgen import eval_dataset, input_fn, read, reading_plan, steps_per_epoch, train_dataset
+from recordgen.errors import UsageError
+from tests.conftest import run_python
+from tests.reading.conftest import ids, pet, write_records
+
+SIZE = dict(batch_size=4, image_size=(4, 6))
+WITH_IDS = dict(**SIZE, extras=["image/source_id"])
+
+# One pass of a shuffled worker; prints the ids that it read.
+WORKER = textwrap.dedent("""
+    import json, sys
+    from recordgen import train_dataset
+    source, index, count = json.loads(sys.argv[1])
+    dataset = train_dataset(
+        source, batch_size=4, image_size=(4, 6), epochs=1, drop_remainder=False,
+        extras=["image/source_id"], shard=(index, count),
+    )
+    print(json.dumps([i.decode() for *_, e in dataset for i in e["image/source_id"].numpy()]))
+""")
+
+
+def in_processes(source, count):
+    """Return what each of ``count`` workers read, each in a process of its own."""
+    found = []
+    for index in range(count):
+        done = run_python("-c", WORKER, json.dumps([source, index, count]))
+        assert done.returncode == 0, done.stderr
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    return found
+
+
+@pytest.fixture(params=[1, 2, 5])
+def files(request, tmp_path):
+    """60 records in one, two or five files."""
+    count = request.param
+    return [
+        write_records(
+            tmp_path / f"{f}.rec", map(pet, range(f * 60 // count, (f + 1) * 60 // count))
+        )
+        for f in range(count)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [False, True], ids=["many files", "one file"])
+def test_two_processes_read_every_record_once(pets, tmp_path, shared):
+    """Workers share nothing but their arguments, and yet no record is read twice or missed."""
+    expected = sorted(ids(eval_dataset(pets, split="train", **WITH_IDS)))
+    source = pets
+    if shared:
+        source = [write_records(tmp_path / "a.rec", map(pet, range(50)))]
+        expected = sorted(f"pet {n}" for n in range(50))
+    first, second = in_processes(source, 2)
+    assert sorted(first + second) == expected
+    assert min(len(first), len(second)) > 10
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize(
+    "options",
+    [
+        dict(shuffle_buffer="auto"),
+        dict(shuffle_buffer="auto", seed=1),
+        {},
+        dict(cycle_length=2, deterministic=False),
+        dict(shuffle_buffer=8, cache="memory"),
+    ],
+    ids=str,
+)
+def test_workers_read_every_record_once(files, count, options):
+    """However many files there are for however many workers, and however they are mixed."""
+    spec = {"image/source_id": tf.TensorSpec((), tf.string)}
+    for _ in range(2):  # shuffled without a seed, an error could stay unseen
+        found = [
+            example["image/source_id"].numpy().decode()
+            for index in range(count)
+            for example in read(files, feature_spec=spec, shard=(index, count), **options)
+        ]
+        assert sorted(found) == sorted(f"pet {n}" for n in range(60))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_subset_of_classes_for_several_workers(pets_by_label, count):
+    """Two files of wanted classes: one for each of two workers, shared by three."""
+    options = dict(labels=["cat", "dog"], drop_remainder=False, epochs=1, **WITH_IDS)
+    whole = ids(eval_dataset(pets_by_label, split="train", labels=["cat", "dog"], **WITH_IDS))
+    found = [
+        ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
+    ]
+    assert sorted(itertools.chain(*found)) == sorted(whole)
+
+
+def test_counts_of_workers(pets):
+    """Each worker's examples and steps are those that it really reads."""
+    for index in range(3):
+        options = dict(shard=(index, 3), drop_remainder=False)
+        dataset = train_dataset(pets, epochs=1, **options, **WITH_IDS)
+        assert reading_plan(pets, shard=(index, 3)).examples == len(ids(dataset))
+        assert steps_per_epoch(pets, 4, **options) == len(list(dataset)) == len(dataset)
+
+
+def test_input_context(pets):
+    """The context names worker and batch size: that of all replicas together is given."""
+    found = []
+    for worker in range(2):
+        context = tf.distribute.InputContext(
+            num_input_pipelines=2, input_pipeline_id=worker, num_replicas_in_sync=4
+        )
+        dataset = input_fn(
+            pets,
+            split="eval",
+            batch_size=8,
+            image_size=(4, 6),
+            input_context=context,
+            extras=["image/source_id"],
+        )
+        assert max(len(images) for images, *_ in dataset) == 2
+        found += ids(dataset)
+    assert sorted(found) == sorted(ids(eval_dataset(pets, **WITH_IDS)))
+    with pytest.raises(UsageError, match="shard and input_context say the same; give one"):
+        input_fn(pets, input_context=context, shard=(0, 2))
+
+
+@pytest.mark.parametrize(
+    ("shard", "message"),
+    [
+        # a worker, what is said
+        ((2, 2), r"shard must be \(index, count\) with 0 ≤ index < count \(got \(2, 2\)\)"),
+        ((-1, 2), "0 ≤ index < count"),
+        ((0,), "0 ≤ index < count"),
+        (1, r"0 ≤ index < count \(got 1\)"),
+        ((0.0, 1), "0 ≤ index < count"),
+        ((60, 61), r"shard=\(60, 61\): nothing is left for this worker; use fewer workers"),
+    ],
+)
+def test_wrong_shards(pets, shard, message):
+    """A worker that is none of the workers, or has nothing to do."""
+    with pytest.raises(UsageError, match=message):
+        train_dataset(pets, shard=shard, **SIZE)
+
+
+# Two replicas in one process. Prints the numbers of the images that both saw in one epoch.
+MIRRORED = textwrap.dedent("""
+    import json, sys
+    import tensorflow as tf
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+    from recordgen import eval_dataset, input_fn, train_dataset
+    source, way = json.loads(sys.argv[1])
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    options = dict(image_size=(4, 6), extras=["image/source_id"])
+    if way == "from_function":
+        dataset = strategy.distribute_datasets_from_function(
+            lambda context: input_fn(
+                source, split="eval", batch_size=8, input_context=context, **options
+            )
+        )
+    else:
+        dataset = strategy.experimental_distribute_dataset(
+            eval_dataset(source, batch_size=8, **options)
+        )
+    sizes, seen = set(), []
+
+    @tf.function
+    def step(*batch):
+        return batch[0], batch[2]["image/source_id"]
+
+    for batch in dataset:
+        images, names = strategy.run(step, batch)
+        for part in strategy.experimental_local_results(names):
+            seen += [name.decode() for name in part.numpy()]
+        sizes |= {int(part.shape[0]) for part in strategy.experimental_local_results(images)}
+
+    with strategy.scope():
+        model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(4)])
+        loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        model.compile(optimizer="sgd", loss=loss)
+    training = train_dataset(source, batch_size=8, image_size=(4, 6))
+    history = model.fit(training, steps_per_epoch=5, epochs=2, verbose=0)
+    print(json.dumps([sorted(seen), max(sizes), len(history.history["loss"])]))
+""")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["from_function", "from_dataset"])
+def test_mirrored_strategy(pets, way):
+    """Two replicas share the examples, half of the batch each, and a model trains on them."""
+    done = run_python("-c", MIRRORED, json.dumps([pets, way]))
+    assert done.returncode == 0, done.stderr
+    seen, most, epochs = json.loads(done.stdout.splitlines()[-1])
+    assert seen == sorted(ids(eval_dataset(pets, **WITH_IDS)))
+    assert (most, epochs) == (4, 2)

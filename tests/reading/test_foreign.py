@@ -1,0 +1,313 @@
+"""Files that others wrote: what is found out about them, and what is said when they are bad."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import fsspec
+import pytest
+import tensorflow as tf
+
+from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset, write
+from recordgen.errors import DataError, RecordError, SourceError, StorageError, UsageError
+from recordgen.reading import counting
+from tests.reading.conftest import example, ids, pet, write_records
+
+SIZE = dict(batch_size=4, image_size=(4, 6))
+WITH_IDS = dict(**SIZE, extras=["image/source_id"])
+NAMES = [f"pet {n}" for n in range(20)]
+
+
+@pytest.fixture(params=["a.rec", "a.rec.gz"], ids=["plain", "gzip"])
+def path(request, tmp_path):
+    """Twenty records in one file."""
+    return write_records(tmp_path / request.param, map(pet, range(20)))
+
+
+def bad_pet(number):
+    """Every fifth image does not decode."""
+    return pet(number, **({} if number % 5 else {"image/encoded": b"no image"}))
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_eval_reads_them_in_order(path, as_list):
+    """A path, or a list such as TFX's train_files, plain or compressed."""
+    assert ids(eval_dataset([path] if as_list else path, **WITH_IDS)) == NAMES
+
+
+def test_patterns_and_paths(tmp_path):
+    """Matches come in the order of their names, files of several patterns once."""
+    for number in (1, 0, 2):
+        write_records(tmp_path / f"{number}.rec", [pet(number)])
+    (tmp_path / "folder.rec").mkdir()
+    expected = ["pet 0", "pet 1", "pet 2"]
+    assert ids(eval_dataset(f"{tmp_path}/*.rec", **WITH_IDS)) == expected
+    assert ids(eval_dataset([f"{tmp_path}/*.rec", f"{tmp_path}/1.rec"], **WITH_IDS)) == expected
+    assert ids(eval_dataset(tmp_path / "1.rec", **WITH_IDS)) == ["pet 1"]
+
+
+def test_empty_files_beside_others(tmp_path):
+    """Programs that write in parallel leave empty shards."""
+    for suffix in ("", ".gz"):
+        files = [
+            write_records(tmp_path / f"0.rec{suffix}", []),
+            write_records(tmp_path / f"1.rec{suffix}", map(pet, range(20))),
+        ]
+        assert ids(eval_dataset(files, **WITH_IDS)) == NAMES
+        with pytest.raises(DataError, match=r"0.rec.* (has no examples|no record in 1 files)"):
+            eval_dataset(files[:1], **WITH_IDS)
+
+
+def test_they_are_counted_once(path, counts_cache, monkeypatch):
+    """The second time, nothing is read to count them; when they change they are counted again."""
+    assert steps_per_epoch(path, 3) == 6
+    assert steps_per_epoch(path, 3, drop_remainder=False) == 7
+    kept = sorted((counts_cache / "recordgen" / "counts").iterdir())
+    assert {file.read_text() for file in kept} == {"20"}
+
+    def never(*_):
+        raise AssertionError("the records were counted again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("recordgen.reading.datasets.read_records", never)
+        patch.setattr(counting, "count_frames", never)
+        patch.setattr(counting, "read_records", never)
+        assert steps_per_epoch(path, 5) == 4
+    write_records(path, map(pet, range(8)))
+    assert steps_per_epoch(path, 3) == 2
+    write_records(path, map(pet, range(8, 20)))
+    os.utime(path, ns=(1, 1))
+    assert steps_per_epoch(path, 3) == 4
+
+
+def test_counting_works_without_a_cache_folder(path, tmp_path, monkeypatch):
+    """Where nothing can be written, it is counted each time."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert steps_per_epoch(path, 3) == steps_per_epoch(path, 3) == 6
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # what is read, how many batches of two
+        ({}, 7),
+        (dict(label_mode="none"), 10),
+        (dict(labels=["cat"]), 2),
+        (dict(labels=["cat", "owl"], vocabulary=["owl", "cat"]), 3),
+        (dict(shard=(1, 3)), 2),
+        (dict(label_mode="none", shard=(1, 3)), 3),
+    ],
+    ids=str,
+)
+def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected):
+    """Unlabelled records, other classes and other workers' records do not count."""
+    unlabelled = {"image/class/label": [], "image/class/text": []}
+    records = [pet(n, **({} if n < 15 else unlabelled)) for n in range(20)]
+    source = write_records(tmp_path / "a.rec", records)
+    for _ in range(2):  # counted, and remembered
+        assert steps_per_epoch(source, 2, **options) == expected
+    batches = list(
+        eval_dataset(source, batch_size=2, image_size=(4, 6), drop_remainder=True, **options)
+    )
+    assert len(batches) == expected
+
+
+def test_images_that_do_not_decode_end_the_reading(tmp_path):
+    """The error names them, and what to do."""
+    source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
+    message = r"do not decode; mend them, or read with on_error=.*skip.*\[pet 0\]"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        list(eval_dataset(source, **WITH_IDS))
+
+
+@pytest.mark.parametrize("label_mode", ["index", "none"])
+@pytest.mark.parametrize("cache", [None, "memory"])
+def test_images_that_do_not_decode_are_skipped(tmp_path, caplog, label_mode, cache):
+    """Batches stay whole; a warning counts and names those that are missing."""
+    source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
+    options = dict(on_error="skip", label_mode=label_mode, cache=cache, **WITH_IDS)
+    dataset = eval_dataset(source, **options)
+    assert ids(dataset) == [f"pet {n}" for n in range(20) if n % 5]
+    # Batches are decoded at the same time, so the reports come in any order.
+    matches = [re.fullmatch(r"skipped (\d): pet (\d+): its .* decode", m) for m in caplog.messages]
+    assert sorted(match[1] for match in matches) == ["1", "2", "3", "4"]
+    assert {match[2] for match in matches} == {"0", "5", "10", "15"}
+    assert {len(images) for images, *_ in dataset} == {4}
+    training = train_dataset(source, **options)
+    assert {len(images) for images, *_ in training.take(9)} == {4}
+
+
+def test_a_function_gets_the_ids(tmp_path):
+    """The user's own report of what was skipped."""
+    source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
+    found = []
+    list(eval_dataset(source, on_error=found.append, **SIZE))
+    assert sorted(found) == ["pet 0", "pet 10", "pet 15", "pet 5"]
+
+
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_our_own_unchecked_images(tmp_path, on_error):
+    """Converted without decoding them, images can be bad in our own files too."""
+    for name in "abcdef":
+        (tmp_path / f"{name}.jpg").write_bytes(_image(b"no image" if name == "c" else None))
+    rows = [f"TRAIN,{name}.jpg,x\n" for name in "abcdef"]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    out = str(tmp_path / "out")
+    convert(str(tmp_path / "a.csv"), out, check="none")
+    dataset = eval_dataset(out, split="train", on_error=on_error, **WITH_IDS)
+    if on_error == "fail":
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"do not decode.*c\.jpg"):
+            list(dataset)
+    else:
+        assert sorted(name[-5] for name in ids(dataset)) == list("abdef")
+
+
+def _image(data):
+    image = tf.io.encode_jpeg(tf.zeros((8, 8, 3), tf.uint8)).numpy()
+    return image if data is None else data
+
+
+def cut(data):
+    return data[:-70]
+
+
+def flipped(data):
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        # file, what happened to it, what is said
+        ("a.rec", cut, "a.rec: truncated in the record at offset [1-9]"),
+        ("a.rec", lambda data: data[:5], "a.rec: truncated in the record at offset 0"),
+        ("a.rec", lambda data: b"some text, no record", "offset 0; not a TFRecord file?"),
+        ("a.rec.gz", cut, "a.rec.gz: damaged gzip stream after offset [1-9]"),
+        ("a.rec.gz", flipped, "a.rec.gz: damaged .* offset [0-9]"),
+        ("a.rec.gz", lambda data: b"some text", "a.rec.gz: damaged gzip stream after offset 0"),
+    ],
+)
+def test_damaged_files(tmp_path, name, damage, message):
+    """Counting says which file is damaged, and where."""
+    path = write_records(tmp_path / name, map(pet, range(20)))
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(path, "wb") as file:
+        file.write(damage(data))
+    with pytest.raises(RecordError, match=message):
+        steps_per_epoch(path, 4)
+    if not name.endswith(".gz"):
+        for reading in (eval_dataset, train_dataset):
+            with pytest.raises(RecordError, match=message):
+                reading(path, **SIZE)
+
+
+@pytest.mark.parametrize("damage", [cut, flipped])
+def test_damaged_gzip_ends_the_reading(tmp_path, damage):
+    """Without counting, a compressed file's damage shows when the reader gets there."""
+    path = write_records(tmp_path / "a.rec.gz", map(pet, range(20)))
+    with open(path, "rb") as file:
+        data = file.read()
+    with open(path, "wb") as file:
+        file.write(damage(data))
+    with pytest.raises(tf.errors.DataLossError):
+        list(eval_dataset(path, **SIZE))
+
+
+@pytest.mark.parametrize(
+    ("record", "options", "error", "message"),
+    [
+        # the first record, what is asked for, the error, what it says
+        (
+            {"x": 1, "y": 2},
+            {},
+            DataError,
+            "a.rec: record 0 has no feature 'image/encoded', only x, y; recordgen.read",
+        ),
+        (
+            {"image/encoded": b""},
+            {},
+            DataError,
+            "a.rec: record 0 has no feature 'image/class/label', only image/encoded; label_mode",
+        ),
+        (
+            {"image/encoded": b"", "image/class/label": 1},
+            dict(vocabulary=["a"]),
+            DataError,
+            "a.rec: record 0 has no feature 'image/class/text'",
+        ),
+        (
+            {"image/encoded": b"", "image/class/label": 1},
+            dict(extras=["nothing"]),
+            UsageError,
+            "extras: .*record 0 has no feature 'nothing', only image/class/label, image/encoded",
+        ),
+    ],
+)
+def test_records_without_what_is_needed(tmp_path, record, options, error, message):
+    """Found in the first record, before training starts."""
+    path = write_records(tmp_path / "a.rec", [example(record)])
+    with pytest.raises(error, match=message):
+        eval_dataset(path, **SIZE, **options)
+
+
+def test_records_that_are_no_examples(tmp_path):
+    """A TFRecord file may hold anything."""
+    path = write_records(tmp_path / "a.rec", [b"\xff\xff\xff"])
+    with pytest.raises(RecordError, match=r"a\.rec: record 0: "):
+        eval_dataset(path, **SIZE)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        # source, the error, what it says
+        ("nothing/*.rec", SourceError, r"no shard matches nothing/\*.rec"),
+        ("nothing", SourceError, "nothing: no dataset.json here"),
+        ([], SourceError, "no shard matches an empty list"),
+        (["nothing", "nowhere"], SourceError, "no shard matches nothing, nowhere"),
+        ("zz://bucket/data", StorageError, "no storage is known for zz://"),
+        (["zz://bucket/*"], StorageError, "no storage is known for zz://"),
+    ],
+)
+def test_no_files(source, error, message):
+    """Which pattern matched nothing."""
+    with pytest.raises(error, match=message):
+        eval_dataset(source, **SIZE)
+
+
+def test_schemes_that_only_we_can_read(tmp_path):
+    """fsspec reads more kinds of storage than TensorFlow does; that is said, with a remedy."""
+    write_records(tmp_path / "a.rec", map(pet, range(3)))
+    fsspec.filesystem("memory").put(str(tmp_path / "a.rec"), "/data/a.rec")
+    with pytest.raises(UsageError, match=r"TensorFlow reads no memory:// here; copy the files"):
+        eval_dataset("memory://data/a.rec", **SIZE)
+
+
+def test_images_written_with_recordgen_write(tmp_path):
+    """What recordgen.write wrote as image/encoded are images too."""
+    examples = [
+        {"image/encoded": _image(None), "image/class/label": n, "image/source_id": f"pet {n}"}
+        for n in range(6)
+    ]
+    write(examples, str(tmp_path / "out"))
+    assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
+    write([{"x": 1}], str(tmp_path / "other"))
+    with pytest.raises(DataError, match=r"without image/encoded; use recordgen\.read"):
+        eval_dataset(tmp_path / "other", split="train", **SIZE)
+
+
+def test_batch_larger_than_the_data(path):
+    """Known before training where the count is, with the number that fits."""
+    with pytest.raises(UsageError, match=r"not be above .* 20 \(got 21\)"):
+        steps_per_epoch(path, 21)
+    assert steps_per_epoch(path, 21, drop_remainder=False) == 1
+
+
+def test_read_without_a_specification(path):
+    """Nothing is known of the features; the first record's are named."""
+    with pytest.raises(UsageError, match=r"give feature_spec=.*image/class/label, image/class/te"):
+        read(path)

@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.dataset import Dataset, RowCounts, Split
+from recordgen.errors import DataError, UsageError
+from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions
+from recordgen.reading.plan import class_weights, plan_classes, plan_reading, plan_records, share
+from recordgen.reading.shards import ShardFile, ShardSet
+
+MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))
+
+
+def ours(files=MIXED, labels=(("cat", 300), ("dog", 100)), check="decode", vocabulary=None):
+    """Return shards with their dataset.json, as plans see them."""
+    examples = sum(file.examples for file in files)
+    split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
+    dataset = Dataset(
+        task="image_classification",
+        recordgen_version="1",
+        source=(),
+        seed=0,
+        options={"check": check},
+        compression="none",
+        label_kind="text",
+        labels=tuple(vocabulary or (name for name, _ in labels)),
+        splits={"train": split},
+        rows=RowCounts(),
+        reencoded={},
+        warnings=(),
+        digest="",
+    )
+    return ShardSet(tuple(files), "train", dataset)
+
+
+def by_label(*labels, examples=10):
+    """Return shards of one class each."""
+    files = [ShardFile(f"{label}.rec", examples, 1000, label) for label in labels]
+    return ours(files, [(label, examples) for label in labels if label])
+
+
+@pytest.mark.parametrize(
+    ("files", "count", "expected"),
+    [
+        # files, workers, what each opens and which records of it
+        ("ab", 1, [("ab", None)]),
+        ("abcd", 2, [("ac", None), ("bd", None)]),
+        ("abc", 2, [("ac", None), ("b", None)]),
+        ("a", 2, [("a", (0, 2)), ("a", (1, 2))]),
+        ("ab", 3, [("ab", (0, 3)), ("ab", (1, 3)), ("ab", (2, 3))]),
+    ],
+)
+def test_share(files, count, expected):
+    """Whole files where there are enough of them, else every count-th record."""
+    found = [share([ShardFile(name) for name in files], index, count) for index in range(count)]
+    assert [("".join(f.path for f in mine), records) for mine, records in found] == expected
+
+
+@given(sizes=st.lists(st.integers(1, 50), min_size=1, max_size=9), count=st.integers(1, 12))
+def test_workers_have_all_examples_together(sizes, count):
+    """The shares of the workers add up, whether they share files or records."""
+    files = tuple(ShardFile(f"{n}", size, 1000) for n, size in enumerate(sizes))
+    found = 0
+    for index in range(count):
+        options = RecordOptions(shard=(index, count))
+        if len(files) < count and index >= sum(sizes):
+            with pytest.raises(UsageError, match="nothing is left for this worker"):
+                plan_records(ShardSet(files), options)
+        else:
+            found += plan_records(ShardSet(files), options).examples
+    assert found == sum(sizes)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # what is asked for, the buffer: all of 400, two batches at least, 64 MB or 16384 records
+        (dict(shuffle_buffer=0), 0),
+        (dict(shuffle_buffer=7), 7),
+        ({}, 400),
+    ],
+)
+def test_shuffle_buffer(options, expected):
+    """A number is taken as it is; automatically no more than there is."""
+    assert plan_reading(ours(), ReadOptions(**options)).shuffle_buffer == expected
+
+
+@pytest.mark.parametrize(
+    ("examples", "record_bytes", "cache", "expected"),
+    [
+        # of one shard, its records' size, what is kept, the buffer
+        (100_000, 1_000, None, 16_384),
+        (100_000, 64_000, None, 1_000),
+        (100_000, 64_000, "memory", 100_000),
+        (100_000, 64_000, "a/file", 1_000),
+        (100_000, 10_000_000, None, 64),
+    ],
+)
+def test_shuffle_buffer_fits_in_memory(examples, record_bytes, cache, expected):
+    """It holds 64 MB of mixed records, at least two batches, and all that is in memory anyway."""
+    shards = ours([ShardFile("a", examples, examples * record_bytes)], [("cat", examples)])
+    options = ReadOptions(batch_size=32, cache=cache)
+    assert plan_reading(shards, options).shuffle_buffer == expected
+
+
+def test_shuffle_buffer_of_sorted_records():
+    """Shards of one class each, and those of others, may be sorted: they get a larger buffer."""
+    file = ShardFile("a", 100_000, 6_400_000_000)
+    foreign = ShardSet((file,))
+    assert plan_records(foreign, RecordOptions()).shuffle_buffer == 4_000
+    sorted_ = ours([replace(file, label="cat")], [("cat", 100_000)])
+    assert plan_reading(sorted_, ReadOptions()).shuffle_buffer == 4_000
+
+
+@pytest.mark.parametrize(
+    ("shards", "options", "expected"),
+    [
+        # shards, what is asked for, files that are open at the same time
+        (ours(), {}, AUTOTUNE),
+        (ours(), dict(cycle_length=3), 3),
+        (ours(), dict(cycle_length=9), 4),
+        (ours(), dict(shuffle_buffer=0), 1),
+        (ours(), dict(shard=(1, 4)), AUTOTUNE),
+        (ours(), dict(shard=(1, 5)), 4),
+        (by_label("a", "b", "c"), {}, 3),
+        (by_label(*map(str, range(100))), {}, 64),
+    ],
+)
+def test_cycle_length(shards, options, expected):
+    """As many files as mix well; one after the other where the order is kept.
+
+    Workers that share files must all see one order, so the number does not depend on the machine.
+    """
+    assert plan_reading(shards, ReadOptions(**options)).cycle_length == expected
+
+
+@pytest.mark.parametrize(
+    ("image_size", "options", "stage", "size"),
+    [
+        # size of images, what is asked for; what is kept of 400 records of 10 kB, and its size
+        ((10, 10), {}, "images", 400 * 300),
+        ((100, 33), {}, "images", 400 * 9900),
+        ((100, 34), {}, "records", 4_000_000),
+        ((10, 10), dict(resize="random_crop"), "records", 4_000_000),
+        ((10, 10), dict(predicate=bool), "records", None),
+    ],
+)
+def test_cache_keeps_what_is_smaller(image_size, options, stage, size):
+    """Images or records, but never images that are cropped anew each time."""
+    plan = plan_reading(ours(), ReadOptions(image_size=image_size, cache="memory", **options))
+    assert (plan.cache.stage, plan.cache.bytes, plan.cache.path) == (stage, size, "")
+
+
+def test_plan_says_what_it_is():
+    """Printed, a plan names files, examples, buffer and cache with its size."""
+    options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5))
+    text = str(plan_reading(ours(), options))
+    assert text.splitlines() == [
+        "files     4, 4 at a time",
+        "examples  80",
+        "shuffle   buffer of 80",
+        "cache     decoded images (uint8), before they are augmented, 0.0 MB in a/file",
+        "worker    record 1 of every 5",
+    ]
+    plain = str(plan_reading(ours(), ReadOptions(shuffle_buffer=0)))
+    assert plain.splitlines()[2:] == ["shuffle   no", "cache     no"]
+
+
+def test_a_subset_of_classes_is_a_subset_of_files():
+    """Sharded by label, only files of the wanted classes are opened, and none is filtered."""
+    shards = by_label("ant", "cat", "dog", "")
+    plan = plan_reading(shards, ReadOptions(labels={"dog", "ant"}))
+    assert plan.files == ("ant.rec", "dog.rec")
+    assert plan.examples == 20
+    assert not plan.classes.filters
+    labelled = plan_reading(shards, ReadOptions())
+    assert labelled.files == ("ant.rec", "cat.rec", "dog.rec")
+    everything = plan_reading(shards, ReadOptions(label_mode="none"))
+    assert (len(everything.files), everything.examples) == (4, 40)
+
+
+def test_mixed_files_are_filtered():
+    """With mixed labels all files are opened; counts still come from dataset.json."""
+    plan = plan_reading(ours(), ReadOptions(labels=["dog"]))
+    assert (len(plan.files), plan.examples, plan.classes.filters) == (4, 100, True)
+
+
+def test_the_order_of_labels_does_not_matter():
+    """A set has another order in every process, and a cache must be found again all the same."""
+    shards = by_label(*"abcdefgh")
+    found = [plan_reading(shards, ReadOptions(labels=list(names))) for names in ("ghab", "bahg")]
+    assert repr(found[0]) == repr(found[1])
+    assert found[0].classes.wanted == ("a", "b", "g", "h")
+
+
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        # what is asked for, the number of stored labels ant, cat, dog
+        ({}, None),
+        (dict(labels=["dog"]), (-1, -1, 2)),
+        (dict(vocabulary=["dog", "ant", "cat"]), (1, 2, 0)),
+        (dict(vocabulary=["owl", "dog", "cat"], labels=["cat"]), (-1, 2, -1)),
+    ],
+)
+def test_numbers(options, numbers):
+    """Classes keep the numbers of labels.txt, or take those of the vocabulary."""
+    shards = ours(labels=[("cat", 5), ("dog", 5)], vocabulary=["ant", "cat", "dog"])
+    assert plan_classes(shards, ReadOptions(**options)).numbers == numbers
+
+
+def test_balanced_weights():
+    """scikit-learn's rule: all / (classes · of this class); a class that is not read weighs 0."""
+    shards = ours(vocabulary=["cat", "dog", "owl"])
+    classes = plan_classes(shards, ReadOptions())
+    assert class_weights("balanced", classes) == (400 / (2 * 300), 400 / (2 * 100), 0.0)
+    assert class_weights({"cat": 1, "dog": 3}, classes) == (1.0, 3.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        # what is asked for, the error, what it says
+        (dict(labels=["cta"]), UsageError, "labels: no class 'cta'; did you mean 'cat'?"),
+        (dict(labels=["x"]), UsageError, r"labels: no class 'x'; there are \['cat', 'dog'"),
+        (dict(labels=["owl"]), DataError, r"'train' has no example of \['owl'\]; it has \['cat'"),
+        (
+            dict(vocabulary=["cat"]),
+            DataError,
+            r"label 'dog' \(100 examples in train\) is not in the vocabulary \['cat'\]; add it, or",
+        ),
+        (
+            dict(vocabulary=["cat", "dog"], labels=["dgo"]),
+            UsageError,
+            "labels: no class 'dgo'; did you mean 'dog'?",
+        ),
+        (dict(shard=(400, 401)), UsageError, r"shard=\(400, 401\): nothing is left"),
+    ],
+)
+def test_errors(options, error, message):
+    """What does not go with the data is said before a file is opened."""
+    shards = ours(vocabulary=["cat", "dog", "owl"])
+    with pytest.raises(error, match=message):
+        plan_reading(shards, ReadOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        # weights, what is said
+        ({"cat": 1}, r"one for each class \(none for \['dog'\]\)"),
+        ({"cat": 1, "dgo": 1}, "weights: no class 'dgo'; did you mean 'dog'?"),
+    ],
+)
+def test_weights_errors(weights, message):
+    """Every class that is read has a weight, and every weight a class."""
+    with pytest.raises(UsageError, match=message):
+        class_weights(weights, plan_classes(ours(), ReadOptions()))
+
+
+def test_weights_need_counts():
+    """Nothing is known of the files of others, so nothing can be balanced."""
+    classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]))
+    with pytest.raises(UsageError, match=r"weights need a dataset\.json that counts the classes"):
+        class_weights("balanced", classes)
+    assert class_weights({"cat": 2.0}, classes) == (2.0,)
+
+
+@pytest.mark.parametrize(
+    ("labels", "files", "message"),
+    [
+        # labels of the split, its shards, what is said
+        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode='none' reads those"),
+        ([], (ShardFile("a", 0, 0),), "split 'train' has no examples"),
+    ],
+)
+def test_nothing_to_read(labels, files, message):
+    """A split without what is wanted would be an endless wait, so it is an error."""
+    with pytest.raises(DataError, match=message):
+        plan_reading(ours(files, labels), ReadOptions())
+
+
+def test_empty_files_are_not_opened():
+    """Programs that write in parallel leave empty shards; they hold nothing to look at."""
+    files = (ShardFile("a", 0, 0), ShardFile("b", 5, 50))
+    assert plan_records(ShardSet(files), RecordOptions()).files == ("b",)
+    with pytest.raises(DataError, match="a: no record in 1 files"):
+        plan_records(ShardSet(files[:1]), RecordOptions())
+
+
+@pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])
+def test_is_checked(check, expected):
+    """Only what was decoded once is known to decode."""
+    assert plan_reading(ours(check=check), ReadOptions()).is_checked is expected

@@ -1,0 +1,245 @@
+"""``read``: records of any kind, written by recordgen.write or by anybody."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from recordgen import read, write
+from recordgen.errors import DataError, UsageError
+from tests.reading.conftest import example, write_records
+
+
+def rows(dataset):
+    """Return examples as dicts of arrays."""
+    return [{name: np.asarray(value) for name, value in row.items()} for row in dataset]
+
+
+@pytest.fixture(params=["a.rec", "a.rec.gz"], ids=["plain", "gzip"])
+def path(request, tmp_path):
+    """Ten records: a vector, a key of 32 bytes, raw pixels, a text and a list of words."""
+    records = [
+        example(
+            {
+                "vector": [n / 2, n / 4, 1.0],
+                "key": hashlib.sha256(b"%d" % n).digest(),
+                "pixels": bytes([n, 1, 2, 3, 4, 5]),
+                "text": f"números {n}".encode(),
+                "words": [b"w"] * (n % 3),
+                "number": n,
+            }
+        )
+        for n in range(10)
+    ]
+    return write_records(tmp_path / request.param, records)
+
+
+SPEC = {
+    "vector": tf.TensorSpec((3,), tf.float32),
+    "key": tf.TensorSpec((), tf.string),
+    "pixels": tf.TensorSpec((2, 3), tf.uint8),
+    "text": tf.io.FixedLenFeature((), tf.string),
+    "words": tf.io.RaggedFeature(tf.string),
+    "number": tf.io.FixedLenFeature((), tf.int64),
+}
+
+
+def test_single_examples(path):
+    """Each feature in its type and shape, the records in their order."""
+    found = rows(read(path, feature_spec=SPEC))
+    assert [int(row["number"]) for row in found] == list(range(10))
+    seventh = found[7]
+    np.testing.assert_array_equal(seventh["vector"], np.float32([3.5, 1.75, 1]))
+    assert seventh["key"].item() == hashlib.sha256(b"7").digest()
+    np.testing.assert_array_equal(seventh["pixels"], np.uint8([[7, 1, 2], [3, 4, 5]]))
+    assert seventh["text"].item().decode() == "números 7"
+    assert [row["words"].tolist() for row in found[:3]] == [[], [b"w"], [b"w", b"w"]]
+
+
+def test_batches(path):
+    """Batches of dense and of ragged tensors, the last one short or left out."""
+    dataset = read(path, feature_spec=SPEC, batch_size=4)
+    assert dataset.element_spec["pixels"] == tf.TensorSpec((None, 2, 3), tf.uint8)
+    assert dataset.element_spec["words"] == tf.RaggedTensorSpec(
+        (None, None), tf.string, 1, tf.int32
+    )
+    assert [len(batch["key"]) for batch in dataset] == [4, 4, 2]
+    first = next(iter(dataset))
+    assert first["words"].to_list() == [[], [b"w"], [b"w", b"w"], []]
+    whole = read(path, feature_spec=SPEC, batch_size=4, drop_remainder=True)
+    assert whole.element_spec["key"] == tf.TensorSpec((4,), tf.string)
+    assert len(list(whole)) == 2
+
+
+def test_predicate_and_functions(path):
+    """The condition sees one record, map_example one, and map_batch several."""
+    dataset = read(
+        path,
+        feature_spec={**SPEC, "words": tf.io.VarLenFeature(tf.string)},
+        batch_size=2,
+        predicate=lambda row: (tf.size(row["words"].values) > 0) & (row["pixels"][0, 0] > 1),
+        map_example=lambda row: (row["number"], row["pixels"]),
+        map_batch=lambda numbers, pixels: numbers * 10 + tf.cast(pixels[:, 0, 1], tf.int64),
+    )
+    assert [batch.numpy().tolist() for batch in dataset] == [[21, 41], [51, 71], [81]]
+
+
+def test_shuffled_and_repeated(path):
+    """One ordered pass is the default; the options of training are there too."""
+    spec = {"number": SPEC["number"]}
+    shuffled = read(path, feature_spec=spec, shuffle_buffer="auto", seed=1, epochs=2)
+    numbers = [int(row["number"]) for row in shuffled]
+    assert sorted(numbers[:10]) == sorted(numbers[10:]) == list(range(10))
+    assert numbers[:10] != numbers[10:]
+    endless = read(path, feature_spec=spec, epochs=None, batch_size=4)
+    assert len(list(endless.take(9))) == 9
+
+
+def test_length_is_known(path):
+    """Of local files that are not compressed."""
+    known = -2 if path.endswith(".gz") else 10
+    assert read(path, feature_spec=SPEC).cardinality().numpy() == known
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "message"),
+    [
+        # what is asked for, the error, what it says
+        ({}, UsageError, "feature_spec must have at least one feature"),
+        (
+            {"vectr": tf.TensorSpec((3,), tf.float32)},
+            DataError,
+            "record 0 has no feature 'vectr', only key, number, .*give it a default_value",
+        ),
+        ({"vector": tf.float32}, UsageError, "'vector' must be a tf.TensorSpec or what"),
+        (
+            {"pixels": tf.TensorSpec((None, 3), tf.uint8)},
+            UsageError,
+            "'pixels' must have a shape without None .*tf.io.RaggedFeature",
+        ),
+    ],
+)
+def test_wrong_specifications(path, spec, error, message):
+    """Said before the first record is read."""
+    with pytest.raises(error, match=message):
+        read(path, feature_spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        # what is asked for, what is said
+        (dict(map_batch=len), "map_batch and drop_remainder need a batch_size"),
+        (dict(drop_remainder=True), "map_batch and drop_remainder need a batch_size"),
+        (dict(image_size=(4, 4)), "unknown option 'image_size'"),
+        (dict(batch_size=0), "batch_size must be at least 1"),
+    ],
+)
+def test_wrong_options(path, options, message):
+    """Options are those of records."""
+    with pytest.raises(UsageError, match=message):
+        read(path, feature_spec=SPEC, **options)
+
+
+def test_a_missing_feature_has_its_default(tmp_path):
+    """A default_value makes a feature optional, as in TensorFlow."""
+    path = write_records(tmp_path / "a.rec", [example({"x": 1}), example({"x": 2, "y": 3})])
+    spec = {"y": tf.io.FixedLenFeature((), tf.int64, 9)}
+    assert [int(row["y"]) for row in read(path, feature_spec=spec)] == [9, 3]
+
+
+def test_empty_files_beside_others(tmp_path):
+    """Programs that write in parallel leave empty shards."""
+    for suffix in ("", ".gz"):
+        files = [
+            write_records(tmp_path / f"0.rec{suffix}", []),
+            write_records(tmp_path / f"1.rec{suffix}", [example({"x": 5})]),
+        ]
+        spec = {"x": tf.TensorSpec((), tf.int64)}
+        assert [int(row["x"]) for row in read(files, feature_spec=spec)] == [5]
+        with pytest.raises(DataError, match="no record in 1 files"):
+            read(files[:1], feature_spec=spec)
+
+
+def test_images_are_examples_too(pets):
+    """Without a specification an output is read as dataset.json describes it."""
+    (row,) = read(pets, split="eval").take(1)
+    assert set(row) >= {"image/encoded", "image/class/label", "image/class/text"}
+    assert tf.io.decode_jpeg(row["image/encoded"]).shape[:2] == (
+        row["image/height"],
+        row["image/width"],
+    )
+
+
+RAW = ["bool", "float16", "float64", "int8", "int16", "int32"]
+RAW += ["uint8", "uint16", "uint32", "uint64", "int64", "float32"]
+
+
+@pytest.mark.parametrize("dtype", RAW)
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_arrays_of_every_type(tmp_path, dtype, batch_size):
+    """What write stores of an array, read gives back: type, shape and every value."""
+    if dtype == "bool" or dtype.startswith("float"):
+        limits = [0, 1]
+    else:
+        limits = [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    given_arrays = [np.array([limits, [n % 2, 1], [0, 1]], dtype) for n in range(3)]
+    write([{"x": array} for array in given_arrays], str(tmp_path / "out"), shards=1)
+    found = read(tmp_path / "out", batch_size=batch_size)
+    values = [row["x"].numpy() for row in found]
+    values = list(np.concatenate(values)) if batch_size else values
+    assert all(value.dtype == dtype for value in values)
+    np.testing.assert_array_equal(values, given_arrays)
+
+
+SCALARS = {
+    "int": st.integers(-(2**63), 2**63 - 1),
+    "float": st.floats(width=32, allow_nan=False),
+    "bytes": st.binary(max_size=20),
+    "text": st.text(max_size=10),
+    "ints": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4).map(np.int64),
+    "floats": st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(np.float32),
+    "words": st.lists(st.text(max_size=5), min_size=1, max_size=4),
+    "pixels": arrays.arrays(np.uint8, (2, 3)),
+    "doubles": arrays.arrays(np.float64, (2,), elements=st.floats(allow_nan=False)),
+    "mask": arrays.arrays(np.bool_, (3, 1)),
+}
+
+
+@given(
+    examples=st.lists(st.fixed_dictionaries(SCALARS), min_size=1, max_size=5),
+    shards=st.integers(1, 3),
+    compression=st.sampled_from(["none", "gzip"]),
+)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_what_is_written_is_read(tmp_path, examples, shards, compression):
+    """Whatever the values: scalars, lists of varying length, and raw arrays."""
+    out = str(tmp_path / "out")
+    write(examples, out, shards=shards, compression=compression, overwrite=True)
+    count = min(shards, len(examples))
+    expected = [examples[n] for shard in range(count) for n in range(shard, len(examples), count)]
+    found = rows(read(out))
+    assert len(found) == len(expected)
+    for row, given_row in zip(found, expected, strict=True):
+        assert row.keys() == given_row.keys()
+        for name, value in given_row.items():
+            np.testing.assert_array_equal(row[name], as_read(value), name)
+
+
+def as_read(value):
+    """Return a value as it comes back: text as its bytes."""
+    if isinstance(value, list):
+        return np.array([item.encode() for item in value], object)
+    return np.array(value.encode() if isinstance(value, str) else value, _kept(value))
+
+
+def _kept(value):
+    return object if isinstance(value, str | bytes) else np.asarray(value).dtype

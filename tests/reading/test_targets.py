@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import (
+    convert,
+    eval_dataset,
+    read_dataset,
+    reading_plan,
+    steps_per_epoch,
+    train_dataset,
+)
+from recordgen.errors import DataError, UsageError
+from tests.reading.conftest import CLASSES, ids, pet, write_records
+
+SIZE = dict(batch_size=4, image_size=(4, 6))
+WITH_IDS = dict(**SIZE, extras=["image/source_id"])
+TRAIN = [n for n in range(60) if n % 3]
+EVAL = [n for n in range(60) if n % 3 == 0]
+
+
+def numbers(dataset):
+    """Return the images' numbers, which their source ids end with."""
+    return [int(name.removesuffix(".jpg")[-2:]) for name in ids(dataset)]
+
+
+def joined(dataset, part=1):
+    return np.concatenate([np.asarray(batch[part]) for batch in dataset])
+
+
+@pytest.fixture(params=["ours", "foreign"])
+def source(request, pets, tmp_path):
+    """The evaluation's pets, as we write them and as others do."""
+    if request.param == "ours":
+        return [f"{pets}/Split-eval/*"]
+    return [write_records(tmp_path / "a.rec", map(pet, EVAL))]
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        # how labels are read, what is read for the classes 0 and 3 of 4
+        ("index", [0, 3]),
+        ("one_hot", [[1, 0, 0, 0], [0, 0, 0, 1]]),
+        ("multi_hot", [[1, 0, 0, 0], [0, 0, 0, 1]]),
+    ],
+)
+def test_label_modes(source, mode, expected):
+    """The same classes as numbers or as rows with a one."""
+    dataset = eval_dataset(source, split="eval", label_mode=mode, vocabulary=CLASSES, **WITH_IDS)
+    found = dict(zip(numbers(dataset), joined(dataset).tolist(), strict=True))
+    assert sorted(found) == EVAL
+    assert [found[0], found[3]] == expected
+    assert dataset.element_spec[1].dtype == (tf.int64 if mode == "index" else tf.float32)
+
+
+def test_without_labels(source):
+    """There are only images then."""
+    dataset = eval_dataset(source, split="eval", label_mode="none", **SIZE)
+    assert dataset.element_spec == tf.TensorSpec((None, 4, 6, 3), tf.float32)
+    assert sum(len(images) for images in dataset) == len(EVAL)
+
+
+@pytest.mark.parametrize("drop", [True, False])
+@pytest.mark.parametrize("cache", [None, "memory"])
+@pytest.mark.parametrize("mode", ["index", "one_hot", "multi_hot"])
+def test_shapes_are_known(pets, mode, cache, drop):
+    """All dimensions of full batches are known; of a last batch all but the first."""
+    weights = None if mode == "multi_hot" else "balanced"
+    dataset = train_dataset(
+        pets, label_mode=mode, weights=weights, cache=cache, drop_remainder=drop, **WITH_IDS
+    )
+    batch = 4 if drop else None
+    label = {"index": tf.TensorSpec((batch,), tf.int64)}.get(
+        mode, tf.TensorSpec((batch, 4), tf.float32)
+    )
+    expected = [
+        tf.TensorSpec((batch, 4, 6, 3), tf.float32),
+        label,
+        *([tf.TensorSpec((batch,), tf.float32)] if weights else []),
+        {"image/source_id": tf.TensorSpec((batch,), tf.string)},
+    ]
+    assert dataset.element_spec == tuple(expected)
+
+
+@pytest.mark.parametrize("by_label", [False, True], ids=["mixed", "by label"])
+def test_a_subset_of_classes(pets, pets_by_label, by_label):
+    """Only their examples are read, under their own numbers, and counted right."""
+    source = pets_by_label if by_label else pets
+    options = dict(labels={"cat", "dog"}, **WITH_IDS)
+    dataset = eval_dataset(source, split="train", **options)
+    assert sorted(numbers(dataset)) == [n for n in TRAIN if n % 4 in (1, 2)]
+    assert set(joined(dataset)) == {1, 2}
+    assert steps_per_epoch(source, 4, labels={"cat", "dog"}) == 20 // 4
+    train = train_dataset(source, epochs=1, augment=None, **options)
+    assert sorted(numbers(train)) == sorted(numbers(dataset))
+
+
+def test_a_subset_opens_only_its_files(pets_by_label, tmp_path):
+    """Sharded by label, files of other classes are not even looked at."""
+    source = str(tmp_path / "copy")
+    shutil.copytree(pets_by_label, source)
+    shards = read_dataset(source).splits["train"].shards
+    (own,) = (shard.file for shard in shards if shard.label == "dog")
+    assert reading_plan(source, labels={"dog"}).files == (f"{source}/{own}",)
+    for shard in shards:
+        if shard.file != own:  # as long as before, but there is not a record in it
+            Path(source, shard.file).write_bytes(bytes(shard.bytes))
+    found = numbers(eval_dataset(source, split="train", labels={"dog"}, **WITH_IDS))
+    assert sorted(found) == [n for n in TRAIN if n % 4 == 2]
+    with pytest.raises(tf.errors.DataLossError):
+        list(eval_dataset(source, split="train", **SIZE))
+
+
+def test_classes_mix_though_files_do_not(pets_by_label):
+    """Shuffled, a batch has examples of several classes, also where each file has one."""
+    dataset = train_dataset(pets_by_label, batch_size=20, image_size=(4, 6), seed=1)
+    assert set(next(iter(dataset))[1].numpy()) == {0, 1, 2, 3}
+
+
+def test_vocabulary_renumbers(source):
+    """A class has its place in the vocabulary as its number, whatever is stored."""
+    order = ["owl", "cat", "dog", "ant"]
+    dataset = eval_dataset(source, split="eval", vocabulary=order, **WITH_IDS)
+    found = dict(zip(numbers(dataset), joined(dataset), strict=True))
+    assert {n: order[label] for n, label in found.items()} == {n: CLASSES[n % 4] for n in EVAL}
+
+
+def test_vocabulary_with_labels(source):
+    """Classes that are not read need no place in it."""
+    dataset = eval_dataset(
+        source, split="eval", vocabulary=["x", "dog"], labels=["dog"], **WITH_IDS
+    )
+    assert sorted(numbers(dataset)) == [n for n in EVAL if n % 4 == 2]
+    assert set(joined(dataset)) == {1}
+
+
+def test_predicate(source):
+    """The user's own condition, on the features of one record."""
+
+    def is_large(record):
+        assert "image/encoded" not in record
+        return tf.strings.regex_full_match(record["image/source_id"], ".*5[0-9].*")
+
+    dataset = eval_dataset(source, split="eval", predicate=is_large, **WITH_IDS)
+    assert sorted(numbers(dataset)) == [51, 54, 57]
+    assert steps_per_epoch(source, 2, split="eval", predicate=is_large) == 1
+    both = eval_dataset(source, split="eval", predicate=is_large, labels=["ant"], **WITH_IDS)
+    assert numbers(both) == []
+
+
+@pytest.mark.parametrize("mode", ["index", "one_hot"])
+def test_balanced_weights(tmp_path, pets_csv, mode):
+    """All classes weigh the same in all, and an example weighs 1 in the mean."""
+    folder = Path(pets_csv).parent
+    rows = [f"TRAIN,{folder}/{n:02d}.jpg,{label}\n" for n, label in enumerate("aaaaaaaaaabbbbbc")]
+    (tmp_path / "unbalanced.csv").write_text("".join(rows))
+    convert(str(tmp_path / "unbalanced.csv"), str(tmp_path / "out"))
+    dataset = eval_dataset(
+        str(tmp_path / "out"), split="train", weights="balanced", label_mode=mode, **SIZE
+    )
+    labels, weights = joined(dataset, 1), joined(dataset, 2)
+    labels = labels.argmax(1) if mode == "one_hot" else labels
+    counts = np.bincount(labels)
+    assert counts.tolist() == [10, 5, 1]
+    totals = np.bincount(labels, weights)
+    np.testing.assert_allclose(totals, totals[0], rtol=1e-6)
+    assert weights.mean() == pytest.approx(1)
+
+
+def test_given_weights(pets):
+    """A weight for each class, by its name."""
+    given = {"ant": 1, "cat": 2, "dog": 3.5, "owl": 0}
+    dataset = eval_dataset(pets, weights=given, **SIZE)
+    labels, weights = joined(dataset, 1), joined(dataset, 2)
+    np.testing.assert_array_equal(weights, np.array([1, 2, 3.5, 0])[labels])
+
+
+def test_several_labels(tmp_path):
+    """Of others' records with several labels each, multi_hot has all and index the first."""
+    records = [
+        pet(n, **{"image/class/label": labels, "image/class/text": [b"x"] * len(labels)})
+        for n, labels in enumerate([[2, 0], [1], [3, 3]])
+    ] + [pet(4, **{"image/class/label": [], "image/class/text": []})]
+    source = write_records(tmp_path / "a.rec", records)
+    multi = eval_dataset(source, label_mode="multi_hot", **SIZE, vocabulary=["x", "y", "z"])
+    assert joined(multi).tolist() == [[1, 0, 0]] * 3
+    assert joined(eval_dataset(source, **SIZE)).tolist() == [2, 1, 3]
+
+
+def test_several_texts(tmp_path):
+    """Labels are looked up by their text where there is a vocabulary."""
+    texts = [[b"dog", b"ant"], [b"cat"], []]
+    source = write_records(
+        tmp_path / "a.rec", [pet(n, **{"image/class/text": t}) for n, t in enumerate(texts)]
+    )
+    dataset = eval_dataset(source, label_mode="multi_hot", vocabulary=CLASSES, **SIZE)
+    assert joined(dataset).tolist() == [[1, 0, 1, 0], [0, 1, 0, 0]]
+
+
+def test_extras_of_foreign_records(tmp_path):
+    """Any feature can be handed out, in the shape that the first record has it in."""
+    records = [pet(n, box=[0.5, 0.25 * n], year=2000 + n) for n in range(6)]
+    source = write_records(tmp_path / "a.rec", records)
+    dataset = eval_dataset(source, extras=["box", "year"], **SIZE)
+    assert dataset.element_spec[2] == {
+        "box": tf.TensorSpec((None, 2), tf.float32),
+        "year": tf.TensorSpec((None,), tf.int64),
+    }
+    assert [y for _, _, extras in dataset for y in extras["year"].numpy()] == [*range(2000, 2006)]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        # what is asked for, the error, what it says
+        (dict(labels=["cta"]), UsageError, "labels: no class 'cta'; did you mean 'cat'?"),
+        (dict(labels="cat"), UsageError, r"several names, not one text .*; write \['cat'\]"),
+        (dict(vocabulary=["ant"]), DataError, r"label 'cat' .* not in the vocabulary \['ant'\]"),
+        (dict(weights="balance"), UsageError, r"weights must be one of balanced \(got 'balance'"),
+        (
+            dict(weights="balanced", label_mode="multi_hot"),
+            UsageError,
+            "weights need one label per example",
+        ),
+        (dict(weights="balanced", label_mode="none"), UsageError, "weights need labels"),
+        (dict(weights={"ant": 1}), UsageError, "weights must have one for each class"),
+        (
+            dict(extras=["image/hight"]),
+            UsageError,
+            "record 0 has no feature 'image/hight', only image/class/label, .*image/height",
+        ),
+    ],
+)
+def test_errors(pets, options, error, message):
+    """Said where the dataset is made."""
+    with pytest.raises(error, match=message):
+        train_dataset(pets, **{**SIZE, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        # what is asked for of others' records, what is said
+        (dict(label_mode="one_hot"), r"needs the number of classes.*give vocabulary=\[…\]"),
+        (dict(weights="balanced"), "weights need a dataset.json that counts the classes"),
+        (dict(labels=["cta"], vocabulary=CLASSES), "no class 'cta'; did you mean 'cat'?"),
+    ],
+)
+def test_errors_of_foreign_records(tmp_path, options, message):
+    """Nothing is known of their classes but what the user says."""
+    source = write_records(tmp_path / "a.rec", map(pet, range(8)))
+    with pytest.raises(UsageError, match=message):
+        train_dataset(source, **{**SIZE, **options})
+
+
+def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
+    """It shows only while reading; the error names it and what to do."""
+    source = write_records(tmp_path / "a.rec", map(pet, range(8)))
+    dataset = eval_dataset(source, vocabulary=["ant", "cat", "dog"], **SIZE)
+    message = r"outside the vocabulary; add them, or leave them out with labels=.*\[owl\]"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        list(dataset)
