@@ -117,6 +117,8 @@ def _array(value: npt.NDArray[Any]) -> Stored:
     if name in RAW_DTYPES:
         return Stored(name, value.shape, value.astype(little_endian, copy=False).tobytes())
     if value.dtype.kind in "US":
+        if value.ndim > 1 and not value.size:
+            raise ValueError(f"text of the shape {value.shape} has no values; leave it out")
         items = [to_stored(item).value for item in value.reshape(-1).tolist()]
         return Stored("bytes", value.shape, items)  # type: ignore[arg-type]
     raise ValueError(

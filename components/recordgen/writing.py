@@ -6,8 +6,8 @@
     OUT/dataset.json                               also says how each feature is stored
 
 The calling thread takes the examples, checks and serialises them; threads checksum, compress and
-write, each its own shards. Record i lies in shard i % shards, so the bytes do not depend on the
-number of threads.
+write, each its own shards. Of the shards that are open, records go to each in turn, so the bytes do
+not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -31,6 +31,18 @@ def gray(pixels):
     return np.asarray(pixels) @ GRAY
 
 
+def test_mirroring_says_nothing_of_the_colour():
+    """Whether an image is mirrored and where its hue turns are drawn apart."""
+    before = np.zeros((400, 2, 2, 3), np.float32)
+    before[..., 0] = 0.5  # red, so that a turn shows as green or as blue
+    before[:, :, 0] += 0.1  # the left is brighter
+    after = changed(tf.constant(before), flip=True, hue=0.1)
+    is_mirrored = gray(after[:, 0, 0]) < gray(after[:, 0, 1])
+    is_green = after[:, 0, 0, 1] > after[:, 0, 0, 2]
+    shares = [np.mean(is_green[is_mirrored == side]) for side in (True, False)]
+    np.testing.assert_allclose(shares, 0.5, atol=0.12)
+
+
 def test_nothing_changes_nothing():
     """All at zero, images come out as they went in."""
     np.testing.assert_array_equal(changed(images()), images())

@@ -199,3 +199,26 @@ def test_a_pass_that_was_left_leaves_no_cache(pets, tmp_path):
     assert ids(eval_dataset(pets, **options)) == ids(
         eval_dataset(pets, **{**options, "cache": None})
     )
+
+
+def test_what_was_skipped_is_not_forgotten(tmp_path):
+    """A cache that was filled without the bad images is none for who wants to hear of them."""
+    source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/encoded": [b"junk"]})])
+    options = dict(**SMALL, cache=str(tmp_path / "cache"))
+    assert len(by_label_counts(eval_dataset(source, on_error="skip", **options))) == 1
+    with pytest.raises(tf.errors.InvalidArgumentError, match="images that do not decode"):
+        list(eval_dataset(source, **options))
+
+
+def test_order_of_a_file_cache(pets, tmp_path):
+    """Evaluation is in the order of the shards, whoever filled a cache before."""
+    options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
+    extras = dict(extras=["image/source_id"])
+    in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))
+    shuffled = ids(train_dataset(pets, epochs=1, drop_remainder=False, **options, **extras))
+    assert sorted(shuffled) == sorted(in_order)
+    assert ids(eval_dataset(pets, **options, **extras)) == in_order
+
+
+def by_label_counts(batches):
+    return [int(label) for _, labels in batches for label in labels]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import Augmentation, features, input_fn, load, write
+from recordgen import Augmentation, features, input_fn, load, reading_plan, write
 from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import (
@@ -28,6 +28,7 @@ from tests.reading.conftest import ids, pet, write_records
 TRAIN = [n for n in range(200) if n % 5]
 EVAL = [n for n in range(200) if n % 5 == 0]
 SIZE = (4, 6)
+PIXEL = tf.io.encode_png(tf.zeros((1, 1, 3), tf.uint8))[None]
 
 
 def labels_of(dataset, batches=None):
@@ -229,6 +230,48 @@ def test_load(pets):
         load("nowhere")
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        # what is called, what it says
+        (lambda out: load(out, split="train"), "load reads all splits"),
+        (lambda out: load([out]), r"source must be an output or its dataset\.json"),
+        (lambda out: input_fn(None), r"source must be a path, or several patterns \(got None\)"),
+        (lambda out: input_fn(out, split=["train"]), r"split must be a split's name"),
+        (lambda out: input_fn(out, shuffle_buffer=2**63), "must be a number of 64 bits"),
+        (
+            lambda out: input_fn(
+                out, batch_size=32, input_context=tf.distribute.InputContext(1, 0, 3)
+            ),
+            r"multiple of the 3 replicas \(got 32\); 33 is one",
+        ),
+        (lambda out: decode_images(PIXEL, SIZE, resize="centre_crop"), "resize must be one of"),
+        (lambda out: decode_images(PIXEL, SIZE, decoder="Fast"), "decoder must be one of"),
+        (lambda out: decode_images(PIXEL, SIZE, resize="random_crop"), "is for training"),
+        (lambda out: decode_images(PIXEL, (0, 8)), "image_size must be"),
+    ],
+)
+def test_wrong_calls(pets, call, message):
+    """Whatever is wrong with a call is said in our words."""
+    with pytest.raises(UsageError, match=message):
+        call(pets)
+
+
+def test_source_with_odd_names(pets, tmp_path):
+    """A folder may be named like a pattern, and a pattern may have a slash too many."""
+    folder = shutil.copytree(pets, tmp_path / "o[1]")
+    assert len(labels_of(eval_dataset(str(folder), image_size=SIZE))) == 20
+    assert reading_plan(f"{pets}//Split-eval/*", split="eval").examples == 20
+
+
+def test_steps_are_those_of_the_dataset(pets):
+    """In evaluation the short last batch counts, in training it is left out."""
+    assert steps_per_epoch(pets, 16, split="eval") == 2
+    assert eval_dataset(pets, batch_size=16, image_size=SIZE).cardinality() == 2
+    assert steps_per_epoch(pets, 16) == 2
+    assert steps_per_epoch(pets, 64, split="eval") == 1
+
+
 def test_load_weighs_and_augments_only_training(pets):
     """What is for training does not change how a model is judged."""
     found = load(pets, batch_size=40, image_size=SIZE, weights="balanced", augment=Augmentation())
@@ -237,7 +280,7 @@ def test_load_weighs_and_augments_only_training(pets):
 
 
 def test_load_leaves_out_a_split_without_labels(partly_labelled, caplog):
-    """A split of unlabelled images is no reason to refuse the others; it is said, and can be had."""
+    """A split of unlabelled images is no reason to refuse the others; it is said."""
     assert list(load(partly_labelled, batch_size=4, image_size=SIZE)) == ["train"]
     assert "split 'eval' has no labelled example" in caplog.text
     found = load(partly_labelled, batch_size=4, image_size=SIZE, label_mode="none")

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen.dataset import Dataset, RowCounts, Split
 from recordgen.errors import DataError, UsageError
-from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions
+from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, decode_options
 from recordgen.reading.plan import class_weights, plan_classes, plan_reading, plan_records, share
 from recordgen.reading.shards import ShardFile, ShardSet
 
@@ -127,7 +128,7 @@ def test_shuffle_buffer_of_sorted_records():
         (ours(), dict(shard=(1, 4)), AUTOTUNE),
         (ours(), dict(shard=(1, 5)), 4),
         (by_label("a", "b", "c"), {}, 3),
-        (by_label(*map(str, range(100))), {}, 64),
+        (by_label(*map(str, range(100))), {}, 32),
     ],
 )
 def test_cycle_length(shards, options, expected):
@@ -136,6 +137,40 @@ def test_cycle_length(shards, options, expected):
     Workers that share files must all see one order, so the number does not depend on the machine.
     """
     assert plan_reading(shards, ReadOptions(**options)).cycle_length == expected
+
+
+@pytest.mark.parametrize(
+    ("examples", "size", "expected"),
+    [
+        # records of a file, its bytes; how many are taken at a time
+        (1000, 1_000_000, 16),
+        (1000, 500_000_000, 4),
+        (1000, 5_000_000_000, 1),
+    ],
+)
+def test_block_length(examples, size, expected):
+    """Few large records at a time: tf.data holds two blocks of every open file."""
+    plan = plan_records(ShardSet((ShardFile("a", examples, size),)), RecordOptions())
+    assert plan.block_length == expected
+
+
+def test_workers_share_classes():
+    """With one class in a file every worker opens all of them: none must miss a class."""
+    plans = [
+        plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
+        for index in range(2)
+    ]
+    assert [len(plan.files) for plan in plans] == [4, 4]
+    assert [plan.record_shard for plan in plans] == [(0, 2), (1, 2)]
+
+
+def test_numpy_numbers():
+    """NumPy's integers are numbers like others."""
+    options = decode_options(
+        ReadOptions, {"shuffle_buffer": np.int64(0), "batch_size": np.int32(3)}
+    )
+    assert plan_reading(ours(), options).shuffle_buffer == 0
+    assert options.is_ordered is True
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_predicate(source):
 
     dataset = eval_dataset(source, split="eval", predicate=is_large, **WITH_IDS)
     assert sorted(numbers(dataset)) == [51, 54, 57]
-    assert steps_per_epoch(source, 2, split="eval", predicate=is_large) == 1
+    assert steps_per_epoch(source, 2, split="eval", predicate=is_large) == 2
     both = eval_dataset(source, split="eval", predicate=is_large, labels=["ant"], **WITH_IDS)
     assert numbers(both) == []
 
@@ -266,3 +266,53 @@ def test_label_outside_the_vocabulary_of_foreign_records(tmp_path):
     message = r"outside the vocabulary; add them, or leave them out with labels=.*\[owl\]"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         list(dataset)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # what is asked for, what is read of a dog (5) that is also a cat (7)
+        (dict(labels=["cat"]), [7]),
+        (dict(labels=["cat"], vocabulary=["cat", "dog"]), [0]),
+        (dict(labels=["cat"], vocabulary=["cat"], label_mode="multi_hot"), [[1]]),
+        (dict(labels=["cat"], vocabulary=["dog", "cat"], label_mode="multi_hot"), [[0, 1]]),
+        (dict(labels=["dog"], vocabulary=["dog"], label_mode="one_hot"), [[1]]),
+    ],
+)
+def test_only_wanted_labels_of_several(tmp_path, options, expected):
+    """Who asks for cats gets cats, whatever else is in the picture."""
+    both = {"image/class/label": [5, 7], "image/class/text": [b"dog", b"cat"]}
+    other = {"image/class/label": [3], "image/class/text": [b"ant"]}
+    source = write_records(tmp_path / "a.rec", [pet(0, **both), pet(1, **other)])
+    assert joined(eval_dataset(source, **SIZE, **options)).tolist() == expected
+
+
+def test_wanted_text_without_number(tmp_path):
+    """A record whose label has a text but no number is refused, not read as class 0."""
+    record = pet(0, **{"image/class/label": [], "image/class/text": [b"cat"]})
+    source = write_records(tmp_path / "a.rec", [pet(1), record])
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"not one image/class/label for each"):
+        list(eval_dataset(source, labels=["cat", "ant", "bee", "dog"], **SIZE))
+
+
+def test_texts_filter_images_without_labels(tmp_path):
+    """Classes can be chosen by their text also where no label is read."""
+    records = [pet(n, **{"image/class/text": [text]}) for n, text in enumerate([b"ant", b"cat"])]
+    source = write_records(tmp_path / "a.rec", records)
+    dataset = eval_dataset(source, label_mode="none", labels=["cat"], **WITH_IDS)
+    assert [part["image/source_id"].shape for _, part in dataset] == [(1,)]
+
+
+def test_predicate_on_foreign_features(tmp_path):
+    """A predicate sees the features that the records have, also several labels."""
+    source = write_records(
+        tmp_path / "a.rec", [pet(n, **{"area": [n], "image/class/label": [n, 0]}) for n in range(4)]
+    )
+    dataset = eval_dataset(
+        source,
+        label_mode="multi_hot",
+        vocabulary=CLASSES,
+        predicate=lambda record: record["area"] > 1,
+        **WITH_IDS,
+    )
+    assert numbers(dataset) == [2, 3]

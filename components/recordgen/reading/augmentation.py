@@ -25,11 +25,11 @@ def augment(images: tf.Tensor, how: Augmentation, seed: tf.Tensor) -> tf.Tensor:
     Returns:
         float32 [batch, height, width, 3] in [0, 1].
     """
-    draws = tf.random.stateless_uniform((tf.shape(images)[0], 8), seed)
+    draws = tf.random.stateless_uniform((tf.shape(images)[0], 9), seed)
     if how.crop:
-        images = _cropped(images, how.crop, draws[:, 4:])
+        images = _cropped(images, how.crop, draws[:, 4:8])
     if how.flip:
-        images = _mirrored(images, draws[:, 3] < 0.5)
+        images = _mirrored(images, draws[:, 8] < 0.5)
     if how.brightness or how.contrast or how.saturation or how.hue:
         images = _recoloured(images, how, 2 * draws - 1)
     return images
@@ -58,7 +58,7 @@ def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
 
 
 def _recoloured(images: tf.Tensor, how: Augmentation, draws: tf.Tensor) -> tf.Tensor:
-    """Change light and colour; draws: float32 [batch, 8] in [-1, 1).
+    """Change light and colour; draws: float32 [batch, ≥ 4] in [-1, 1).
 
     Each of these changes is linear in a pixel's channels, so together they are one matrix and one
     offset per image: one pass over the pixels instead of one for each.

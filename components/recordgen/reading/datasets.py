@@ -73,7 +73,7 @@ def input_fn(
         if "shard" in options:
             raise UsageError("shard and input_context say the same; give one of them")
         options["shard"] = (input_context.input_pipeline_id, input_context.num_input_pipelines)
-        batch_size = input_context.get_per_replica_batch_size(batch_size)
+        batch_size = _per_replica(batch_size, input_context.num_replicas_in_sync)
     read = train_dataset if split == splits.TRAIN else eval_dataset
     return read(source, split=split, batch_size=batch_size, image_size=image_size, **options)
 
@@ -134,8 +134,18 @@ def eval_dataset(
     return _images(source, split, batch_size, image_size, {**_EVALUATION, **options})
 
 
+def _per_replica(batch_size: int, replicas: int) -> int:
+    whole: int = _options({"batch_size": batch_size}).batch_size
+    if whole % replicas:
+        raise UsageError(
+            f"batch_size must be a multiple of the {replicas} replicas (got {whole}); "
+            f"{-(-whole // replicas) * replicas} is one"
+        )
+    return whole // replicas
+
+
 class Splits(dict[str, tf.data.Dataset]):
-    """Datasets by split; ``validation``, as TFRecorder has it, is another name for ``eval``."""
+    """Datasets by split; ``["validation"]``, as TFRecorder has it, gives ``eval`` too."""
 
     def __missing__(self, name: str) -> tf.data.Dataset:
         if name == "validation" and splits.EVAL in self:
@@ -162,6 +172,10 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
     Raises:
         As :func:`input_fn`.
     """
+    if "split" in options:
+        raise UsageError("load reads all splits; one of them is read by input_fn(…, split=…)")
+    if not isinstance(source, str | os.PathLike):
+        raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
     found = Splits()
     dataset = read_dataset(os.fspath(source))
     for name, split in dataset.splits.items():
@@ -186,7 +200,7 @@ def reading_plan(source: Source, *, split: str = splits.TRAIN, **options: Any) -
     Args:
         source: as in :func:`input_fn`.
         split: as in :func:`input_fn`.
-        **options: as in :func:`input_fn`, with ``batch_size`` and ``image_size``.
+        **options: as in :func:`train_dataset`, with ``batch_size`` and ``image_size``.
 
     Raises: as :func:`input_fn`.
     """
@@ -199,7 +213,7 @@ def steps_per_epoch(
 ) -> int:
     """Return how many batches one pass gives.
 
-    100 examples in batches of 32 → 3; with ``drop_remainder=False`` → 4.
+    100 examples in batches of 32 → 3 in training, where a short batch is left out; 4 in evaluation.
 
     Counts come from ``dataset.json``. Files of others are counted by reading them, once: the count
     is remembered in the user's cache folder.
@@ -208,14 +222,15 @@ def steps_per_epoch(
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
         split: the split; file patterns name it themselves.
-        **options: as in :func:`input_fn`, where they change what is read: ``labels``, ``shard``, …
+        **options: as in :func:`train_dataset`, where they change what is read: ``labels``,
+            ``shard``, ``drop_remainder``, …
 
     Raises:
         UsageError: not one whole batch can be filled.
         And as :func:`input_fn`.
     """
-    values = {"drop_remainder": True, **options, "batch_size": batch_size, "epochs": 1}
-    decoded = _options(values)
+    defaults = _TRAINING if split == splits.TRAIN else _EVALUATION
+    decoded = _options({**defaults, **options, "batch_size": batch_size, "epochs": 1})
     shards = find_shards(source, split)
     plan = plan_reading(shards, decoded)
     examples = plan.examples

@@ -20,11 +20,12 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.dataset import ImageStats
+from recordgen.errors import UsageError
+from recordgen.reading.options import ReadOptions
 
 # Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
 # said in docs/reading.md, and decoding is faster.
 _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
-_EXACT: dict[str, Any] = {}
 
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
@@ -200,11 +201,7 @@ class ImageDecoder:
         def other() -> tf.Tensor:
             image = tf.io.decode_image(data, channels=3, expand_animations=False)
             image.set_shape((None, None, 3))  # decode_image says nothing about the shape
-            window = self._window(tf.shape(image)[:2], draw)
-            if window is None:
-                return image
-            top, left, height, width = tf.unstack(window)
-            return image[top : top + height, left : left + width]
+            return _cut(image, self._window(tf.shape(image)[:2], draw))
 
         pixels = tf.cond(is_jpeg, jpeg, other)
         pixels.set_shape((None, None, 3))
@@ -212,12 +209,14 @@ class ImageDecoder:
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
-        flags = _FAST if self.decoder == "fast" else _EXACT
+        if self.decoder == "exact":
+            # Decoding only a window, chroma at its edge would lack its neighbours.
+            return _cut(tf.io.decode_jpeg(data, channels=3), window)
         if window is None:
-            return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **flags)
+            return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **_FAST)
         # The decoder takes the window in pixels of the scaled image.
         scaled = tf.maximum(window // ratio, [0, 0, 1, 1])
-        return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **flags)
+        return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
 
     def _scale(self, size: tf.Tensor) -> tf.Tensor:
         """Return the place in ``_RATIOS`` (int32 []) of what :meth:`_ratio` returns.
@@ -266,6 +265,14 @@ class ImageDecoder:
             lambda: tf.image.resize(image, size, antialias=True),
             lambda: tf.image.resize(image, size),
         )
+
+
+def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
+    """Return the window of an image, or all of it."""
+    if window is None:
+        return image
+    top, left, height, width = tf.unstack(window)
+    return image[top : top + height, left : left + width]
 
 
 def _first(dataset: tf.data.Dataset) -> Any:
@@ -334,6 +341,10 @@ def decode_images(
         float32 [batch, height, width, 3], RGB in [0, 1].
 
     Raises:
+        UsageError: an argument is wrong.
         tf.errors.InvalidArgumentError: bytes are not such an image.
     """
-    return ImageDecoder(image_size, resize, decoder).decode(encoded) * (1 / 255)
+    if resize == "random_crop":
+        raise UsageError("resize='random_crop' is for training; serve with 'center_crop'")
+    options = ReadOptions(image_size=image_size, resize=resize, decoder=decoder)  # checks them
+    return ImageDecoder(options.image_size, resize, decoder).decode(encoded) * (1 / 255)

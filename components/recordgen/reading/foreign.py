@@ -73,3 +73,35 @@ def check_record(
             () if len(first[name]) == 1 else (len(first[name]),), dtype
         )
     return known
+
+
+def predicate_spec(
+    paths: Sequence[str], lists: Sequence[str], *, is_ours: bool
+) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
+    """Return the spec of what a predicate gets of one record: all but ``image/encoded``.
+
+    Args:
+        paths: the shard files.
+        lists: features that may have several values in a record.
+        is_ours: written by Recordgen; else the first record says which features there are.
+
+    Raises:
+        DataError, RecordError: as :func:`first_record`.
+    """
+    spec = parsing_spec()
+    if not is_ours:
+        _, first = first_record(paths)
+        spec = {name: _optional(values) for name, values in first.items() if values}
+    spec.pop(features.IMAGE_ENCODED, None)
+    for name in lists:
+        if name in spec:
+            spec[name] = tf.io.RaggedFeature(spec[name].dtype)
+    return spec
+
+
+def _optional(values: Sequence[Any]) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
+    """Return the spec of a feature like these values, which another record may lack."""
+    dtype = _DTYPES[type(values[0])]
+    if len(values) > 1:
+        return tf.io.RaggedFeature(dtype)
+    return tf.io.FixedLenFeature((), dtype, b"" if dtype == tf.string else 0)

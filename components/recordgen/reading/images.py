@@ -19,7 +19,7 @@ from recordgen import features
 from recordgen.errors import DataError
 from recordgen.reading.augmentation import augment
 from recordgen.reading.decoding import ImageDecoder
-from recordgen.reading.foreign import check_record
+from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
@@ -84,10 +84,9 @@ class ImageReading:
         predicate = self.options.predicate
         if predicate is None:
             return keep_function(self.targets, None)
-        spec = parsing_spec()
-        del spec[features.IMAGE_ENCODED]
-        if not self.trusts_sizes:
-            spec = {name: _optional(feature) for name, feature in spec.items()}
+        is_multi = self.options.label_mode == "multi_hot"
+        lists = (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT) if is_multi else ()
+        spec = predicate_spec(self.plan.files, lists, is_ours=self.trusts_sizes)
         return keep_function(
             self.targets, lambda record: predicate(tf.io.parse_single_example(record, spec))
         )
@@ -242,9 +241,3 @@ class _Skipped:
 
 def _to_uint8(images: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.round(images), tf.uint8)
-
-
-def _optional(feature: tf.io.FixedLenFeature) -> tf.io.FixedLenFeature:
-    default = b"" if feature.dtype == tf.string else 0
-    value = default if feature.default_value is None else feature.default_value
-    return tf.io.FixedLenFeature(feature.shape, feature.dtype, value)

@@ -226,7 +226,14 @@ class ReadOptions(RecordOptions):
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
     """Return ``kind(**values)``. Raises: UsageError for an unknown name or a wrong value."""
     check_names(values, [field.name for field in fields(kind)])
-    return kind(**values)
+    return kind(**{name: _plain(value) for name, value in values.items()})
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's number for NumPy's, also in tuples; everything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return int(value) if _is_integer(value) else value
 
 
 def _names(name: str, value: object) -> None:
@@ -250,6 +257,8 @@ def _at_least(least: int, **named: Any) -> None:
             raise UsageError(f"{name} must be a whole number (got {value!r})")
         if value < least:
             raise UsageError(f"{name} must be at least {least} (got {value!r})")
+        if value >= 1 << 63:
+            raise UsageError(f"{name} must be a number of 64 bits (got {value!r})")
 
 
 def _of_type(kind: type[Any], expected: str, **named: object) -> None:

@@ -30,11 +30,14 @@ _FOREIGN_SHUFFLE_BYTES = 256_000_000
 _MAX_SHUFFLE_RECORDS = 16_384
 _MIN_SHUFFLE_BATCHES = 2
 
-# With one class per file, mixing is as good as many files are open; each costs a buffer of 256 kB.
-_OPEN_SHARDS = 64
+# With one class per file, mixing is as good as many files are open; tf.data opens three times as
+# many ahead, and each costs a buffer of 256 kB.
+_OPEN_SHARDS = 32
 
-# Consecutive records of one file: handing over each by itself costs more than reading it.
+# Consecutive records of one file: handing over each by itself costs more than reading it, but
+# tf.data holds two such blocks of every open file.
 _BLOCK_RECORDS = 16
+_BLOCK_BYTES = 2_000_000
 
 # Assumed of a record that was not measured.
 _UNKNOWN_RECORD_BYTES = 100_000
@@ -167,7 +170,7 @@ def _plan(
 ) -> ReadPlan:
     index, count = options.shard
     by_label = all(file.label is not None for file in files)
-    mine, record_shard = share(files, index, count)
+    mine, record_shard = share(files, index, count, by_label=by_label)
     filters = classes is not None and classes.filters
     if record_shard is not None:
         examples = None if examples is None else len(range(index, examples, count))
@@ -186,7 +189,7 @@ def _plan(
         record_shard=record_shard,
         examples=examples,
         cycle_length=_cycle_length(options, len(mine), by_label or record_shard is not None),
-        block_length=1 if by_label else _BLOCK_RECORDS,
+        block_length=1 if by_label else _block_length(record_bytes),
         shuffle_buffer=_shuffle_buffer(
             options, examples, record_bytes, cache, shards.dataset is not None and not by_label
         ),
@@ -197,16 +200,17 @@ def _plan(
 
 
 def share(
-    files: Sequence[ShardFile], index: int, count: int
+    files: Sequence[ShardFile], index: int, count: int, *, by_label: bool = False
 ) -> tuple[list[ShardFile], tuple[int, int] | None]:
     """Return the files of worker ``index`` of ``count``; and, if they share files, its records.
 
     Four files, two workers → files 0 and 2, files 1 and 3. One file, two workers → each opens it
-    and takes every second record.
+    and takes every second record. So they do where a file holds one class: else a worker would
+    never see the classes of another.
     """
     if count == 1:
         return list(files), None
-    if len(files) >= count:
+    if len(files) >= count and not by_label:
         return list(files[index::count]), None
     return list(files), (index, count)
 
@@ -358,6 +362,10 @@ def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
         return 1  # one file after the other: the order is part of what was asked for
     # Workers that share files count records in one order, and AUTOTUNE's depends on the machine.
     return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
+
+
+def _block_length(record_bytes: float | None) -> int:
+    return max(1, min(_BLOCK_RECORDS, int(_BLOCK_BYTES / (record_bytes or _UNKNOWN_RECORD_BYTES))))
 
 
 def _shuffle_buffer(

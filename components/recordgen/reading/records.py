@@ -77,12 +77,15 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
 
 def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str:
     """Return what tells a cache file from that of another reading, or of other files."""
-    parts: list[object] = [cache.stage, plan.record_shard, plan.classes]
+    # What is kept lies in the order in which it was first read.
+    order = (bool(plan.shuffle_buffer), options.seed)
+    parts: list[object] = [cache.stage, plan.record_shard, plan.classes, order]
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, ReadOptions):
         parts += [options.label_mode, tuple(options.extras)]
         if cache.stage == "images":
             parts += [options.image_size, options.resize, options.decoder]
+            parts.append(options.on_error == "fail")
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 

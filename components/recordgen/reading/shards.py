@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from recordgen import storage
@@ -16,7 +17,7 @@ from recordgen.dataset import (
     read_dataset,
     split_dir,
 )
-from recordgen.errors import DataError, RecordError, SourceError
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading.counting import count_records, is_cheap
 
 _MAGIC = frozenset("*?[")
@@ -100,13 +101,19 @@ def find_shards(
         DataError: the split is not there.
         RecordError: a shard is not as long as ``dataset.json`` says.
     """
+    if not isinstance(split, str):
+        raise UsageError(f"split must be a split's name (got {split!r})")
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if not isinstance(source, str):
+        if not isinstance(source, Iterable):
+            raise UsageError(f"source must be a path, or several patterns (got {source!r})")
         return _named([os.fspath(pattern) for pattern in source])
     if source.endswith(DATASET_FILE):
         return _listed(posixpath.dirname(source), read_dataset(source), split)
-    if not _MAGIC.isdisjoint(source):
+    # A folder may be named like a pattern, but object stores are not asked for such names.
+    is_pattern = not _MAGIC.isdisjoint(source)
+    if is_pattern and not (storage.is_local(source) and storage.exists(source)):
         return _named([source])
     if storage.exists(storage.join(source, DATASET_FILE)):
         return _listed(source, read_dataset(source), split)
@@ -150,7 +157,9 @@ def _check_size(file: ShardFile) -> None:
 
 
 def _named(patterns: list[str]) -> ShardSet:
-    files = list(dict.fromkeys(f for pattern in patterns for f in storage.list_files(pattern)))
+    # A pattern made from a uri that ends in a slash has two of them.
+    single = [re.sub(r"(?<!:)/{2,}", "/", pattern) for pattern in patterns]
+    files = list(dict.fromkeys(f for pattern in single for f in storage.list_files(pattern)))
     if not files:
         raise SourceError(f"no shard matches {', '.join(patterns) or 'an empty list'}")
     found = _find_datasets(files)

@@ -12,6 +12,10 @@ from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import ClassPlan, class_weights
 
+# What a text that is not to be read is looked up as, and one that nobody has heard of.
+_UNWANTED = -1
+_UNKNOWN = -2
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -21,63 +25,56 @@ class Targets:
         classes: which classes, and their numbers.
         mode: ``index``, ``one_hot``, ``multi_hot`` or ``none``.
         weights: of each class, or none.
+        table: text → number, where labels are known by their text.
     """
 
     classes: ClassPlan
     mode: str
     weights: tuple[float, ...] = ()
+    table: tf.lookup.StaticHashTable | None = None
 
     @classmethod
     def of(cls, classes: ClassPlan, options: ReadOptions) -> Targets:
         """Return what the options ask for. Raises: UsageError."""
-        if options.weights is None:
-            return cls(classes, options.label_mode)
-        if options.label_mode == "multi_hot":
-            raise UsageError("weights need one label per example: not label_mode='multi_hot'")
-        return cls(classes, options.label_mode, class_weights(options.weights, classes))
+        weights: tuple[float, ...] = ()
+        if options.weights is not None:
+            if options.label_mode == "multi_hot":
+                raise UsageError("weights need one label per example: not label_mode='multi_hot'")
+            weights = class_weights(options.weights, classes)
+        return cls(classes, options.label_mode, weights, _table(classes))
 
     @property
     def spec(self) -> dict[str, tf.io.VarLenFeature]:
         """The features that are needed, as lists: an example may have no label, or several."""
+        is_label_read = self.mode != "none" or self.table is None
         if self.mode == "none" and self.classes.wanted is None:
             return {}
-        by_text = self.classes.by_text or (
-            self.classes.wanted is not None and self.classes.numbers is None
-        )
-        names = {features.IMAGE_CLASS_LABEL: tf.int64}
-        if by_text:
+        names = {}
+        if is_label_read and not self.classes.by_text:
+            names[features.IMAGE_CLASS_LABEL] = tf.int64
+        if self.table is not None:
             names[features.IMAGE_CLASS_TEXT] = tf.string
-        if self.classes.by_text:
-            del names[features.IMAGE_CLASS_LABEL]
         return {name: tf.io.VarLenFeature(dtype) for name, dtype in names.items()}
 
     def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
         """Say (bool []) whether one serialised ``record`` (string []) has a wanted label."""
         parsed = tf.io.parse_single_example(record, self.spec)
-        wanted = self.classes.wanted
-        if features.IMAGE_CLASS_TEXT in parsed:
-            texts = parsed[features.IMAGE_CLASS_TEXT].values
-            if wanted is None:
-                return tf.size(texts) > 0
-            return tf.reduce_any(texts[:, None] == tf.constant(wanted)[None])
+        if self.table is not None:
+            numbers = self.table.lookup(parsed[features.IMAGE_CLASS_TEXT].values)
+            return tf.reduce_any(numbers != _UNWANTED)  # unknown ones are refused, not left out
         return tf.reduce_any(self._numbered(parsed[features.IMAGE_CLASS_LABEL].values) >= 0)
 
     def labels(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.Tensor:
         """Return the labels of a batch of parsed records, each of which has one that is wanted.
 
         Returns:
-            int64 [batch], or float32 [batch, classes].
+            int64 [batch], or float32 [batch, classes]; of several labels, the first wanted one, or
+            all wanted ones.
 
         Raises:
-            tf.errors.InvalidArgumentError: a label is outside the vocabulary.
+            tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
         """
-        if self.classes.by_text:
-            stored = parsed[features.IMAGE_CLASS_TEXT]
-            numbers = self._looked_up(stored.values)
-        else:
-            stored = parsed[features.IMAGE_CLASS_LABEL]
-            numbers = self._numbered(stored.values)
-        numbers = tf.SparseTensor(stored.indices, numbers, stored.dense_shape)
+        numbers = self._numbers(parsed)
         if self.mode == "multi_hot":
             return self._multi_hot(numbers)
         first = _first_wanted(numbers)
@@ -89,6 +86,33 @@ class Targets:
         if self.mode == "one_hot":
             return tf.linalg.matvec(labels, weights)
         return tf.gather(weights, labels)
+
+    def _numbers(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.SparseTensor:
+        """Return the labels' numbers, negative for those that are left out."""
+        if self.table is None:
+            stored = parsed[features.IMAGE_CLASS_LABEL]
+            numbers = self._numbered(stored.values)
+            return tf.SparseTensor(stored.indices, numbers, stored.dense_shape)
+        stored = parsed[features.IMAGE_CLASS_TEXT]
+        numbers = self.table.lookup(stored.values)
+        if self.classes.by_text:
+            unknown = tf.boolean_mask(stored.values, numbers == _UNKNOWN)
+            is_right = tf.size(unknown) == 0
+            message = [
+                "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
+            ]
+            message.append(unknown)
+        else:
+            given = parsed[features.IMAGE_CLASS_LABEL].values
+            is_right = tf.size(given) == tf.size(numbers)
+            message = [
+                f"a record has not one {features.IMAGE_CLASS_LABEL} for each "
+                f"{features.IMAGE_CLASS_TEXT}; give vocabulary=[…] to number the texts"
+            ]
+        with tf.control_dependencies([tf.debugging.Assert(is_right, message)]):
+            if not self.classes.by_text:
+                numbers = tf.where(numbers == _UNWANTED, numbers, given)
+            return tf.SparseTensor(stored.indices, tf.identity(numbers), stored.dense_shape)
 
     def _multi_hot(self, numbers: tf.SparseTensor) -> tf.Tensor:
         rows, kept = numbers.indices[:, 0], numbers.values >= 0
@@ -103,16 +127,24 @@ class Targets:
             return stored
         return tf.gather(tf.constant(self.classes.numbers, tf.int64), stored)
 
-    def _looked_up(self, texts: tf.Tensor) -> tf.Tensor:
-        names = tf.constant(self.classes.names)
-        found = texts[:, None] == names[None]
-        is_known = tf.reduce_any(found, 1)
-        unknown = tf.boolean_mask(texts, ~is_known)
-        message = "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
-        with tf.control_dependencies(
-            [tf.debugging.Assert(tf.reduce_all(is_known), [message, unknown])]
-        ):
-            return tf.argmax(found, 1)
+
+def _table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
+    """Return a table that looks texts up, if labels have to be told by their text."""
+    wanted = classes.wanted
+    if classes.by_text:
+        numbers = {
+            name: number if wanted is None or name in set(wanted) else _UNWANTED
+            for number, name in enumerate(classes.names or ())
+        }
+        default = _UNKNOWN if wanted is None else _UNWANTED
+    elif wanted is not None and classes.numbers is None:
+        numbers, default = dict.fromkeys(wanted, 0), _UNWANTED
+    else:
+        return None
+    pairs = tf.lookup.KeyValueTensorInitializer(
+        tf.constant(list(numbers)), tf.constant(list(numbers.values()), tf.int64)
+    )
+    return tf.lookup.StaticHashTable(pairs, default)
 
 
 def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
