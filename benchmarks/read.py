@@ -268,8 +268,8 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
     model = keras.Sequential(
         [
             keras.layers.Input((*setting.image_size, 3)),
-            keras.layers.Conv2D(8, 3, strides=4, activation="relu"),
-            keras.layers.Conv2D(16, 3, strides=2, activation="relu"),
+            keras.layers.Conv2D(16, 3, strides=3, activation="relu"),
+            keras.layers.Conv2D(32, 3, strides=2, activation="relu"),
             keras.layers.GlobalAveragePooling2D(),
             keras.layers.Dense(10, activation="softmax"),
         ]
