@@ -145,7 +145,8 @@ def _unpacked(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
 def _tf_options(options: RecordOptions) -> tf.data.Options:
     found = tf.data.Options()
     found.deterministic = options.is_ordered
-    # While tf.data's autotuner runs, the end of an iterator was seen to stall for a second.
+    # While tf.data's autotuner runs, the end of an iterator was seen to stall for half a
+    # second and more.
     found.autotune.enabled = options.autotune
     # Many images are decoded at the same time: threads within one of them only get in each
     # other's way.
