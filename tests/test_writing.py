@@ -110,7 +110,7 @@ VALUES = [
     (np.array([True, False]), "bool", (2,), [True, False]),
     (np.arange(6, dtype=np.uint8).reshape(2, 3).T, "uint8", (3, 2), [[0, 3], [1, 4], [2, 5]]),
     (np.zeros((0, 3), np.uint8), "uint8", (0, 3), np.zeros((0, 3))),
-    (np.matrix([[1, 2]]), "int64", (1, 2), [[1, 2]]),
+    (np.array([[1, 2]]).view(np.matrix), "int64", (1, 2), [[1, 2]]),
     ([np.zeros(2, np.uint8), np.ones(2, np.uint8)], "uint8", (2, 2), [[0, 0], [1, 1]]),
     ([np.zeros(2, np.float32)], "float32", (1, 2), [[0.0, 0.0]]),
 ]

@@ -409,6 +409,7 @@ def test_fit_on_endless_data(pets, weights):
             steps_per_epoch=steps_per_epoch(pets, 16),
             validation_data=eval_dataset(pets, batch_size=16, image_size=SIZE),
             epochs=3,
+            shuffle=False,  # of arrays; newer Keras warns of its own default
             verbose=0,
         )
     assert len(history.history["val_loss"]) == 3
@@ -420,7 +421,11 @@ def test_fit_on_finite_data(pets):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         history = model().fit(
-            data["train"], validation_data=data["validation"], epochs=3, verbose=0
+            data["train"],
+            validation_data=data["validation"],
+            epochs=3,
+            shuffle=False,
+            verbose=0,
         )
     assert len(history.history["loss"]) == 3
 

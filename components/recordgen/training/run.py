@@ -84,6 +84,7 @@ def run(fn_args: Any) -> None:
         ),
         steps_per_epoch=steps,
         epochs=epochs,
+        shuffle=False,  # the dataset is shuffled; newer Keras warns of its own default
         validation_data=_validation_data(fn_args, dataset, config),
         callbacks=[
             keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
