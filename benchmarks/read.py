@@ -12,12 +12,13 @@ converted once; then, in one run, interleaved:
     naive      the tutorials' pipeline: list_files, interleave, shuffle, map, batch
     tuned      the same with AUTOTUNE wherever tf.data's guide has it, and prefetch
     keras      keras.utils.image_dataset_from_directory on the image files
+    recordgen_autotune  recordgen with tf.data's autotuner, as the other pipelines have it
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
 
 Rates are images per second of a whole pass, and seconds of CPU per image beside them; compare them
 within a run only, because machines drift.
 
-    --memory   the resident memory of a process that reads three epochs, after each of them
+    --memory   the resident memory of a process that reads some epochs, after each of them
     --train    a small CNN: seconds a step with its input in memory, of reading alone, and of both;
                one core for the model and one for reading, so that neither takes the other's
 """
@@ -95,6 +96,10 @@ def recordgen(setting: Setting) -> list[Any]:
     return [_ours(setting, setting.records)]
 
 
+def recordgen_autotune(setting: Setting) -> list[Any]:
+    return [_ours(setting, setting.records, autotune=True)]
+
+
 def recordgen_max_side(setting: Setting) -> list[Any]:
     return [_ours(setting, setting.small_records)]
 
@@ -137,6 +142,7 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "naive": naive,
     "tuned": tuned,
     "keras": keras,
+    "recordgen_autotune": recordgen_autotune,
     "recordgen_max_side": recordgen_max_side,
 }
 
@@ -235,7 +241,7 @@ def compare(setting: Setting, names: Iterable[str], rounds: int, *, quiet: bool)
     }
 
 
-def memory(setting: Setting, epochs: int = 3) -> list[float]:
+def memory(setting: Setting, epochs: int) -> list[float]:
     """Return the resident memory (MB) of a process after each of some epochs of reading."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(_read_epochs, (setting, epochs))
@@ -364,7 +370,14 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--max-side", type=int, metavar="PX", help="also convert with --max-side")
     parser.add_argument("--only", nargs="+", choices=CONTENDERS, help="only these contenders")
-    parser.add_argument("--memory", action="store_true", help="also memory over three epochs")
+    parser.add_argument(
+        "--memory",
+        type=int,
+        nargs="?",
+        const=3,
+        metavar="EPOCHS",
+        help="also memory over some epochs (default: 3)",
+    )
     parser.add_argument("--train", action="store_true", help="also training a small CNN")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -377,7 +390,7 @@ def main() -> None:
         setting = prepare(args.data, Path(work), args)
         result = compare(setting, names, args.rounds, quiet=args.json)
         if args.memory:
-            result["memory_mb_after_epoch"] = memory(setting)
+            result["memory_mb_after_epoch"] = memory(setting, args.memory)
         if args.train:
             result["seconds_per_step"] = training(setting, args.rounds)
     if args.json:

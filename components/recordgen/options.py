@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any
 
 from recordgen.errors import UsageError
@@ -112,6 +113,13 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
             raise UsageError(f"unknown option {name!r}; {hint}")
+
+
+def check_image_size(size: object) -> None:
+    """Check a height and a width in pixels. Raises: UsageError."""
+    sides = size if isinstance(size, Sequence) else ()
+    if len(sides) != 2 or not all(isinstance(side, Integral) and int(side) >= 1 for side in sides):
+        raise UsageError(f"image_size must be height and width, each at least 1 (got {size!r})")
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -66,7 +66,7 @@ def example(features):
             feature.int64_list.value.extend(values)
         else:
             feature.float_list.value.extend(values)
-    return message.SerializeToString()
+    return message.SerializeToString(deterministic=True)  # else the order differs by process
 
 
 def write_records(path, records):

@@ -9,9 +9,17 @@ import textwrap
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, input_fn, read, reading_plan, steps_per_epoch, train_dataset
+from recordgen import (
+    convert,
+    eval_dataset,
+    input_fn,
+    read,
+    reading_plan,
+    steps_per_epoch,
+    train_dataset,
+)
 from recordgen.errors import UsageError
-from tests.conftest import run_python
+from tests.conftest import encoded, noise, run_python
 from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
@@ -92,13 +100,38 @@ def test_workers_read_every_record_once(files, count, options):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_subset_of_classes_for_several_workers(pets_by_label, count):
-    """Two files of wanted classes: one for each of two workers, shared by three."""
+    """Workers share the files of the wanted classes, and none misses one."""
     options = dict(labels=["cat", "dog"], drop_remainder=False, epochs=1, **WITH_IDS)
     whole = ids(eval_dataset(pets_by_label, split="train", labels=["cat", "dog"], **WITH_IDS))
     found = [
         ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
     ]
     assert sorted(itertools.chain(*found)) == sorted(whole)
+
+
+def test_workers_mix_classes(tmp_path):
+    """With more classes than open files, the files come in another order in each epoch.
+
+    It is the same order for all workers: else some records would be read twice and others never.
+    """
+    rows = []
+    for number in range(80):
+        (tmp_path / f"{number:02d}.png").write_bytes(encoded(noise(4, 4, number), "PNG"))
+        rows.append(f"TRAIN,{number:02d}.png,class {number // 2:02d}\n")
+    (tmp_path / "a.csv").write_text("".join(rows))
+    out = str(tmp_path / "out")
+    convert(str(tmp_path / "a.csv"), out, shard_by="label")
+    options = dict(shuffle_buffer=1, deterministic=True, epochs=2, drop_remainder=False, **WITH_IDS)
+    first, second = [], []
+    for worker in range(2):
+        read = ids(train_dataset(out, shard=(worker, 2), **options))
+        first.append(read[:40])
+        second.append(read[40:])
+        assert first[-1] != sorted(first[-1])
+        assert first[-1] != second[-1]
+    everything = sorted(f"{number:02d}.png" for number in range(80))
+    for epoch in (first, second):
+        assert sorted(itertools.chain(*epoch)) == everything
 
 
 def test_counts_of_workers(pets):
@@ -156,7 +189,7 @@ MIRRORED = textwrap.dedent("""
     import tensorflow as tf
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    from recordgen import eval_dataset, input_fn, train_dataset
+    from recordgen import convert, eval_dataset, input_fn, train_dataset
     source, way = json.loads(sys.argv[1])
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     options = dict(image_size=(4, 6), extras=["image/source_id"])

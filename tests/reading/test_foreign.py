@@ -207,8 +207,11 @@ def test_damaged_files(tmp_path, name, damage, message):
 
 @pytest.mark.parametrize("damage", [cut, flipped])
 def test_damaged_gzip_ends_the_reading(tmp_path, damage):
-    """Without counting, a compressed file's damage shows when the reader gets there."""
-    path = write_records(tmp_path / "a.rec.gz", map(pet, range(20)))
+    """Without counting, a compressed file's damage shows when the reader gets there.
+
+    The file is large enough that the look at its first record does not reach the damage.
+    """
+    path = write_records(tmp_path / "a.rec.gz", [pet(n) for n in range(20)] * 40)
     with open(path, "rb") as file:
         data = file.read()
     with open(path, "wb") as file:

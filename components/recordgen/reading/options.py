@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from recordgen.errors import UsageError
-from recordgen.options import check_names
+from recordgen.options import check_image_size, check_names
 
 #: ``tf.data.AUTOTUNE``, said without importing TensorFlow.
 AUTOTUNE = -1
@@ -184,10 +184,7 @@ class ReadOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        if not _are_two_integers(self.image_size) or min(self.image_size) < 1:
-            raise UsageError(
-                f"image_size must be height and width, each at least 1 (got {self.image_size!r})"
-            )
+        check_image_size(self.image_size)
         _one_of("dtype", self.dtype, DTYPES)
         _one_of("resize", self.resize, RESIZES)
         _one_of("decoder", self.decoder, DECODERS)

@@ -16,6 +16,8 @@ from recordgen.reading.plan import CachePlan, ReadPlan
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
 
+_COMMON_SEED = 0
+
 
 def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
     """Return one pass over the wanted records (string []) of this worker.
@@ -30,11 +32,13 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
     """
     _check_schemes(plan.files)
     files = tf.data.Dataset.from_tensor_slices(list(plan.files))
-    # Workers that take every n-th record of the same files must all count in the same order.
+    # Workers that take every n-th record of the same files must all count in the same order: one
+    # that changes from epoch to epoch, but not from worker to worker.
     is_shared = plan.record_shard is not None
-    if plan.shuffle_buffer and len(plan.files) > 1 and not is_shared:
+    seed = _COMMON_SEED if is_shared and options.seed is None else options.seed
+    if plan.shuffle_buffer and len(plan.files) > 1:
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
-        files = files.shuffle(len(plan.files), seed=options.seed)
+        files = files.shuffle(len(plan.files), seed=seed)
     if plan.cycle_length == 1:
         records = files.flat_map(_read_shard)
     else:
@@ -117,11 +121,11 @@ def finished(
     if options.map_example is not None or not batched:
         dataset = dataset.unbatch()
     if options.map_example is not None:
-        dataset = dataset.map(_unpacked(options.map_example), **parallel)
+        dataset = dataset.map(options.map_example, **parallel)
         if batched:
             dataset = dataset.batch(options.batch_size, drop_remainder=options.drop_remainder)
     if options.map_batch is not None:
-        dataset = dataset.map(_unpacked(options.map_batch), **parallel)
+        dataset = dataset.map(options.map_batch, **parallel)
     if plan.examples is not None and options.epochs is not None:
         # Keras warns of an early end where it cannot tell how many batches there are.
         elements = _batches(plan.examples * options.epochs, options)
@@ -135,11 +139,6 @@ def finished(
 def _batches(examples: int, options: RecordOptions) -> int:
     whole, rest = divmod(examples, options.batch_size)
     return whole + (rest > 0 and not options.drop_remainder)
-
-
-def _unpacked(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """Return the user's function under a signature that autograph leaves alone."""
-    return lambda *parts: function(*parts)
 
 
 def _tf_options(options: RecordOptions) -> tf.data.Options:

@@ -46,15 +46,14 @@ class Targets:
     @property
     def spec(self) -> dict[str, tf.io.VarLenFeature]:
         """The features that are needed, as lists: an example may have no label, or several."""
-        is_label_read = self.mode != "none" or self.table is None
+        names: dict[str, tf.io.VarLenFeature] = {}
         if self.mode == "none" and self.classes.wanted is None:
-            return {}
-        names = {}
-        if is_label_read and not self.classes.by_text:
-            names[features.IMAGE_CLASS_LABEL] = tf.int64
+            return names
         if self.table is not None:
-            names[features.IMAGE_CLASS_TEXT] = tf.string
-        return {name: tf.io.VarLenFeature(dtype) for name, dtype in names.items()}
+            names[features.IMAGE_CLASS_TEXT] = tf.io.VarLenFeature(tf.string)
+        if self.table is None or (self.mode != "none" and not self.classes.by_text):
+            names[features.IMAGE_CLASS_LABEL] = tf.io.VarLenFeature(tf.int64)
+        return names
 
     def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
         """Say (bool []) whether one serialised ``record`` (string []) has a wanted label."""

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.errors import UsageError
+from recordgen.options import check_image_size
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -53,10 +54,7 @@ class TrainingConfig:
         for name in ("batch_size", "epochs", "seed", "top_k"):
             if not isinstance(getattr(self, name), int):
                 raise UsageError(f"{name} must be a whole number (got {getattr(self, name)!r})")
-        if len(self.image_size) != 2 or min(self.image_size) < 1:
-            raise UsageError(
-                f"image_size must be height and width, each at least 1 (got {self.image_size})"
-            )
+        check_image_size(self.image_size)
         if self.weights not in WEIGHTS:
             raise UsageError(f"weights must be None or 'imagenet' (got {self.weights!r})")
         if self.weights is not None and self.model == SMALL_CNN:
