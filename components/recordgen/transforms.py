@@ -25,6 +25,7 @@ from apache_beam.metrics import Metrics
 
 from recordgen import storage
 from recordgen.errors import PayloadError, RecordgenError
+from recordgen.fetching import content_key, payload_size
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     BucketSummary,
@@ -43,8 +44,6 @@ from recordgen.shards import (
     ShardResult,
     ShardTask,
     check_shard,
-    content_key,
-    payload_size,
     write_shard,
 )
 from recordgen.sources import ImportFile, read_rows
