@@ -27,6 +27,7 @@ from recordgen.planning import (
 )
 from recordgen.rows import Place, Row, place
 from recordgen.splits import SplitFractions
+from recordgen.storage import FileInfo
 
 A1 = Row("a.csv", 1, "train", "x.jpg", "cat")
 
@@ -67,7 +68,7 @@ def plan_all(
             placed,
             options=options,
             drop_unnamed=False,
-            sizes=lambda asked: [sizes[row.uri] for row in asked],
+            infos=lambda asked: [FileInfo(sizes[row.uri], "1") for row in asked],
             content_keys=lambda asked: [row.uri.encode() for row in asked],
         )
         summaries.append(summary)
@@ -198,7 +199,7 @@ def test_equal_content_never_straddles_splits() -> None:
         placed,
         options=ConvertOptions(split_by="content"),
         drop_unnamed=False,
-        sizes=lambda asked: [1] * len(asked),
+        infos=lambda asked: [FileInfo(1, "1")] * len(asked),
         content_keys=lambda asked: [b"the same"] * len(asked),
     )
     assert len(planned) == 1
@@ -212,7 +213,7 @@ def test_refused_payloads_are_rejects_of_their_row() -> None:
         [row],
         options=ConvertOptions(),
         drop_unnamed=False,
-        sizes=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],
+        infos=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],
         content_keys=lambda asked: [],
     )
     assert planned == {}

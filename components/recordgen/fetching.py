@@ -25,24 +25,24 @@ def fetch(uri: str, source: str) -> bytes:
         raise _refusal(exc, path) from exc
 
 
-def payload_size(row: Row, options: ConvertOptions) -> int | PayloadError:
-    """Return a payload's size in bytes, or why it is refused.
+def payload_info(row: Row, options: ConvertOptions) -> storage.FileInfo | PayloadError:
+    """Return a payload's size and version, or why it is refused.
 
     Raises:
         StorageError: storage failed.
     """
     path = storage.resolve(row.uri, row.source)
     try:
-        size = storage.size(path)
+        info = storage.info(path)
     except (OSError, UnknownSchemeError) as exc:
         return _refusal(exc, path)
-    if size == 0:
+    if info.size == 0:
         return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
     try:
-        check_size(size, options)
+        check_size(info.size, options)
     except PayloadError as exc:
         return exc
-    return size
+    return info
 
 
 def content_key(row: Row) -> bytes | PayloadError:

@@ -24,6 +24,7 @@ from recordgen.labels import Vocabulary, build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import Place, Reject, RejectCode, Row, place, reject
 from recordgen.splits import SPLITS
+from recordgen.storage import FileInfo
 
 # Every group is a file of its own at least, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
@@ -48,6 +49,7 @@ class PlannedRow(NamedTuple):
         uri: the payload's address as given.
         label: the label's text or None.
         bytes: the payload's size.
+        version: changes when the payload does.
         drawn: its split was drawn, not named.
     """
 
@@ -57,6 +59,7 @@ class PlannedRow(NamedTuple):
     uri: str
     label: str | None
     bytes: int
+    version: str
     drawn: bool
 
 
@@ -221,7 +224,7 @@ def resolve_bucket(
     *,
     options: ConvertOptions,
     drop_unnamed: bool,
-    sizes: Callable[[Sequence[Row]], Iterable[int | PayloadError]],
+    infos: Callable[[Sequence[Row]], Iterable[FileInfo | PayloadError]],
     content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
 ) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
     """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
@@ -231,7 +234,7 @@ def resolve_bucket(
         placed: all rows of the bucket, in any order.
         options: seed, split fractions, split_by, shard_by.
         drop_unnamed: leave out rows without a split.
-        sizes: returns each payload's size in bytes, or why it is refused.
+        infos: returns each payload's size and version, or why it is refused.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
 
     Returns:
@@ -252,17 +255,17 @@ def resolve_bucket(
         else:
             kept.append(PlacedRow(where, row))
 
-    sized = list(_without_refused(kept, sizes([item.row for item in kept]), rejects))
+    found = list(_without_refused(kept, infos([item.row for item in kept]), rejects))
     if options.split_by == "content":
-        sized = list(_draw_by_content(sized, options.seed, content_keys, rejects))
+        found = list(_draw_by_content(found, options.seed, content_keys, rejects))
     by_group: dict[Group, list[PlannedRow]] = {}
     labels: Counter[str] = Counter()
-    for (where, row), size in sized:
+    for (where, row), info in found:
         split = row.split or options.split_fractions.choose(where.draw)
         group = Group(split, (row.label or "") if options.shard_by == "label" else None)
         by_group.setdefault(group, []).append(
             PlannedRow(
-                where.order, row.source, row.line, row.uri, row.label, size, row.split is None
+                where.order, row.source, row.line, row.uri, row.label, *info, row.split is None
             )
         )
         if row.label is not None:
@@ -296,21 +299,21 @@ def _without_refused(
 
 
 def _draw_by_content(
-    sized: Sequence[tuple[PlacedRow, int]],
+    found: Sequence[tuple[PlacedRow, FileInfo]],
     seed: int,
     content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
-) -> Iterator[tuple[PlacedRow, int]]:
+) -> Iterator[tuple[PlacedRow, FileInfo]]:
     """Give rows whose split is drawn the lottery ticket of their content."""
-    unnamed = [item for item, _ in sized if item.row.split is None]
+    unnamed = [item for item, _ in found if item.row.split is None]
     answers = content_keys([item.row for item in unnamed])
     keys = dict(_without_refused(unnamed, answers, rejects))
-    for item, size in sized:
+    for item, info in found:
         if item.row.split is not None:
-            yield item, size
+            yield item, info
         elif item in keys:
             ticket = place(seed, keys[item]).draw
-            yield PlacedRow(Place(item.place.order, ticket), item.row), size
+            yield PlacedRow(Place(item.place.order, ticket), item.row), info
 
 
 def make_plan(

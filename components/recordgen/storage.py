@@ -15,7 +15,7 @@ import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from fsspec import available_protocols, registry
 from fsspec.core import url_to_fs
@@ -95,8 +95,20 @@ def _filesystem(path: str) -> tuple[Any, str]:
     return fs, inner
 
 
-def size(path: str) -> int:
-    """Return the size of a regular file in bytes.
+class FileInfo(NamedTuple):
+    """What storage says of a regular file.
+
+    Attributes:
+        size: in bytes.
+        version: a text that changes when the file does: its mtime, generation or etag.
+    """
+
+    size: int
+    version: str
+
+
+def info(path: str) -> FileInfo:
+    """Look up a regular file.
 
     Raises:
         FileNotFoundError: there is nothing at ``path``.
@@ -112,39 +124,32 @@ def size(path: str) -> int:
                 raise
         if not stat.S_ISREG(status.st_mode):
             raise IsADirectoryError(path)
-        return status.st_size
+        return FileInfo(status.st_size, str(status.st_mtime_ns))
     with mapped_errors(path):
         fs, inner = _filesystem(path)
-        info = fs.info(inner)
-        if info["type"] != "file":
+        found = fs.info(inner)
+        if found["type"] != "file":
             raise IsADirectoryError(path)
-        return int(info["size"])
+        marks = (found[key] for key in _VERSION_KEYS if key in found)
+        return FileInfo(int(found["size"]), str(next(marks, "")))
+
+
+# Where fsspec's file systems keep what tells one version of an object from the next.
+_VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
+
+
+def size(path: str) -> int:
+    """Return the size of a regular file in bytes. Raises: as :func:`info`."""
+    return info(path).size
 
 
 def version(path: str) -> str:
-    """Return a text that changes when the file does: size with mtime, generation or etag.
-
-    Raises: as :func:`size`.
-    """
-    with mapped_errors(path):
-        if is_local(path):
-            status = os.stat(local_path(path))
-            return f"{status.st_size}:{status.st_mtime_ns}"
-        fs, inner = _filesystem(path)
-        info = fs.info(inner)
-        mark = next(
-            (
-                info[key]
-                for key in ("generation", "ETag", "etag", "mtime", "created")
-                if key in info
-            ),
-            "",
-        )
-        return f"{info['size']}:{mark}"
+    """Return a text that changes when the file does. Raises: as :func:`info`."""
+    return "{}:{}".format(*info(path))
 
 
 def read_bytes(path: str) -> bytes:
-    """Return the whole content of a file. Raises: as :func:`size`."""
+    """Return the whole content of a file. Raises: as :func:`info`."""
     with mapped_errors(path):
         if is_local(path):
             with open(local_path(path), "rb", buffering=0) as file:
@@ -154,12 +159,12 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """Return the whole content of a UTF-8 file. Raises: as :func:`size`."""
+    """Return the whole content of a UTF-8 file. Raises: as :func:`info`."""
     return read_bytes(path).decode("utf-8")
 
 
 def open_read(path: str) -> IO[bytes]:
-    """Open a file for buffered binary reading. Raises: as :func:`size`."""
+    """Open a file for buffered binary reading. Raises: as :func:`info`."""
     with mapped_errors(path):
         if is_local(path):
             return open(local_path(path), "rb")

@@ -25,7 +25,7 @@ from apache_beam.metrics import Metrics
 
 from recordgen import storage
 from recordgen.errors import PayloadError, RecordgenError
-from recordgen.fetching import content_key, payload_size
+from recordgen.fetching import content_key, payload_info
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     BucketSummary,
@@ -307,7 +307,7 @@ class ResolveBuckets(_Step):
             (row for block in blocks for row in block.rows),
             options=options,
             drop_unnamed=drop_unnamed,
-            sizes=partial(_ask_all, partial(payload_size, options=options)),
+            infos=partial(_ask_all, partial(payload_info, options=options)),
             content_keys=partial(_ask_all, content_key),
         )
         yield PlannedBucket(
@@ -401,7 +401,9 @@ def _order(row: PlannedRow) -> tuple[int, str, str]:
     return row.order, row.uri, row.source
 
 
-def _ask_all(ask: Callable[[Row], int | bytes | PayloadError], rows: Sequence[Row]) -> Any:
+def _ask_all(
+    ask: Callable[[Row], storage.FileInfo | bytes | PayloadError], rows: Sequence[Row]
+) -> Any:
     """Ask storage about every row's payload: many at once if any of them is far away."""
     if all(storage.is_local(storage.resolve(row.uri, row.source)) for row in rows):
         return map(ask, rows)
