@@ -25,11 +25,11 @@ from recordgen.planning import (
     resolve_bucket,
     shard_rows,
 )
-from recordgen.rows import Place, Row, place
+from recordgen.rows import Row, placing
 from recordgen.splits import SplitFractions
 from recordgen.storage import FileInfo
 
-A1 = Row("a.csv", 1, "train", "x.jpg", "cat")
+A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
 
 
 # other row of the same uri; row that is kept; reject codes; duplicates
@@ -44,7 +44,9 @@ MERGES = [
 
 
 @pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
-def test_rows_of_one_uri(other: Row, kept: Row | None, codes: list[str], duplicates: int) -> None:
+def test_rows_of_one_uri(
+    other: PlacedRow, kept: PlacedRow | None, codes: list[str], duplicates: int
+) -> None:
     """Equal rows are one example; the first split wins; several labels reject every row."""
     for rows in ([A1, other], [other, A1]):
         found, rejects, repeated = merge_rows(rows)
@@ -57,15 +59,16 @@ def plan_all(
     rows: Sequence[Row], sizes: dict[str, int], options: ConvertOptions, buckets: int
 ) -> dict[tuple[str, str | None, int], list[PlannedRow]]:
     """Plan rows as the pipeline does, without Beam: rows by (split, group's label, shard)."""
+    place = placing(options.seed)
     by_bucket: dict[int, list[PlacedRow]] = {}
     for row in rows:
-        where = place(options.seed, row.uri)
-        by_bucket.setdefault(bucket_of(where.order, buckets), []).append(PlacedRow(where, row))
+        placed = PlacedRow(*place(row.uri), *row)
+        by_bucket.setdefault(bucket_of(placed.order, buckets), []).append(placed)
     planned, summaries = {}, []
-    for bucket, placed in by_bucket.items():
+    for bucket, together in by_bucket.items():
         planned[bucket], summary = resolve_bucket(
             bucket,
-            placed,
+            together,
             options=options,
             drop_unnamed=False,
             infos=lambda asked: [FileInfo(sizes[row.uri], "1") for row in asked],
@@ -183,17 +186,17 @@ def test_shards_are_equal_in_bytes() -> None:
 def test_split_of_a_row_is_stable_and_near_its_share() -> None:
     """Adding rows moves none, and 80/10/10 is drawn within two percent on 20,000 rows."""
     fractions = SplitFractions.parse("80,10,10")
-    draws = {n: fractions.choose(place(0, f"{n}.jpg").draw) for n in range(20_000)}
+    draws = {n: fractions.choose(placing(0)(f"{n}.jpg").draw) for n in range(20_000)}
     shares = {split: count / 20_000 for split, count in Counter(draws.values()).items()}
     assert shares == pytest.approx({"train": 0.8, "eval": 0.1, "test": 0.1}, abs=0.02)
-    other = Counter(fractions.choose(place(1, f"{n}.jpg").draw) == draws[n] for n in range(1000))
+    other = Counter(fractions.choose(placing(1)(f"{n}.jpg").draw) == draws[n] for n in range(1000))
     assert other[False] > 200  # another seed draws another lot
 
 
 def test_equal_content_never_straddles_splits() -> None:
     """With split_by=content, names do not matter for the split."""
     rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
-    placed = [PlacedRow(place(0, row.uri), row) for row in rows]
+    placed = [PlacedRow(*placing(0)(row.uri), *row) for row in rows]
     planned, _ = resolve_bucket(
         0,
         placed,
@@ -207,10 +210,9 @@ def test_equal_content_never_straddles_splits() -> None:
 
 def test_refused_payloads_are_rejects_of_their_row() -> None:
     """A size that is a refusal rejects the row with the refusal's reason."""
-    row = PlacedRow(Place(1, 1), A1)
     planned, summary = resolve_bucket(
         0,
-        [row],
+        [A1],
         options=ConvertOptions(),
         drop_unnamed=False,
         infos=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],

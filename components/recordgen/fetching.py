@@ -8,7 +8,7 @@ from recordgen import storage
 from recordgen.errors import PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_size
-from recordgen.rows import RejectCode, Row
+from recordgen.rows import Named, RejectCode
 
 
 def fetch(uri: str, source: str) -> bytes:
@@ -25,7 +25,7 @@ def fetch(uri: str, source: str) -> bytes:
         raise _refusal(exc, path) from exc
 
 
-def payload_info(row: Row, options: ConvertOptions) -> storage.FileInfo | PayloadError:
+def payload_info(row: Named, options: ConvertOptions) -> storage.FileInfo | PayloadError:
     """Return a payload's size and version, or why it is refused.
 
     Raises:
@@ -45,7 +45,7 @@ def payload_info(row: Row, options: ConvertOptions) -> storage.FileInfo | Payloa
     return info
 
 
-def content_key(row: Row) -> bytes | PayloadError:
+def content_key(row: Named) -> bytes | PayloadError:
     """Return the sha256 of a payload, or why it is refused. Raises: StorageError."""
     try:
         return hashlib.sha256(fetch(row.uri, row.source)).digest()

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from recordgen import storage
 from recordgen.errors import DataError, PayloadError
 from recordgen.labels import Vocabulary, build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Place, Reject, RejectCode, Row, place, reject
+from recordgen.rows import Reject, RejectCode, placing, reject
 from recordgen.splits import SPLITS
 from recordgen.storage import FileInfo
 
@@ -33,10 +33,21 @@ _Answer = TypeVar("_Answer")
 
 
 class PlacedRow(NamedTuple):
-    """A row and its place."""
+    """A row and its place, flat: a million of them are pickled and sorted.
 
-    place: Place
-    row: Row
+    Attributes:
+        order: see :class:`recordgen.rows.Place`.
+        draw: see :class:`recordgen.rows.Place`.
+        source: see :class:`recordgen.rows.Row`, as all that follow.
+    """
+
+    order: int
+    draw: int
+    source: str
+    line: int
+    split: str | None
+    uri: str
+    label: str | None
 
 
 class PlannedRow(NamedTuple):
@@ -187,14 +198,12 @@ def bucket_of(order: int, buckets: int) -> int:
     return order * buckets >> 64
 
 
-def merge_rows(rows: Sequence[Row]) -> tuple[Row | None, list[Reject], int]:
-    """Merge the rows of one uri: the row that stands for them, rejects, and duplicates.
+def merge_rows(rows: Sequence[PlacedRow]) -> tuple[PlacedRow | None, list[Reject], int]:
+    """Merge the rows of one payload: the row that stands for them, rejects, and duplicates.
 
     The first row (by file, then line) wins; a split or label that it leaves open is filled from
     the others. Labels that differ reject all rows, a split that differs rejects that row.
     """
-    if len(rows) == 1:
-        return rows[0], [], 0
     ordered = sorted(rows, key=lambda row: (row.source, row.line))
     labels = sorted({row.label for row in ordered if row.label is not None})
     if len(labels) > 1:
@@ -224,8 +233,8 @@ def resolve_bucket(
     *,
     options: ConvertOptions,
     drop_unnamed: bool,
-    infos: Callable[[Sequence[Row]], Iterable[FileInfo | PayloadError]],
-    content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
+    infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
+    content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
 ) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
     """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
 
@@ -241,79 +250,87 @@ def resolve_bucket(
         Planned rows by group, in their order; and the summary.
     """
     rejects: list[Reject] = []
-    duplicates = dropped = 0
-    kept: list[PlacedRow] = []
-    # Relative uris of import files in different folders are different payloads.
-    for (where, _), same in groupby(sorted(placed, key=_payload), key=_payload):
-        row, conflicts, repeated = merge_rows([item.row for item in same])
-        rejects += conflicts
-        duplicates += repeated
-        if row is None:
-            continue
-        if row.split is None and drop_unnamed:
-            dropped += 1
-        else:
-            kept.append(PlacedRow(where, row))
-
-    found = list(_without_refused(kept, infos([item.row for item in kept]), rejects))
+    distinct, duplicates = _distinct(sorted(placed), rejects)
+    kept = [row for row in distinct if row.split is not None] if drop_unnamed else distinct
+    found = list(_without_refused(kept, infos(kept), rejects))
     if options.split_by == "content":
         found = list(_draw_by_content(found, options.seed, content_keys, rejects))
-    by_group: dict[Group, list[PlannedRow]] = {}
-    labels: Counter[str] = Counter()
-    for (where, row), info in found:
-        split = row.split or options.split_fractions.choose(where.draw)
-        group = Group(split, (row.label or "") if options.shard_by == "label" else None)
-        by_group.setdefault(group, []).append(
-            PlannedRow(
-                where.order, row.source, row.line, row.uri, row.label, *info, row.split is None
-            )
-        )
-        if row.label is not None:
-            labels[row.label] += 1
+    by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
+    by_label = options.shard_by == "label"
+    choose = options.split_fractions.choose
+    for (order, draw, source, line, named, uri, label), (size, version) in found:
+        key = (named or choose(draw), (label or "") if by_label else None)
+        row = PlannedRow(order, source, line, uri, label, size, version, named is None)
+        by_group.setdefault(key, []).append(row)
+    groups = {Group(*key): rows for key, rows in by_group.items()}
+    planned = chain.from_iterable(groups.values())
+    labels = Counter(row.label for row in planned if row.label is not None)
     summary = BucketSummary(
         bucket,
-        {group: len(rows) for group, rows in by_group.items()},
-        {group: sum(row.bytes for row in rows) for group, rows in by_group.items()},
+        {group: len(rows) for group, rows in groups.items()},
+        {group: sum(row.bytes for row in rows) for group, rows in groups.items()},
         dict(labels),
         duplicates,
-        dropped,
+        len(distinct) - len(kept),
         tuple(rejects),
     )
-    return by_group, summary
+    return groups, summary
 
 
-def _payload(item: PlacedRow) -> tuple[Place, str]:
-    return item.place, storage.resolve(item.row.uri, item.row.source)
+def _distinct(ordered: Sequence[PlacedRow], rejects: list[Reject]) -> tuple[list[PlacedRow], int]:
+    """Merge rows of one payload, which are neighbours; return one row each, and duplicates."""
+    distinct: list[PlacedRow] = []
+    duplicates = start = 0
+    for end, row in enumerate(ordered, start=1):
+        if end < len(ordered) and ordered[end].order == row.order:
+            continue
+        if end - start == 1:
+            distinct.append(row)
+        else:
+            for same in _by_payload(ordered[start:end]):
+                merged, conflicts, repeated = merge_rows(same)
+                rejects += conflicts
+                duplicates += repeated
+                if merged is not None:
+                    distinct.append(merged)
+        start = end
+    return distinct, duplicates
+
+
+def _by_payload(rows: Sequence[PlacedRow]) -> list[list[PlacedRow]]:
+    """Tell rows apart that fall together: one relative uri in two folders is two payloads."""
+    found: dict[str, list[PlacedRow]] = {}
+    for row in rows:
+        found.setdefault(storage.resolve(row.uri, row.source), []).append(row)
+    return [found[path] for path in sorted(found)]
 
 
 def _without_refused(
     items: Iterable[PlacedRow], answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
 ) -> Iterator[tuple[PlacedRow, _Answer]]:
     """Pair rows with what was asked about them; refusals become rejects."""
-    for item, answer in zip(items, answers, strict=True):
+    for row, answer in zip(items, answers, strict=True):
         if isinstance(answer, PayloadError):
-            row = item.row
             rejects.append(Reject(row.source, row.line, row.uri, answer.code, answer.message))
         else:
-            yield item, answer
+            yield row, answer
 
 
 def _draw_by_content(
     found: Sequence[tuple[PlacedRow, FileInfo]],
     seed: int,
-    content_keys: Callable[[Sequence[Row]], Iterable[bytes | PayloadError]],
+    content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
 ) -> Iterator[tuple[PlacedRow, FileInfo]]:
     """Give rows whose split is drawn the lottery ticket of their content."""
-    unnamed = [item for item, _ in found if item.row.split is None]
-    answers = content_keys([item.row for item in unnamed])
-    keys = dict(_without_refused(unnamed, answers, rejects))
-    for item, info in found:
-        if item.row.split is not None:
-            yield item, info
-        elif item in keys:
-            ticket = place(seed, keys[item]).draw
-            yield PlacedRow(Place(item.place.order, ticket), item.row), info
+    place = placing(seed)
+    unnamed = [row for row, _ in found if row.split is None]
+    keys = dict(_without_refused(unnamed, content_keys(unnamed), rejects))
+    for row, info in found:
+        if row.split is not None:
+            yield row, info
+        elif row in keys:
+            yield row._replace(draw=place(keys[row]).draw), info
 
 
 def make_plan(

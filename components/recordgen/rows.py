@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import struct
+from collections.abc import Callable
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 
 class RejectCode(str, Enum):
@@ -71,7 +73,23 @@ class Reject(NamedTuple):
     message: str
 
 
-def reject(row: Row, code: RejectCode, message: str) -> Reject:
+class Named(Protocol):
+    """Any row that says which line names its payload."""
+
+    @property
+    def source(self) -> str:
+        """The import file."""
+
+    @property
+    def line(self) -> int:
+        """Its 1-based line in that file."""
+
+    @property
+    def uri(self) -> str:
+        """The payload's address as the line gives it."""
+
+
+def reject(row: Named, code: RejectCode, message: str) -> Reject:
     """Return the reject that says why ``row`` is left out."""
     return Reject(row.source, row.line, row.uri, code.value, message)
 
@@ -88,11 +106,20 @@ class Place(NamedTuple):
     draw: int
 
 
-def place(seed: int, name: str | bytes) -> Place:
-    """Hash ``(seed, name)`` into a place that depends on nothing else.
+_TWO_NUMBERS = struct.Struct(">QQ")
 
-    Adding or removing other rows, the number of workers and the runner do not move a row.
+
+def placing(seed: int) -> Callable[[str | bytes], Place]:
+    """Return the function that hashes ``(seed, name)`` into a place.
+
+    A place depends on nothing else: adding or removing other rows, the number of workers and the
+    runner do not move a row.
     """
-    data = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
-    digest = hashlib.blake2b(data, digest_size=16, key=str(seed).encode()).digest()
-    return Place(int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
+    seeded = hashlib.blake2b(digest_size=_TWO_NUMBERS.size, key=str(seed).encode())
+
+    def place(name: str | bytes) -> Place:
+        hasher = seeded.copy()
+        hasher.update(name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name)
+        return Place._make(_TWO_NUMBERS.unpack(hasher.digest()))
+
+    return place

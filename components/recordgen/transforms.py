@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import apache_beam as beam
@@ -39,7 +39,7 @@ from recordgen.planning import (
     shard_rows,
     too_many,
 )
-from recordgen.rows import Place, Reject, Row, place
+from recordgen.rows import Reject, Row, placing
 from recordgen.shards import (
     ShardResult,
     ShardTask,
@@ -73,7 +73,7 @@ class RowBlock:
     rows: tuple[PlacedRow, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _row_block, ([(*item.place, *item.row) for item in self.rows],)
+        return _row_block, (list(map(tuple, self.rows)),)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class PlannedBucket:
 
 
 def _row_block(rows: list[tuple[Any, ...]]) -> RowBlock:
-    return RowBlock(tuple(PlacedRow(Place(*row[:2]), Row(*row[2:])) for row in rows))
+    return RowBlock(tuple(map(PlacedRow._make, rows)))
 
 
 def _planned_block(rows: list[tuple[Any, ...]]) -> PlannedBlock:
@@ -261,7 +261,7 @@ class ReadRows(_Step):
 
     def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
         super().__init__(staging)
-        self._seed = seed
+        self._seed = seed  # a place's hasher does not travel
         self._buckets = buckets
         self._rows = Metrics.counter("recordgen", "rows_read")
 
@@ -270,15 +270,16 @@ class ReadRows(_Step):
         return self._reported(self._blocks(rows))
 
     def _blocks(self, rows: Iterator[Row | Reject]) -> Iterator[Any]:
+        place = placing(self._seed)
         block = _Block()
         for row in rows:
             block.read += 1
             if isinstance(row, Reject):
                 block.rejects.append(row)
             else:
-                where = place(self._seed, row.uri)
-                bucket = bucket_of(where.order, self._buckets)
-                block.buckets.setdefault(bucket, []).append(PlacedRow(where, row))
+                order, draw = place(row.uri)
+                bucket = bucket_of(order, self._buckets)
+                block.buckets.setdefault(bucket, []).append(PlacedRow(order, draw, *row))
                 block.named = block.named or row.split is not None
             if block.read == _BLOCK_ROWS:
                 self._rows.inc(block.read)
@@ -304,7 +305,7 @@ class ResolveBuckets(_Step):
         options = self._options
         planned, summary = resolve_bucket(
             bucket,
-            (row for block in blocks for row in block.rows),
+            chain.from_iterable(block.rows for block in blocks),
             options=options,
             drop_unnamed=drop_unnamed,
             infos=partial(_ask_all, partial(payload_info, options=options)),

@@ -113,6 +113,9 @@ def split_line(raw: bytes, source: str, line: int) -> list[str] | Reject:
 
 def parse_row(fields: Sequence[str], source: str, line: int) -> Row | Reject:
     """Parse the fields of a line without header; see the module's examples."""
+    used = fields
+    if len(used) == 3 and is_ml_use(used[0]):  # what nearly every line looks like
+        return _to_row(used[0], used[1], used[2], source, line)
     used = list(fields)
     while len(used) > 3 and not used[-1]:
         used.pop()  # spreadsheets pad short rows with empty fields
