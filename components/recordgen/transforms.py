@@ -5,9 +5,9 @@ files ─ReadRows─▶ (bucket, RowBlock) ─group─▶ ResolveBuckets ─▶ 
                                                     ▼                           ▼
                                                   Plan ──────────────▶ CutIntoShards
                                                                                 │
-                           ShardTask ◀─group─ ((split, label, shard), PlannedBlock)
+                  ((split, label, shard), [PlannedBlock]) ◀─group─ (…, PlannedBlock)
                                       │
-                                  WriteShards ─▶ staging
+                                  WriteShards: a ShardTask each ─▶ staging
 """
 
 from __future__ import annotations
@@ -156,10 +156,10 @@ def plan_rows(
     Returns:
         PlannedBuckets, and the Plan (one element), which is also left in ``staging``.
     """
+    # Create spreads several elements over the workers; one needs no shuffle.
     read = (
         pipeline
         | "ListSources" >> beam.Create([*source.files, *source.rows])  # ImportFile | (Row, …)
-        | "SpreadSources" >> beam.Reshuffle()
         | "ReadRows"
         >> beam.ParDo(ReadRows(options.seed, source.buckets, staging)).with_outputs(
             _SUMMARY, main="rows"
@@ -177,7 +177,7 @@ def plan_rows(
     )  # planned: PlannedBucket; summary: BucketSummary
     plan = (
         pipeline
-        | "StartPlan" >> beam.Create([None])
+        | "StartPlan" >> beam.Impulse()
         | "MakePlan"
         >> beam.ParDo(
             MakePlan(options, staging),
@@ -191,7 +191,7 @@ def plan_rows(
 def cut_into_shards(
     planned: beam.PCollection, plan: beam.PCollection, options: ConvertOptions
 ) -> beam.PCollection:
-    """Turn PlannedBuckets into ShardTasks. Too many rejects so far: no task at all."""
+    """Gather the PlannedBlocks of each shard. Too many rejects so far: no shard at all."""
     runs = planned | "CutIntoShards" >> beam.ParDo(
         CutIntoShards(options), beam.pvalue.AsSingleton(plan)
     )  # ((split, label, shard), PlannedBlock)
@@ -202,26 +202,25 @@ def cut_into_shards(
         (runs, shards)
         | "AllShards" >> beam.Flatten()
         | "GroupByShard" >> beam.GroupByKey()  # ((split, label, shard), [PlannedBlock])
-        | "MakeTasks" >> beam.Map(_to_task, beam.pvalue.AsSingleton(plan))  # ShardTask
     )
 
 
 def write_shards(
-    tasks: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    shards: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
 ) -> beam.PCollection:
-    """Write every ShardTask into ``staging``; gives shard names."""
+    """Write every shard into ``staging``; gives shard names."""
     work = partial(write_shard, target=staging.root, options=options)
-    return tasks | "WriteShards" >> beam.ParDo(
+    return shards | "WriteShards" >> beam.ParDo(
         WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
     )
 
 
 def check_shards(
-    tasks: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    shards: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
 ) -> beam.PCollection:
-    """Check every ShardTask and write nothing but its result; gives shard names."""
+    """Check every shard and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
-    return tasks | "CheckShards" >> beam.ParDo(
+    return shards | "CheckShards" >> beam.ParDo(
         WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
     )
 
@@ -318,14 +317,14 @@ class ResolveBuckets(_Step):
 
 
 class MakePlan(_Step):
-    """None + all summaries → Plan."""
+    """An impulse + all summaries → Plan."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
 
     def process(  # noqa: D102
-        self, _: None, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
+        self, _: bytes, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
     ) -> Any:
         return self._reported(self._make(read, resolved))
 
@@ -360,7 +359,7 @@ class CutIntoShards(beam.DoFn):
 
 
 class WorkOnShards(_Step):
-    """ShardTask → the shard's file name; the result goes to the staging folder."""
+    """((split, label, shard), [PlannedBlock]) → the shard's file name; the rest goes to staging."""
 
     def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
         super().__init__(staging)
@@ -369,8 +368,8 @@ class WorkOnShards(_Step):
         self._rejects = Metrics.counter("recordgen", "payloads_rejected")
         self._bytes = Metrics.counter("recordgen", "payload_bytes")
 
-    def process(self, task: ShardTask, plan: Plan) -> Any:  # noqa: D102
-        return self._reported(self._run(task, plan))
+    def process(self, element: Any, plan: Plan) -> Any:  # noqa: D102
+        return self._reported(self._run(_to_task(element, plan), plan))
 
     def _run(self, task: ShardTask, plan: Plan) -> Iterator[str]:
         heartbeat = self._staging.heartbeat(task.split, task.index)

@@ -107,7 +107,10 @@ def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
 def _unchecked(data: bytes, kind: str) -> CheckedImage:
     """Return the bytes as they are, with what the header tells without effort."""
     try:
-        width, height = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS).size
+        if kind == "jpeg":
+            height, width, *_ = simplejpeg.decode_jpeg_header(data)
+        else:
+            width, height = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS).size
     except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError):
         return CheckedImage(data, kind, None, None)
     return CheckedImage(data, kind, height, width)
