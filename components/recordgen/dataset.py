@@ -131,13 +131,17 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Where all rows went: ``read == examples + duplicates + dropped + sum(rejected)``.
+    """Where all rows went.
+
+    ``read == examples + duplicates + dropped + existing + sum(rejected)``; of a dataset that was
+    appended to, these are the sums over all its runs.
 
     Attributes:
         read: rows in the import files (blank lines and header lines are none).
         examples: rows that became an example.
         duplicates: further rows of an example, saying the same.
         dropped: rows without a split, left out by ``missing_split=drop``.
+        existing: rows whose example was in the dataset that was appended to.
         assigned: of the examples, those whose split was drawn.
         rejected: rejected rows by reason.
     """
@@ -147,6 +151,7 @@ class RowCounts:
     duplicates: int = 0
     dropped: int = 0
     assigned: int = 0
+    existing: int = 0
     rejected: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -48,6 +48,34 @@ class Vocabulary:
         return self._index[label]
 
 
+def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
+    """Add labels to a vocabulary whose numbers stand in records already.
+
+    New text comes behind the old, sorted: ``cat`` 0, ``dog`` 1 and ``{"bee"}`` → ``bee`` 2. Whole
+    numbers stay themselves.
+
+    Raises:
+        DataError: the known labels are whole numbers, and one of ``labels`` is not, or is too
+            large to be a number of theirs.
+    """
+    new = sorted(set(labels) - set(known.names))
+    if known.kind == "text":
+        return Vocabulary("text", (*known.names, *new))
+    odd = next((label for label in new if not _WHOLE_NUMBER.fullmatch(label)), None)
+    if odd is not None:
+        raise DataError(
+            f"the dataset's labels are whole numbers, and {odd!r} is none; convert all rows anew, "
+            f"with --overwrite"
+        )
+    size = max([len(known.names), *(int(label) + 1 for label in new)])
+    if size > max(len(known.names), _sparse_limit(len(known.names) + len(new))):
+        raise DataError(
+            f"the dataset's labels are whole numbers up to {len(known.names) - 1}, and "
+            f"{size - 1} is far beyond; convert all rows anew, with --overwrite"
+        )
+    return Vocabulary("integer", tuple(map(str, range(size))))
+
+
 def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
     """Number the distinct ``labels`` of all splits together.
 

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from recordgen import storage
 from recordgen.errors import DataError, PayloadError
-from recordgen.labels import Vocabulary, build_vocabulary
+from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, RejectCode, placing, reject
 from recordgen.splits import SPLITS
@@ -46,6 +46,24 @@ class PlacedRow(NamedTuple):
     source: str
     line: int
     split: str | None
+    uri: str
+    label: str | None
+
+
+class KnownRow(NamedTuple):
+    """An example of the dataset that is appended to.
+
+    Attributes:
+        order: see :class:`recordgen.rows.Place`.
+        shard: the file that holds it.
+        split: its split.
+        uri: its payload's address as its row gave it.
+        label: its label's text, or None.
+    """
+
+    order: int
+    shard: str
+    split: str
     uri: str
     label: str | None
 
@@ -98,6 +116,7 @@ class BucketSummary:
         duplicates: rows that say what another row says.
         dropped: rows without a split, left out on request.
         rejects: rows left out, and why.
+        existing: rows whose example is in the dataset that is appended to.
     """
 
     bucket: int
@@ -107,6 +126,7 @@ class BucketSummary:
     duplicates: int
     dropped: int
     rejects: tuple[Reject, ...]
+    existing: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,12 +154,14 @@ class SplitPlan:
     """How one split is cut.
 
     Attributes:
-        shards: shards of all its groups.
+        shards: shards of all its groups, and those that were there before.
         groups: by ``Group.label``, in the order in which their shards are numbered.
+        first: the number of its first new shard: those before it are appended to.
     """
 
     shards: int
     groups: Mapping[str | None, GroupPlan]
+    first: int = 0
 
     @property
     def rows(self) -> int:
@@ -162,6 +184,7 @@ class Plan:
         read: rows in the import files.
         duplicates: see BucketSummary.
         dropped: see BucketSummary.
+        existing: see BucketSummary.
         rejected: rows rejected so far, by reason.
     """
 
@@ -170,6 +193,7 @@ class Plan:
     read: int
     duplicates: int
     dropped: int
+    existing: int
     rejected: Mapping[str, int]
 
     @property
@@ -186,6 +210,19 @@ class Plan:
     def rejects(self) -> int:
         """Rows rejected so far."""
         return sum(self.rejected.values())
+
+
+@dataclass(frozen=True)
+class Base:
+    """What a plan adds to.
+
+    Attributes:
+        shards: how many shards each split has already.
+        vocabulary: the labels whose numbers stand in records already; None: there are none.
+    """
+
+    shards: Mapping[str, int] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
 
 
 def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
@@ -235,6 +272,7 @@ def resolve_bucket(
     drop_unnamed: bool,
     infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
+    known: Iterable[KnownRow] = (),
 ) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
     """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
 
@@ -245,13 +283,15 @@ def resolve_bucket(
         drop_unnamed: leave out rows without a split.
         infos: returns each payload's size and version, or why it is refused.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
+        known: examples of the dataset that is appended to, of this bucket.
 
     Returns:
         Planned rows by group, in their order; and the summary.
     """
     rejects: list[Reject] = []
     distinct, duplicates = _distinct(sorted(placed), rejects)
-    kept = [row for row in distinct if row.split is not None] if drop_unnamed else distinct
+    new, existing = _without_known(distinct, known, rejects)
+    kept = [row for row in new if row.split is not None] if drop_unnamed else new
     found = list(_without_refused(kept, infos(kept), rejects))
     if options.split_by == "content":
         found = list(_draw_by_content(found, options.seed, content_keys, rejects))
@@ -271,8 +311,9 @@ def resolve_bucket(
         {group: sum(row.bytes for row in rows) for group, rows in groups.items()},
         dict(labels),
         duplicates,
-        len(distinct) - len(kept),
+        len(new) - len(kept),
         tuple(rejects),
+        existing,
     )
     return groups, summary
 
@@ -303,6 +344,31 @@ def _by_payload(rows: Sequence[PlacedRow]) -> list[list[PlacedRow]]:
     for row in rows:
         found.setdefault(storage.resolve(row.uri, row.source), []).append(row)
     return [found[path] for path in sorted(found)]
+
+
+def _without_known(
+    rows: list[PlacedRow], known: Iterable[KnownRow], rejects: list[Reject]
+) -> tuple[list[PlacedRow], int]:
+    """Return the rows without an example yet, and how many others say what theirs says."""
+    examples = {item.uri: item for item in known}
+    if not examples:
+        return rows, 0
+    new = [row for row in rows if row.uri not in examples]
+    existing = 0
+    for row in rows:
+        example = examples.get(row.uri)
+        if example is None:
+            continue
+        if row.label not in (None, example.label):
+            code, word = RejectCode.CONFLICTING_LABELS, f"label {example.label!r}"
+        elif row.split not in (None, example.split):
+            code, word = RejectCode.CONFLICTING_SPLITS, f"split {example.split!r}"
+        else:
+            existing += 1
+            continue
+        message = f"it is in {example.shard} with {word}, which stays; convert anew to change it"
+        rejects.append(reject(row, code, message))
+    return new, existing
 
 
 def _without_refused(
@@ -339,6 +405,7 @@ def make_plan(
     read: int,
     parse_rejected: Mapping[str, int],
     options: ConvertOptions,
+    base: Base | None = None,
 ) -> Plan:
     """Cut every group into shards of about ``shard_bytes``, from the buckets' summaries alone.
 
@@ -347,6 +414,7 @@ def make_plan(
         read: rows in the import files.
         parse_rejected: rows rejected before they had a bucket, by reason.
         options: ``shard_mb`` and ``labels``.
+        base: what is there already; None: nothing.
 
     Raises:
         DataError: the labels do not fit ``options.labels``, or are too many for shards of their
@@ -357,7 +425,7 @@ def make_plan(
     rows: Counter[Group] = Counter()
     size: Counter[Group] = Counter()
     starts: dict[Group, dict[int, int]] = {}
-    duplicates = dropped = 0
+    duplicates = dropped = existing = 0
     for summary in sorted(summaries, key=lambda item: item.bucket):
         for group, count in summary.rows.items():
             starts.setdefault(group, {})[summary.bucket] = size[group]
@@ -367,13 +435,15 @@ def make_plan(
         rejected.update(item.code for item in summary.rejects)
         duplicates += summary.duplicates
         dropped += summary.dropped
+        existing += summary.existing
     if len(rows) > _MAX_GROUPS:
         raise DataError(
             f"shard_by=label gives each label of each split files of its own: {len(rows):,} here, "
             f"more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
         )
+    base = base or Base()
     groups: dict[str, dict[str | None, GroupPlan]] = {}
-    shards: Counter[str] = Counter()
+    shards: Counter[str] = Counter(base.shards)
     for group in sorted(rows, key=_numbered):
         split, label = group
         cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
@@ -381,9 +451,15 @@ def make_plan(
             rows[group], size[group], shards[split], cut, starts[group] if cut > 1 else {}
         )
         shards[split] += cut
-    splits = {split: SplitPlan(shards[split], mine) for split, mine in groups.items()}
-    vocabulary = build_vocabulary(labels, options.labels)
-    return Plan(splits, vocabulary, read, duplicates, dropped, dict(rejected))
+    splits = {
+        split: SplitPlan(shards[split], mine, base.shards.get(split, 0))
+        for split, mine in groups.items()
+    }
+    if base.vocabulary is None:
+        vocabulary = build_vocabulary(labels, options.labels)
+    else:
+        vocabulary = extend_vocabulary(base.vocabulary, labels)
+    return Plan(splits, vocabulary, read, duplicates, dropped, existing, dict(rejected))
 
 
 def _numbered(group: Group) -> tuple[int, str, str]:

@@ -1,6 +1,7 @@
 """The Beam pipeline: it carries rows and tasks, never payloads.
 
 files ─ReadRows─▶ (bucket, RowBlock) ─group─▶ ResolveBuckets ─▶ PlannedBucket ─┐
+shards ─ReadExisting─▶ (bucket, KnownBlock) ─┘      │                           │
                                                     │ summaries                 │
                                                     ▼                           ▼
                                                   Plan ──────────────▶ CutIntoShards
@@ -24,12 +25,15 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 from recordgen import storage
+from recordgen.appending import Existing, ExistingShard, known_rows
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.fetching import content_key, payload_info
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
+    Base,
     BucketSummary,
     Group,
+    KnownRow,
     PlacedRow,
     Plan,
     PlannedRow,
@@ -49,8 +53,10 @@ from recordgen.shards import (
 from recordgen.sources import ImportFile, read_rows
 from recordgen.staging import Staging
 
-# Rows cross Beam in blocks: one pickle for many rows is what makes a million of them cheap.
+# Rows cross Beam in blocks: one pickle for many rows is what makes a million of them cheap. Many
+# buckets share the rows that are read, so more must be read for blocks worth it.
 _BLOCK_ROWS = 10_000
+_BLOCK_ROWS_PER_BUCKET = 50
 
 # Bytes of import file per bucket; a bucket's rows are held in memory together.
 _BUCKET_BYTES = 2_000_000
@@ -77,6 +83,16 @@ class RowBlock:
 
 
 @dataclass(frozen=True)
+class KnownBlock:
+    """Examples of the dataset that is appended to, as they travel together."""
+
+    rows: tuple[KnownRow, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _known_block, (list(map(tuple, self.rows)),)
+
+
+@dataclass(frozen=True)
 class PlannedBlock:
     """Planned rows that travel together, in order."""
 
@@ -96,6 +112,10 @@ class PlannedBucket:
 
 def _row_block(rows: list[tuple[Any, ...]]) -> RowBlock:
     return RowBlock(tuple(map(PlacedRow._make, rows)))
+
+
+def _known_block(rows: list[tuple[Any, ...]]) -> KnownBlock:
+    return KnownBlock(tuple(map(KnownRow._make, rows)))
 
 
 def _planned_block(rows: list[tuple[Any, ...]]) -> PlannedBlock:
@@ -138,38 +158,51 @@ class Source:
         return cls(rows=blocks, bytes=sum(map(len, blocks)) * _ROW_BYTES)
 
     @property
-    def buckets(self) -> int:
-        """Number of buckets; the plan does not depend on it."""
-        return max(1, min(_MAX_BUCKETS, self.bytes // _BUCKET_BYTES))
-
-    @property
     def names(self) -> tuple[str, ...]:
         """What ``dataset.json`` says of the source."""
         return tuple(file.path for file in self.files) or ("DataFrame",)
 
 
 def plan_rows(
-    pipeline: beam.Pipeline, source: Source, options: ConvertOptions, staging: Staging
+    pipeline: beam.Pipeline,
+    source: Source,
+    options: ConvertOptions,
+    staging: Staging,
+    existing: Existing | None = None,
 ) -> tuple[beam.PCollection, beam.PCollection]:
     """Build the planning half.
+
+    Args:
+        pipeline: gets the steps.
+        source: where rows come from.
+        options: how to plan.
+        staging: where the plan is left.
+        existing: the dataset that is appended to.
 
     Returns:
         PlannedBuckets, and the Plan (one element), which is also left in ``staging``.
     """
+    buckets = _buckets(source, existing)
     # Create spreads several elements over the workers; one needs no shuffle.
     read = (
         pipeline
         | "ListSources" >> beam.Create([*source.files, *source.rows])  # ImportFile | (Row, …)
         | "ReadRows"
-        >> beam.ParDo(ReadRows(options.seed, source.buckets, staging)).with_outputs(
-            _SUMMARY, main="rows"
-        )
+        >> beam.ParDo(ReadRows(options.seed, buckets, staging)).with_outputs(_SUMMARY, main="rows")
     )  # rows: (bucket, RowBlock); summary: ReadSummary
     # Only who drops rows without a split has to wait for all rows to be read.
     named = [beam.pvalue.AsIter(read[_SUMMARY])] if options.missing_split == "drop" else []
+    rows = read.rows
+    if existing is not None:
+        known = (
+            pipeline
+            | "ListExisting" >> beam.Create(existing.shards)  # ExistingShard
+            | "ReadExisting" >> beam.ParDo(ReadExisting(options.seed, buckets, staging))
+        )  # (bucket, KnownBlock)
+        rows = (rows, known) | "WithExisting" >> beam.Flatten()
     resolved = (
-        read.rows
-        | "GroupByBucket" >> beam.GroupByKey()  # (bucket, [RowBlock])
+        rows
+        | "GroupByBucket" >> beam.GroupByKey()  # (bucket, [RowBlock | KnownBlock])
         | "ResolveBuckets"
         >> beam.ParDo(ResolveBuckets(options, staging), *named).with_outputs(
             _SUMMARY, main="planned"
@@ -180,12 +213,18 @@ def plan_rows(
         | "StartPlan" >> beam.Impulse()
         | "MakePlan"
         >> beam.ParDo(
-            MakePlan(options, staging),
+            MakePlan(options, existing.base if existing else Base(), staging),
             beam.pvalue.AsList(read[_SUMMARY]),
             beam.pvalue.AsList(resolved[_SUMMARY]),
         )
     )  # Plan
     return resolved.planned, plan
+
+
+def _buckets(source: Source, existing: Existing | None) -> int:
+    """Return the number of buckets, on which the plan does not depend."""
+    size = source.bytes + (existing.dataset.examples * _ROW_BYTES if existing else 0)
+    return max(1, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
 
 
 def cut_into_shards(
@@ -262,6 +301,7 @@ class ReadRows(_Step):
         super().__init__(staging)
         self._seed = seed  # a place's hasher does not travel
         self._buckets = buckets
+        self._block_rows = max(_BLOCK_ROWS, buckets * _BLOCK_ROWS_PER_BUCKET)
         self._rows = Metrics.counter("recordgen", "rows_read")
 
     def process(self, source: Any) -> Any:  # noqa: D102
@@ -280,7 +320,7 @@ class ReadRows(_Step):
                 bucket = bucket_of(order, self._buckets)
                 block.buckets.setdefault(bucket, []).append(PlacedRow(order, draw, *row))
                 block.named = block.named or row.split is not None
-            if block.read == _BLOCK_ROWS:
+            if block.read == self._block_rows:
                 self._rows.inc(block.read)
                 yield from block.flush()
                 block = _Block()
@@ -288,8 +328,29 @@ class ReadRows(_Step):
         yield from block.flush()
 
 
+class ReadExisting(_Step):
+    """ExistingShard → (bucket, KnownBlock)."""
+
+    def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
+        super().__init__(staging)
+        self._seed = seed
+        self._buckets = buckets
+
+    def process(self, shard: ExistingShard) -> Any:  # noqa: D102
+        return self._reported(self._blocks(shard))
+
+    def _blocks(self, shard: ExistingShard) -> Iterator[Any]:
+        rows = known_rows(shard, self._seed)
+        while some := list(islice(rows, _BLOCK_ROWS)):
+            blocks: dict[int, list[KnownRow]] = {}
+            for row in some:
+                blocks.setdefault(bucket_of(row.order, self._buckets), []).append(row)
+            for bucket, known in blocks.items():
+                yield bucket, KnownBlock(tuple(known))
+
+
 class ResolveBuckets(_Step):
-    """(bucket, [RowBlock]) → PlannedBucket, and BucketSummary aside."""
+    """(bucket, [RowBlock | KnownBlock]) → PlannedBucket, and BucketSummary aside."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
@@ -300,15 +361,19 @@ class ResolveBuckets(_Step):
         return self._reported(self._resolve(element, drop_unnamed))
 
     def _resolve(self, element: Any, drop_unnamed: bool) -> Iterator[Any]:
-        bucket, blocks = element
+        bucket, grouped = element
+        blocks = list(grouped)
         options = self._options
         planned, summary = resolve_bucket(
             bucket,
-            chain.from_iterable(block.rows for block in blocks),
+            chain.from_iterable(block.rows for block in blocks if isinstance(block, RowBlock)),
             options=options,
             drop_unnamed=drop_unnamed,
             infos=partial(_ask_all, partial(payload_info, options=options)),
             content_keys=partial(_ask_all, content_key),
+            known=chain.from_iterable(
+                block.rows for block in blocks if isinstance(block, KnownBlock)
+            ),
         )
         yield PlannedBucket(
             bucket, {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
@@ -319,9 +384,10 @@ class ResolveBuckets(_Step):
 class MakePlan(_Step):
     """An impulse + all summaries → Plan."""
 
-    def __init__(self, options: ConvertOptions, staging: Staging) -> None:
+    def __init__(self, options: ConvertOptions, base: Base, staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
+        self._base = base
 
     def process(  # noqa: D102
         self, _: bytes, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
@@ -337,6 +403,7 @@ class MakePlan(_Step):
             read=sum(summary.read for summary in read),
             parse_rejected=Counter(item.code for item in parse_rejects),
             options=self._options,
+            base=self._base,
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         self._staging.write_plan(plan, rejects)

@@ -1,0 +1,168 @@
+"""Appending: what a dataset that is there already means for the rows of a new run.
+
+Its shards stay byte for byte. Rows whose example it holds are left out; the others get shards of
+their own, numbered behind its last one, and new labels numbers of their own behind its last one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from recordgen import features, storage
+from recordgen.dataset import (
+    DATASET_FILE,
+    Dataset,
+    ImageStats,
+    RowCounts,
+    Split,
+    dataset_digest,
+    read_dataset,
+)
+from recordgen.errors import RecordError, UsageError
+from recordgen.example import parse_example
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.planning import Base, KnownRow
+from recordgen.rows import placing
+from recordgen.splits import SPLITS
+from recordgen.tfrecord import read_records
+
+
+class ExistingShard(NamedTuple):
+    """One shard that stays: its path, and the split it belongs to."""
+
+    path: str
+    split: str
+
+
+@dataclass(frozen=True)
+class Existing:
+    """The dataset that is appended to.
+
+    Attributes:
+        dataset: the content of its ``dataset.json``.
+        shards: its shards.
+    """
+
+    dataset: Dataset
+    shards: tuple[ExistingShard, ...]
+
+    @property
+    def base(self) -> Base:
+        """What a plan must know of it."""
+        shards = {name: len(split.shards) for name, split in self.dataset.splits.items()}
+        names = self.dataset.labels
+        return Base(shards, Vocabulary(self.dataset.label_kind, names) if names else None)
+
+
+def find_existing(output: str, options: ConvertOptions) -> Existing | None:
+    """Return the dataset in ``output``, or None if there is none yet.
+
+    Raises:
+        UsageError: it was made with other options, or not from import files.
+        SourceError: its ``dataset.json`` cannot be read.
+    """
+    if not storage.exists(storage.join(output, DATASET_FILE)):
+        return None
+    dataset = read_dataset(output)
+    if dataset.features:
+        raise UsageError(
+            f"{output}: holds examples written from Python; only what convert wrote can be "
+            f"appended to"
+        )
+    ours = options.recorded()
+    # A field that this version has and that one had not was at its default.
+    theirs = {**ConvertOptions().recorded(), **dataset.options}
+    other = [name for name in ours if ours[name] != theirs[name] and name not in _MAY_DIFFER]
+    if other:
+        raise UsageError(
+            f"{output}: appending needs the options that it was made with: "
+            + ", ".join(f"{name} is {theirs[name]} there and {ours[name]} here" for name in other)
+        )
+    shards = tuple(
+        ExistingShard(storage.join(output, shard.file), name)
+        for name, split in dataset.splits.items()
+        for shard in split.shards
+    )
+    return Existing(dataset, shards)
+
+
+# They decide when a run fails, not what a row becomes.
+_MAY_DIFFER = frozenset({"max_reject_fraction"})
+
+
+def known_rows(shard: ExistingShard, seed: int) -> Iterator[KnownRow]:
+    """Yield what each record of a shard says of its row.
+
+    Raises:
+        RecordError: the shard is damaged, or a record is none of ours.
+        FileNotFoundError: it is gone.
+    """
+    place = placing(seed)
+    for number, record in enumerate(read_records(shard.path)):
+        try:
+            values = parse_example(record)
+            [uri] = values[features.IMAGE_SOURCE_ID]
+        except (ValueError, KeyError) as exc:
+            raise RecordError(
+                f"{shard.path}: record {number} has no {features.IMAGE_SOURCE_ID}, so nothing "
+                f"can be appended to it"
+            ) from exc
+        name = _text(uri)
+        label = values.get(features.IMAGE_CLASS_TEXT)
+        yield KnownRow(
+            place(name).order, shard.path, shard.split, name, _text(label[0]) if label else None
+        )
+
+
+def _text(value: bytes | int | float) -> str:
+    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def merge(old: Dataset, new: Dataset) -> Dataset:
+    """Return the dataset that both make together: the shards of the one behind the other's."""
+    splits = {
+        name: _merge_splits([item.splits[name] for item in (old, new) if name in item.splits])
+        for name in sorted({*old.splits, *new.splits}, key=_numbered)
+    }
+    shards = [shard for split in splits.values() for shard in split.shards]
+    return replace(
+        new,
+        source=tuple(dict.fromkeys((*old.source, *new.source))),
+        splits=splits,
+        rows=_merge_rows(old.rows, new.rows),
+        reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
+        digest=dataset_digest(shards),
+    )
+
+
+def _merge_splits(parts: list[Split]) -> Split:
+    labels: Counter[str] = Counter()
+    for part in parts:
+        labels.update(part.labels)
+    return Split(
+        examples=sum(part.examples for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        labels=dict(sorted(labels.items())),
+        shards=tuple(shard for part in parts for shard in part.shards),
+        images=ImageStats.merge(part.images for part in parts),
+    )
+
+
+def _merge_rows(old: RowCounts, new: RowCounts) -> RowCounts:
+    return RowCounts(
+        read=old.read + new.read,
+        examples=old.examples + new.examples,
+        duplicates=old.duplicates + new.duplicates,
+        dropped=old.dropped + new.dropped,
+        assigned=old.assigned + new.assigned,
+        existing=old.existing + new.existing,
+        rejected=dict(sorted((Counter(old.rejected) + Counter(new.rejected)).items())),
+    )
+
+
+def _numbered(split: str) -> tuple[int, str]:
+    return (SPLITS.index(split) if split in SPLITS else len(SPLITS)), split
