@@ -8,10 +8,12 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
 from pipelines.digits import write_digits
-from recordgen import convert
+from recordgen import convert, train_dataset
 from recordgen.reading.options import Augmentation, ReadOptions, RecordOptions
 from tests.conftest import run_python
 
@@ -61,6 +63,28 @@ def test_torch_loop(digits):
     assert done.returncode == 0, done.stderr
     assert "zero-copy  yes" in done.stdout
     assert accuracy(done.stdout) > 0.85, done.stdout
+
+
+class DLPack:
+    """A TensorFlow tensor as any library sees it that takes tensors through DLPack."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __dlpack__(self, **_):
+        return tf.experimental.dlpack.to_dlpack(self._tensor)
+
+    def __dlpack_device__(self):
+        return 1, 0  # the CPU's memory
+
+
+def test_batches_are_handed_on_without_a_copy(digits):
+    """What PyTorch and JAX are given is the memory that TensorFlow has filled."""
+    dataset = train_dataset(digits, epochs=1, batch_size=8, image_size=(16, 16))
+    for tensor in next(iter(dataset)):
+        handed_on = np.from_dlpack(DLPack(tensor))
+        assert handed_on.ctypes.data == np.asarray(memoryview(tensor)).ctypes.data
+        np.testing.assert_array_equal(handed_on, tensor.numpy())
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is here")
