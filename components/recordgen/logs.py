@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import metrics
 from recordgen.errors import DataError
-from recordgen.terminal import megabytes, progress_text
+from recordgen.terminal import megabytes, time_left
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -230,10 +230,23 @@ class ProgressLog:
             "images_per_s": _rounded(snapshot.images_per_s),
             "seconds_left": _rounded(snapshot.seconds_left),
         }
-        _say("progress", progress_text(snapshot), fields)
+        _say("progress", _progress_message(snapshot), fields)
 
     def _wait(self) -> None:
         self._next = time.monotonic() + self._seconds
+
+
+def _progress_message(snapshot: Snapshot) -> str:
+    share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
+    words = [
+        f"{snapshot.examples:,} of {snapshot.rows:,} images ({share:.0%})",
+        megabytes(snapshot.done_bytes),
+    ]
+    if snapshot.images_per_s is not None:
+        words.append(f"{snapshot.images_per_s:,.0f} images/s")
+    if snapshot.seconds_left is not None:
+        words.append(time_left(snapshot.seconds_left))
+    return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
 
 
 def _row_counts(snapshot: Snapshot) -> dict[str, Any]:

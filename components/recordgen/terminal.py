@@ -50,30 +50,22 @@ class ProgressBar:
 
     def writing(self, snapshot: Snapshot) -> None:
         """Move the bar."""
+        words = [f"{snapshot.examples:,} of {snapshot.rows:,}", megabytes(snapshot.done_bytes)]
+        if snapshot.images_per_s is not None:
+            words.append(f"{snapshot.images_per_s:,.0f}/s")
+        if snapshot.seconds_left is not None:
+            words.append(time_left(snapshot.seconds_left))
         self._bar.update(
             self._task,
-            description="Writing",
+            description="Images" if snapshot.done_bytes else "Planned",
             total=snapshot.bytes,
             completed=snapshot.done_bytes,
-            text=progress_text(snapshot),
+            text=", ".join([*words, f"{snapshot.rejects:,} rejects"]),
         )
 
     def finished(self) -> None:
         """Leave the bar where it is."""
         self._bar.stop()
-
-
-def progress_text(snapshot: Snapshot) -> str:
-    """Return how far the writing is, in one line."""
-    share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
-    words = [
-        f"{snapshot.examples:,} of {snapshot.rows:,} images ({share:.0%})",
-        megabytes(snapshot.done_bytes),
-    ]
-    if snapshot.images_per_s is not None and snapshot.seconds_left is not None:
-        left = timedelta(seconds=round(snapshot.seconds_left))
-        words += [f"{snapshot.images_per_s:,.0f} images/s", f"{left} left"]
-    return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
 
 
 def conversion_summary(result: ConversionResult) -> str:
@@ -204,6 +196,11 @@ def megabytes(size: float) -> str:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+def time_left(seconds: float) -> str:
+    """Return a time to wait: ``1:02:03 left``."""
+    return f"{timedelta(seconds=round(seconds))} left"
 
 
 def _split_table(dataset: Dataset) -> list[str]:
