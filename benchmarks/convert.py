@@ -9,25 +9,34 @@ In one run, interleaved, each contender in a process of its own:
     recordgen_header  with --check header
     recordgen_none    with --check none
     naive             a loop: read, tf.train.Example, tf.io.TFRecordWriter; checks nothing
+    naive_processes   the same loop in one process per core, each with a file of its own
+    tfx               TFX's way (BaseExampleGenExecutor and WriteSplit) on Beam in memory: read,
+                      tf.train.Example, split 2:1 by its hash, serialise, shuffle, gzip
 
 Rates are images per second of the work without imports; compare them within a run only, because
-machines drift. Peak memory is that of the contender's process, imports included.
+machines drift. Peak memory is the proportional set size of the contender's process and all its
+descendants together, imports included.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
-import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+from benchmarks.memory import PeakMemory
+
+START_SECONDS = 300  # for processes to import TensorFlow
 
 Contender = Callable[[list[str], str], float]
 
@@ -62,18 +71,84 @@ def recordgen(paths: list[str], output: str, check: str = "decode") -> float:
 
 def naive(paths: list[str], output: str) -> float:
     """Return the seconds of the script that everybody writes first."""
-    import tensorflow as tf
+    import tensorflow as tf  # noqa: F401, its import is not the work
 
     started = time.perf_counter()
-    with tf.io.TFRecordWriter(output) as writer:
-        for number, path in enumerate(paths):
-            data = tf.io.gfile.GFile(path, "rb").read()
-            image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
-            label = tf.train.Feature(int64_list=tf.train.Int64List(value=[number % 10]))
-            features = {"image/encoded": image, "image/class/label": label}
-            example = tf.train.Example(features=tf.train.Features(feature=features))
-            writer.write(example.SerializeToString())
+    _write_naively(list(enumerate(paths)), output)
     return time.perf_counter() - started
+
+
+def naive_processes(paths: list[str], output: str) -> float:
+    """Return the seconds of that script in one process per core, once all have TensorFlow."""
+    count = len(os.sched_getaffinity(0))
+    numbered = list(enumerate(paths))
+    shards = [(numbered[n::count], f"{output}-{n}") for n in range(count)]
+    context = multiprocessing.get_context("spawn")
+    ready = context.Barrier(count + 1)
+    with context.Pool(count, _load_tensorflow, (ready,)) as pool:
+        ready.wait(START_SECONDS)
+        started = time.perf_counter()
+        pool.starmap(_write_naively, shards, chunksize=1)
+        return time.perf_counter() - started
+
+
+def _load_tensorflow(ready: Any) -> None:
+    import tensorflow as tf  # noqa: F401
+
+    ready.wait(START_SECONDS)
+
+
+def _write_naively(numbered: Sequence[tuple[int, str]], output: str) -> None:
+    import tensorflow as tf
+
+    with tf.io.TFRecordWriter(output) as writer:
+        for item in numbered:
+            writer.write(_to_example(item).SerializeToString())
+
+
+def _to_example(numbered: tuple[int, str]) -> Any:
+    """Return the ``tf.train.Example`` of one image, as tutorials have it."""
+    import tensorflow as tf
+
+    number, path = numbered
+    data = tf.io.gfile.GFile(path, "rb").read()
+    image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[data]))
+    label = tf.train.Feature(int64_list=tf.train.Int64List(value=[number % 10]))
+    features = {"image/encoded": image, "image/class/label": label}
+    return tf.train.Example(features=tf.train.Features(feature=features))
+
+
+def tfx(paths: list[str], output: str) -> float:
+    """Return the seconds of a pipeline with the steps of TFX's ExampleGens, which need no TFX."""
+    import apache_beam as beam
+    import tensorflow as tf  # noqa: F401, its import is not the work
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from recordgen.runners import IN_MEMORY_RUNNER
+
+    started = time.perf_counter()
+    with beam.Pipeline(options=PipelineOptions([f"--runner={IN_MEMORY_RUNNER}"])) as pipeline:
+        train, evaluation = (
+            pipeline
+            | "ListImages" >> beam.Create(list(enumerate(paths)))  # (number, path)
+            | "InputToRecord" >> beam.Map(_to_example)  # tf.train.Example
+            | "SplitData" >> beam.Partition(_draw_split, 2)
+        )
+        for name, examples in (("train", train), ("eval", evaluation)):
+            prefix = os.path.join(output, f"Split-{name}", "data_tfrecord")
+            _ = (
+                examples
+                | f"Serialize[{name}]" >> beam.Map(lambda example: example.SerializeToString())
+                | f"Shuffle[{name}]" >> beam.Reshuffle()  # bytes
+                | f"Write[{name}]" >> beam.io.WriteToTFRecord(prefix, file_name_suffix=".gz")
+            )
+    return time.perf_counter() - started
+
+
+def _draw_split(example: Any, splits: int) -> int:
+    """Return 0 for two of three examples, else 1, in TFX's way."""
+    key = example.SerializeToString(deterministic=True)
+    return int(int(hashlib.sha256(key).hexdigest(), 16) % 3 >= 2)
 
 
 CONTENDERS: dict[str, Contender] = {
@@ -82,21 +157,23 @@ CONTENDERS: dict[str, Contender] = {
     "recordgen_header": partial(recordgen, check="header"),
     "recordgen_none": partial(recordgen, check="none"),
     "naive": naive,
+    "naive_processes": naive_processes,
+    "tfx": tfx,
 }
 
 
 def measure(contender: Contender, paths: list[str]) -> tuple[float, float]:
     """Run a contender in a fresh process; return (images/s, peak MB)."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        seconds, peak = pool.apply(_run, (contender, paths))
-    return len(paths) / seconds, peak
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pid = pool.submit(os.getpid).result()
+        with PeakMemory(pid) as memory:
+            seconds = pool.submit(_run, contender, paths).result()
+    return len(paths) / seconds, memory.peak_mb
 
 
-def _run(contender: Contender, paths: list[str]) -> tuple[float, float]:
+def _run(contender: Contender, paths: list[str]) -> float:
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
-        seconds = contender(paths, os.path.join(folder, "out"))
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+        return contender(paths, os.path.join(folder, "out"))
 
 
 def main() -> None:
@@ -113,6 +190,9 @@ def main() -> None:
             f"{args.images} holds {len(paths)} JPEGs; make more with "
             f"python -m benchmarks.photos --to {args.images} --count {args.rows}"
         )
+    # Processes inherit it: libraries' banners and advice do not belong into the table.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     for path in paths:  # every contender finds the files in the page cache
         Path(path).read_bytes()
     rounds: dict[str, list[float]] = {name: [] for name in args.only}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -133,17 +134,21 @@ def test_runs_and_every_input_arrives(
         assert done.returncode == 0, done.stderr
         dataset = read_dataset(str(output))
         assert (dataset.examples, dataset.options) == (3, options.recorded())
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        assert (lines[0]["event"], lines[-1]["event"]) == ("started", "finished")
 
 
 def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Too many rejects: exit code 1, the reason in the log, no dataset.json for the next step."""
+    """Too many rejects: exit code 1, the reason ends the log, no dataset.json for the next step."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
     source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
     done = run(command_line(compiled(step, tmp_path, source=source), tmp_path / "dataset"))
     assert done.returncode == 1
-    assert "recordgen: 1 of 2 rows were rejected, more than the allowed 1.00%" in done.stderr
-    assert "Traceback" not in done.stderr
+    *_, last = map(json.loads, done.stderr.splitlines())
+    assert (last["event"], last["error"]) == ("failed", "TooManyRejectsError")
+    assert last["message"].startswith("1 of 2 rows were rejected, more than the allowed 1.00%")
+    assert "traceback" not in last
     assert not (tmp_path / "dataset/dataset.json").exists()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,21 @@ def test_imports_stay_light(module: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys, {module}; print(sorted(set({heavy!r}) & set(sys.modules)))"
     done = run_python("-W", "ignore", "-c", code)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_help_loads_next_to_nothing() -> None:
+    """`recordgen --help` answers at once: it loads wrapt, and nothing that loads or runs data."""
+    code = (
+        "import sys; before = set(sys.modules)\n"
+        "from recordgen.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print(*sorted(set(sys.modules) - before))\n"
+    )
+    loaded = run_python("-W", "ignore", "-c", code).stdout.splitlines()[-1].split()
+    others = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
+    assert others == {"recordgen", "wrapt"}
+    assert not {"recordgen.conversion", "recordgen.staging", "recordgen.storage"} & set(loaded)
 
 
 def test_public_names_exist() -> None:

@@ -11,14 +11,15 @@ import json
 import logging
 import os
 import sys
-import traceback
+import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen import terminal
+from recordgen import logs, terminal
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.labels import LABEL_MODES
+from recordgen.metrics import total_counts
 from recordgen.options import (
     CHECKS,
     COMPRESSIONS,
@@ -30,8 +31,12 @@ from recordgen.options import (
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
 
+if TYPE_CHECKING:
+    from recordgen.progress import Progress
+
 _DEFAULTS = ConvertOptions()
 _REJECTS_SHOWN = 20
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,18 +46,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--" in arguments:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
-    args = _parser().parse_args(arguments)
-    args.beam_args = beam_args
-    _quiet_libraries(debug=args.debug)
+    log_format, debug = _how_to_log(arguments)
+    _set_up_logs(log_format, debug=debug)
     try:
+        args = _parser().parse_args(arguments)
+        args.beam_args = beam_args
         if beam_args and args.command == "inspect":
             raise UsageError("inspect runs no pipeline: no Beam flags after --")
         code: int = args.run(args)
         return code
     except RecordgenError as exc:
-        return _fail(args, exc, exc.exit_code)
+        logs.failed(exc, exc.exit_code, traceback=debug)
+        return exc.exit_code
     except KeyboardInterrupt as exc:
-        return _fail(args, exc, 130)
+        logs.interrupted(exc, _INTERRUPTED, traceback=debug)
+        return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone: point stdout elsewhere for the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -70,27 +78,27 @@ def exit_main() -> NoReturn:
     os._exit(code)
 
 
-def _fail(args: argparse.Namespace, exc: BaseException, code: int) -> int:
-    if args.debug:
-        traceback.print_exception(exc)
-    elif isinstance(exc, KeyboardInterrupt):
-        print("recordgen: interrupted; nothing was committed, run it again", file=sys.stderr)
-    else:
-        print(f"recordgen: {exc}", file=sys.stderr)
-    return code
+def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
+    """Return ``--log-format`` and ``--debug``, also of a call that is wrong otherwise."""
+    early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    early.add_argument("--log-format", nargs="?", default="text")
+    early.add_argument("--debug", action="store_true")
+    known, _ = early.parse_known_args(arguments)
+    return known.log_format, known.debug
 
 
-def _quiet_libraries(*, debug: bool) -> None:
-    """Silence what a user cannot act on; our own messages and all errors stay."""
+def _set_up_logs(log_format: str, *, debug: bool) -> None:
+    """Silence what a user cannot act on, unless it is asked for; our own messages stay."""
+    logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
     if debug:
-        logging.basicConfig(level=logging.INFO)
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+    # For worker processes, which write to our stderr; the filters below are for this one.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning,ignore::DeprecationWarning")
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
-    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     # Beam logs the traceback of every error that it also raises, and we report it.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
 
@@ -102,6 +110,7 @@ def _convert(args: argparse.Namespace) -> int:
     options = _options(args)
     if args.dry_run:
         return _plan(args, options)
+    logs.started("convert", args.source, output=args.output)
     from recordgen.conversion import convert
 
     result = convert(
@@ -109,47 +118,74 @@ def _convert(args: argparse.Namespace) -> int:
         args.output,
         overwrite=args.overwrite,
         beam_args=args.beam_args,
-        progress=terminal.progress(quiet=args.quiet),
+        progress=_progress(args),
         **options,
     )
+    dataset = result.dataset
     if args.json:
-        _print_json(
-            {"output": result.output, "seconds": result.seconds, **result.dataset.to_json()}
-        )
+        _print_json({"output": result.output, "seconds": result.seconds, **dataset.to_json()})
     else:
         print(terminal.conversion_summary(result))
+    logs.converted(result)
     return 0
 
 
 def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
+    logs.started("plan", args.source, output=args.output)
     from recordgen.conversion import plan
 
-    staged = plan(args.source, beam_args=args.beam_args, **options)
+    started = time.monotonic()
+    staged = plan(args.source, beam_args=args.beam_args, progress=_progress(args), **options)
     if args.json:
         _print_json(terminal.plan_json(staged))
     else:
         print(terminal.plan_summary(staged, args.output))
-    return _exit_code(staged.rows, len(staged.rejects), staged.read, args.max_reject_fraction)
+    code = _exit_code(staged.rows, len(staged.rejects), staged.read, args.max_reject_fraction)
+    logs.finished(
+        f"{staged.rows} of {staged.read} rows planned",
+        total_counts(staged),
+        seconds=time.monotonic() - started,
+        rejects=staged.rejects,
+        warnings=staged.vocabulary.warnings,
+        exit_code=code,
+    )
+    return code
 
 
 def _check(args: argparse.Namespace) -> int:
+    logs.started("check", args.source)
     from recordgen.conversion import check
 
     result = check(
-        args.source,
-        beam_args=args.beam_args,
-        progress=terminal.progress(quiet=args.quiet),
-        **_options(args),
+        args.source, beam_args=args.beam_args, progress=_progress(args), **_options(args)
     )
+    dataset = result.dataset
     if args.json:
         rejects = [item._asdict() for item in result.rejects]
-        _print_json({"seconds": result.seconds, "rejects": rejects, **result.dataset.to_json()})
+        _print_json({"seconds": result.seconds, "rejects": rejects, **dataset.to_json()})
     else:
         print(terminal.check_summary(result, limit=_REJECTS_SHOWN))
-    dataset = result.dataset
-    return _exit_code(
+    code = _exit_code(
         dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
     )
+    logs.finished(
+        f"{dataset.examples} of {dataset.rows.read} rows are usable",
+        result.counts,
+        seconds=result.seconds,
+        rejects=result.rejects,
+        warnings=dataset.warnings,
+        exit_code=code,
+    )
+    return code
+
+
+def _progress(args: argparse.Namespace) -> Progress | None:
+    """Return what fits: a bar on a terminal, log lines elsewhere, nothing if quiet."""
+    if args.quiet:
+        return None
+    if args.log_format == "text" and sys.stderr.isatty():
+        return terminal.ProgressBar()
+    return logs.ProgressLog()
 
 
 def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
@@ -175,8 +211,15 @@ def _print_json(value: object) -> None:
 # --- arguments --------------------------------------------------------------------------------
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose complaints are errors like all others: one line, in the format asked for."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="recordgen",
         description="AutoML import files → split, sharded TFRecords that a trainer can trust.",
     )
@@ -201,6 +244,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_options(checker)
     for command in (convert, checker):
         command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
+        command.add_argument(
+            "--log-format",
+            choices=logs.FORMATS,
+            default="text",
+            help="progress and errors on stderr as lines of text or of JSON (default: text)",
+        )
         command.epilog = (
             "Beam flags follow after --, such as: -- --direct_num_workers=2, or "
             "-- --runner=DataflowRunner --project=P --region=R --temp_location=gs://B/tmp"
@@ -218,7 +267,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: argparse._SubParsersAction[_Parser],
     name: str,
     run: Callable[[argparse.Namespace], int],
     text: str,

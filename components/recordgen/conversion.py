@@ -8,9 +8,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Union
 
 import apache_beam as beam
@@ -25,6 +25,7 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
+from recordgen.metrics import total_counts
 from recordgen.options import ConvertOptions, check_names
 from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
@@ -55,12 +56,14 @@ class ConversionResult:
         dataset: the content of its ``dataset.json``.
         rejects: the rows that were left out, as in ``rejects.jsonl``.
         seconds: wall-clock time.
+        counts: what was counted, by the names in :mod:`recordgen.metrics`.
     """
 
     output: str
     dataset: Dataset
     rejects: tuple[Reject, ...]
     seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,13 @@ class CheckResult:
         dataset: as :class:`ConversionResult` has it; its shards have no bytes.
         rejects: the rows that would be left out.
         seconds: wall-clock time.
+        counts: what was counted, by the names in :mod:`recordgen.metrics`.
     """
 
     dataset: Dataset
     rejects: tuple[Reject, ...]
     seconds: float
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def convert(
@@ -146,13 +151,15 @@ def check(
         staged, results = _read_outcome(staging, unlimited)
     rejects = _all_rejects(staged, results)
     dataset = _to_dataset(opened, staged, results, decoded)
-    return CheckResult(dataset, rejects, time.monotonic() - started)
+    counts = total_counts(staged, results)
+    return CheckResult(dataset, rejects, time.monotonic() - started, counts)
 
 
 def plan(
     source: AnySource,
     *,
     beam_args: Sequence[str] = (),
+    progress: Progress | None = None,
     **options: Any,
 ) -> StagedPlan:
     """Plan what :func:`convert` would write, from rows and file sizes alone (a dry run).
@@ -163,7 +170,7 @@ def plan(
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with _running(pipeline_factory(beam_args)(), staging, None) as pipeline:
+        with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
             transforms.plan_rows(pipeline, open_source(source), decoded, staging)
         return _read_plan(staging)
 
@@ -221,7 +228,8 @@ def convert_source(
     _stop_unless_usable(staged, results, rejects, output, options)
     dataset = _to_dataset(source, staged, results, options)
     commit(staging, output, dataset, rejects)
-    return ConversionResult(output, dataset, rejects, time.monotonic() - started)
+    counts = total_counts(staged, results)
+    return ConversionResult(output, dataset, rejects, time.monotonic() - started, counts)
 
 
 def make_options(values: dict[str, Any]) -> ConvertOptions:

@@ -4,6 +4,7 @@
                                plan.json               the plan and its rejects
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
+                               planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
                                error.json              why a worker gave up
 
@@ -152,23 +153,37 @@ class Staging:
         """Return the heartbeat of the worker on a shard."""
         return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"))
 
-    def read_heartbeats(self, finished: dict[str, tuple[int, int, int]]) -> tuple[int, int, int]:
+    def planning_heartbeat(self) -> Heartbeat:
+        """Return the heartbeat of one more worker that reads or plans rows."""
+        return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
+
+    def read_planning_heartbeats(self) -> tuple[int, int, int]:
+        """Return (rows read, planned, rejected) so far; work that a runner repeats counts twice."""
+        return self.read_heartbeats({}, folder="planning")
+
+    def read_heartbeats(
+        self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
+    ) -> tuple[int, int, int]:
         """Return (examples, rejects, payload bytes) of all shards so far.
 
         Args:
             finished: counts of finished shards by file, kept from call to call.
+            folder: where the heartbeats are.
         """
         counts = []
-        for name, _ in storage.list_dir(self.path("progress")):
-            if name in finished or not name.endswith(".json"):
-                continue
-            examples, rejects, size, done = json.loads(
-                storage.read_text(self.path("progress", name))
-            )
-            if done:
-                finished[name] = (examples, rejects, size)
-            else:
-                counts.append((examples, rejects, size))
+        names = [
+            name
+            for name, _ in storage.list_dir(self.path(folder))
+            if name not in finished and name.endswith(".json")
+        ]
+        with ThreadPoolExecutor(_READ_THREADS) as pool:
+            texts = pool.map(storage.read_text, [self.path(folder, name) for name in names])
+            for name, text in zip(names, texts, strict=True):
+                examples, rejects, size, done = json.loads(text)
+                if done:
+                    finished[name] = (examples, rejects, size)
+                else:
+                    counts.append((examples, rejects, size))
         counts += finished.values()
         return (
             sum(count[0] for count in counts),
@@ -185,6 +200,13 @@ class Heartbeat:
         local = storage.is_local(path)
         self._seconds = _LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
         self._next = time.monotonic() + self._seconds
+        self._total = (0, 0, 0)
+
+    def add(self, *counts: int) -> None:
+        """Add to what was counted since the start, and report it like :meth:`beat`."""
+        first, second, third = map(sum, zip(self._total, counts, strict=True))
+        self._total = (first, second, third)
+        self.beat(*self._total)
 
     def beat(self, examples: int, rejects: int, size: int) -> None:
         """Report counts if the last report is old enough."""

@@ -1,10 +1,9 @@
-"""What a person sees: a progress bar or plain lines on stderr, summaries on stdout."""
+"""What a person sees: a progress bar on stderr, summaries on stdout."""
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
@@ -13,117 +12,60 @@ if TYPE_CHECKING:
     from recordgen.conversion import CheckResult, ConversionResult
     from recordgen.dataset import Dataset
     from recordgen.inspection import Record
-    from recordgen.progress import Progress, Snapshot
+    from recordgen.progress import Snapshot
     from recordgen.rows import Reject
     from recordgen.staging import StagedPlan
 
-_LINE_SECONDS = 5.0
 _CLASSES_SHOWN = 20
 _CELL_VALUES = 4
 _CELL_CHARACTERS = 40
 
 
-def progress(*, quiet: bool) -> Progress | None:
-    """Return what fits: a bar on a terminal, lines elsewhere, nothing if quiet."""
-    if quiet:
-        return None
-    return ProgressBar() if sys.stderr.isatty() else ProgressLines()
-
-
 class ProgressBar:
-    """A live bar: images, images/s, time left, rejects."""
+    """A live bar: bytes done, and beside it images, images/s, time left, rejects."""
 
     def __init__(self) -> None:
         from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
         self._bar = Progress(
+            SpinnerColumn(),
             TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[rejects]}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[text]}"),
             console=Console(stderr=True),
+            expand=True,
             refresh_per_second=4,  # drawing costs time that decoding could use
         )
-        self._rate = _Rate()
-        self._task = self._bar.add_task("Planning", total=None, rate="", rejects="")
+        self._task = self._bar.add_task("Planning", total=None, text="")
 
     def planning(self) -> None:
         """Show a bar without an end."""
         self._bar.start()
 
+    def planning_rows(self, snapshot: Snapshot) -> None:
+        """Count rows beside it."""
+        text = f"{snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
+        self._bar.update(self._task, text=text)
+
     def writing(self, snapshot: Snapshot) -> None:
         """Move the bar."""
+        words = [f"{snapshot.examples:,} of {snapshot.rows:,}", megabytes(snapshot.done_bytes)]
+        if snapshot.images_per_s is not None:
+            words.append(f"{snapshot.images_per_s:,.0f}/s")
+        if snapshot.seconds_left is not None:
+            words.append(time_left(snapshot.seconds_left))
         self._bar.update(
             self._task,
-            description="Writing",
-            total=snapshot.rows,
-            completed=snapshot.examples,
-            rate=self._rate.text(snapshot),
-            rejects=f"{snapshot.rejects} rejects",
+            description="Images" if snapshot.done_bytes else "Planned",
+            total=snapshot.bytes,
+            completed=snapshot.done_bytes,
+            text=", ".join([*words, f"{snapshot.rejects:,} rejects"]),
         )
 
     def finished(self) -> None:
         """Leave the bar where it is."""
         self._bar.stop()
-
-
-class ProgressLines:
-    """One line every few seconds, for logs and notebooks."""
-
-    def __init__(self) -> None:
-        self._rate = _Rate()
-        self._next = 0.0
-
-    def planning(self) -> None:
-        """Say that planning began."""
-        print("recordgen: reading and planning rows", file=sys.stderr)
-
-    def writing(self, snapshot: Snapshot) -> None:
-        """Say how far it is, now and then."""
-        rate = self._rate.text(snapshot)  # also starts the clock with the first snapshot
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _LINE_SECONDS
-        share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
-        print(
-            f"recordgen: {snapshot.examples:,} of {snapshot.rows:,} images ({share:.0%}), {rate}, "
-            f"{self._rate.left(snapshot)}, {snapshot.rejects} rejects",
-            file=sys.stderr,
-        )
-
-    def finished(self) -> None:
-        """Nothing: the summary follows."""
-
-
-class _Rate:
-    """Images per second and time left since the first snapshot."""
-
-    def __init__(self) -> None:
-        self._started: float | None = None
-
-    def _seconds(self) -> float:
-        if self._started is None:
-            self._started = time.monotonic()
-        return max(time.monotonic() - self._started, 1e-3)
-
-    def text(self, snapshot: Snapshot) -> str:
-        seconds = self._seconds()
-        return f"{snapshot.examples / seconds:,.0f} images/s" if snapshot.examples else "starting"
-
-    def left(self, snapshot: Snapshot) -> str:
-        if not snapshot.done_bytes:
-            return "time left unknown"
-        left = snapshot.bytes - snapshot.done_bytes
-        return f"{self._seconds() * left / snapshot.done_bytes:,.0f} s left"
 
 
 def conversion_summary(result: ConversionResult) -> str:
@@ -254,6 +196,11 @@ def megabytes(size: float) -> str:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+def time_left(seconds: float) -> str:
+    """Return a time to wait: ``1:02:03 left``."""
+    return f"{timedelta(seconds=round(seconds))} left"
 
 
 def _split_table(dataset: Dataset) -> list[str]:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 
-from recordgen import storage
+from recordgen import metrics, storage
 from recordgen.appending import Existing, ExistingShard, known_rows
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.fetching import content_key, payload_info
@@ -278,6 +278,13 @@ class _Step(beam.DoFn):
             raise
 
 
+class _PlanningStep(_Step):
+    """A step that says how many rows it has read or planned."""
+
+    def setup(self) -> None:
+        self._heartbeat = self._staging.planning_heartbeat()
+
+
 @dataclass
 class _Block:
     """Rows read since the last block was handed on."""
@@ -294,7 +301,7 @@ class _Block:
         yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
 
 
-class ReadRows(_Step):
+class ReadRows(_PlanningStep):
     """ImportFile or rows → (bucket, RowBlock), and ReadSummary aside."""
 
     def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
@@ -302,7 +309,8 @@ class ReadRows(_Step):
         self._seed = seed  # a place's hasher does not travel
         self._buckets = buckets
         self._block_rows = max(_BLOCK_ROWS, buckets * _BLOCK_ROWS_PER_BUCKET)
-        self._rows = Metrics.counter("recordgen", "rows_read")
+        self._rows = _counter(metrics.ROWS_READ)
+        self._rejected = _counter(metrics.ROWS_REJECTED)
 
     def process(self, source: Any) -> Any:  # noqa: D102
         rows = read_rows(source) if isinstance(source, ImportFile) else iter(source)
@@ -321,11 +329,16 @@ class ReadRows(_Step):
                 block.buckets.setdefault(bucket, []).append(PlacedRow(order, draw, *row))
                 block.named = block.named or row.split is not None
             if block.read == self._block_rows:
-                self._rows.inc(block.read)
+                self._count(block)
                 yield from block.flush()
                 block = _Block()
-        self._rows.inc(block.read)
+        self._count(block)
         yield from block.flush()
+
+    def _count(self, block: _Block) -> None:
+        self._rows.inc(block.read)
+        self._rejected.inc(len(block.rejects))
+        self._heartbeat.add(block.read, 0, len(block.rejects))
 
 
 class ReadExisting(_Step):
@@ -349,12 +362,16 @@ class ReadExisting(_Step):
                 yield bucket, KnownBlock(tuple(known))
 
 
-class ResolveBuckets(_Step):
+class ResolveBuckets(_PlanningStep):
     """(bucket, [RowBlock | KnownBlock]) → PlannedBucket, and BucketSummary aside."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
+        self._planned = _counter(metrics.ROWS_PLANNED)
+        self._rejected = _counter(metrics.ROWS_REJECTED)
+        self._duplicates = _counter(metrics.ROWS_DUPLICATE)
+        self._dropped = _counter(metrics.ROWS_DROPPED)
 
     def process(self, element: Any, read: Iterable[ReadSummary] = ()) -> Any:  # noqa: D102
         drop_unnamed = any(summary.named for summary in read)
@@ -375,10 +392,19 @@ class ResolveBuckets(_Step):
                 block.rows for block in blocks if isinstance(block, KnownBlock)
             ),
         )
+        self._count(summary)
         yield PlannedBucket(
             bucket, {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
         )
         yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
+
+    def _count(self, summary: BucketSummary) -> None:
+        planned = sum(summary.rows.values())
+        self._planned.inc(planned)
+        self._rejected.inc(len(summary.rejects))
+        self._duplicates.inc(summary.duplicates)
+        self._dropped.inc(summary.dropped)
+        self._heartbeat.add(0, planned, len(summary.rejects))
 
 
 class MakePlan(_Step):
@@ -431,9 +457,10 @@ class WorkOnShards(_Step):
     def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
         super().__init__(staging)
         self._work = work
-        self._examples = Metrics.counter("recordgen", "examples_written")
-        self._rejects = Metrics.counter("recordgen", "payloads_rejected")
-        self._bytes = Metrics.counter("recordgen", "payload_bytes")
+        self._examples = _counter(metrics.EXAMPLES_WRITTEN)
+        self._rejects = _counter(metrics.PAYLOADS_REJECTED)
+        self._bytes = _counter(metrics.PAYLOAD_BYTES)
+        self._shard_bytes = _counter(metrics.SHARD_BYTES)
 
     def process(self, element: Any, plan: Plan) -> Any:  # noqa: D102
         return self._reported(self._run(_to_task(element, plan), plan))
@@ -447,7 +474,12 @@ class WorkOnShards(_Step):
         self._examples.inc(result.shard.examples)
         self._rejects.inc(len(result.rejects))
         self._bytes.inc(size)
+        self._shard_bytes.inc(result.shard.bytes)
         yield result.shard.file
+
+
+def _counter(name: str) -> Any:
+    return Metrics.counter(metrics.NAMESPACE, name)
 
 
 def _to_task(element: Any, plan: Plan) -> ShardTask:

@@ -36,6 +36,7 @@ def test_the_first_run_does_every_step(demo):
     for step in STEPS:
         assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
     assert "from cache" not in done.stdout
+    assert "planned 400 of 400 rows" in done.stdout
 
 
 def test_the_report(demo):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,13 +13,12 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
+from recordgen import logs
 from recordgen.conversion import convert_files
 from recordgen.dataset import Dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.examplegen.parameters import ExampleGenParameters
 from recordgen.rows import Reject
-
-_log = logging.getLogger(__name__)
 
 # TFX knows TFRecords by this one name and tells compressed files by their ``.gz`` suffix; any
 # other text, ``tfrecords`` for one, stops StatisticsGen and Transform. What the shards really
@@ -73,12 +71,13 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
                 new_pipeline=self._make_beam_pipeline,
                 # The uri is this execution's own: what lies there is left from an attempt of it.
                 overwrite=True,
+                progress=logs.ProgressLog(),
             )
         except DataError as exc:
             # TFX removes the folder of a failed execution, and rejects.jsonl with it.
             raise type(exc)(f"{exc.message}{_first_lines(exc.rejects)}") from exc
         describe(examples, result.dataset, parameters)
-        _log.info("%d examples written to %s", result.dataset.examples, examples.uri)
+        logs.converted(result)
 
 
 def _first_lines(rejects: Sequence[Reject]) -> str:

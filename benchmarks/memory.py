@@ -1,0 +1,73 @@
+"""The memory of a process together with all its descendants, watched from outside.
+
+It is proportional set size (PSS) as Linux counts it in ``/proc/PID/smaps_rollup``: memory that
+processes share counts once in the sum, not once for each.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+INTERVAL_SECONDS = 0.05
+
+
+class PeakMemory:
+    """Samples a process and its descendants while the block runs; ``peak_mb`` is the largest sum.
+
+    What comes and goes within ``INTERVAL_SECONDS`` may be missed.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.peak_mb = 0.0
+
+    def __enter__(self) -> PeakMemory:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        last = False
+        while not last:
+            last = self._done.wait(INTERVAL_SECONDS)
+            size = sum(map(pss_bytes, tree(self._pid)))
+            self.peak_mb = max(self.peak_mb, size / 1e6)
+
+
+def tree(pid: int) -> Iterator[int]:
+    """Yield a process and all its descendants."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            # The command's name, in parentheses, may hold anything.
+            _, _, fields = Path(f"/proc/{name}/stat").read_text().rpartition(")")
+        except OSError:  # it has ended meanwhile
+            continue
+        children.setdefault(int(fields.split()[1]), []).append(int(name))
+    waiting = [pid]
+    while waiting:
+        yield (found := waiting.pop())
+        waiting += children.get(found, ())
+
+
+def pss_bytes(pid: int) -> int:
+    """Return the proportional set size of one process; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
