@@ -14,6 +14,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from recordgen import terminal
@@ -77,7 +78,22 @@ def _fail(args: argparse.Namespace, exc: BaseException, code: int) -> int:
         print("recordgen: interrupted; nothing was committed, run it again", file=sys.stderr)
     else:
         print(f"recordgen: {exc}", file=sys.stderr)
+    if args.command == "convert" and not isinstance(exc, UsageError):
+        _offer_resume(args.output)
     return code
+
+
+def _offer_resume(output: str) -> None:
+    """Say how to go on, if the run that just ended has left anything to go on with."""
+    from recordgen.runs import count_unfinished
+
+    with suppress(RecordgenError, OSError):  # storage may be what failed
+        shards = count_unfinished(output)
+        if shards:
+            print(
+                f"recordgen: {shards} finished shards wait in {output}: --resume keeps them",
+                file=sys.stderr,
+            )
 
 
 def _quiet_libraries(*, debug: bool) -> None:
@@ -91,6 +107,12 @@ def _quiet_libraries(*, debug: bool) -> None:
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
+    ours = logging.getLogger("recordgen")
+    ours.setLevel(logging.WARNING)
+    ours.propagate = False
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("recordgen: %(message)s"))
+    ours.handlers = [handler]
     # Beam logs the traceback of every error that it also raises, and we report it.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
 
@@ -108,13 +130,19 @@ def _convert(args: argparse.Namespace) -> int:
         args.source,
         args.output,
         overwrite=args.overwrite,
+        resume=args.resume,
         beam_args=args.beam_args,
         progress=terminal.progress(quiet=args.quiet),
         **options,
     )
     if args.json:
         _print_json(
-            {"output": result.output, "seconds": result.seconds, **result.dataset.to_json()}
+            {
+                "output": result.output,
+                "seconds": result.seconds,
+                "kept_shards": result.kept_shards,
+                **result.dataset.to_json(),
+            }
         )
     else:
         print(terminal.conversion_summary(result))
@@ -190,6 +218,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_options(convert)
     convert.add_argument(
         "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
+    )
+    convert.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the finished shards of a run that was interrupted, write the rest",
     )
     convert.add_argument(
         "--dry-run", action="store_true", help="plan from rows and file sizes, write nothing"

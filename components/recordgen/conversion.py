@@ -18,9 +18,19 @@ from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage, transforms
 from recordgen.advice import advice
-from recordgen.dataset import Dataset, ImageStats, RowCounts, Split, dataset_digest, shard_file
+from recordgen.dataset import (
+    DATASET_FILE,
+    Dataset,
+    ImageStats,
+    RowCounts,
+    Split,
+    dataset_digest,
+    read_dataset,
+    shard_file,
+)
 from recordgen.errors import (
     NothingToConvertError,
+    OutputExistsError,
     RunnerError,
     TooManyRejectsError,
     UsageError,
@@ -30,10 +40,11 @@ from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
 from recordgen.runners import need_local_workers, pipeline_factory
+from recordgen.runs import commit, leave_rejects, open_run, resume_run
 from recordgen.shards import ShardResult
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
-from recordgen.staging import StagedPlan, Staging, abandon, commit, open_staging
+from recordgen.staging import StagedPlan, Staging
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -55,12 +66,15 @@ class ConversionResult:
         dataset: the content of its ``dataset.json``.
         rejects: the rows that were left out, as in ``rejects.jsonl``.
         seconds: wall-clock time.
+        kept_shards: shards that an earlier run had written and that were kept; None: there was
+            nothing to go on with, or it was not asked for.
     """
 
     output: str
     dataset: Dataset
     rejects: tuple[Reject, ...]
     seconds: float
+    kept_shards: int | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,7 @@ def convert(
     output: str | os.PathLike[str],
     *,
     overwrite: bool = False,
+    resume: bool = False,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
     **options: Any,
@@ -94,6 +109,8 @@ def convert(
             the columns ``split``, ``image_uri`` and ``label`` (in TFRecorder's way).
         output: folder or URL prefix to write; see :mod:`recordgen.dataset` for what is in it.
         overwrite: replace a dataset that is already there.
+        resume: keep the finished shards of a run that died, as far as they are what would be
+            written now. A finished dataset that is what would be written now is left alone.
         beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; the
             default runner works in this process.
         progress: is told how far the run is; None: nobody is.
@@ -101,7 +118,7 @@ def convert(
             ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``.
 
     Raises:
-        UsageError: an option is wrong, or ``output`` holds a dataset.
+        UsageError: an option is wrong, ``output`` holds a dataset, or another run writes there.
         SourceError: an import file is missing or cannot be read.
         NothingToConvertError: no row is left to convert.
         TooManyRejectsError: above ``max_reject_fraction``; ``rejects.jsonl`` is written.
@@ -117,6 +134,7 @@ def convert(
         make_options(options),
         new_pipeline=pipeline_factory(beam_args),
         overwrite=overwrite,
+        resume=resume,
         progress=progress,
     )
 
@@ -175,6 +193,7 @@ def convert_files(
     *,
     new_pipeline: NewPipeline,
     overwrite: bool = False,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> ConversionResult:
     """Convert import files on a Beam pipeline of the caller's.
@@ -185,6 +204,7 @@ def convert_files(
         options: how.
         new_pipeline: makes the (empty) pipeline that carries the work.
         overwrite: replace a dataset that is already there.
+        resume: go on where a run that died has stopped.
         progress: is told how far the run is.
 
     Raises: as :func:`convert`.
@@ -195,6 +215,7 @@ def convert_files(
         options,
         new_pipeline=new_pipeline,
         overwrite=overwrite,
+        resume=resume,
         progress=progress,
     )
 
@@ -206,22 +227,82 @@ def convert_source(
     *,
     new_pipeline: NewPipeline,
     overwrite: bool,
+    resume: bool,
     progress: Progress | None,
 ) -> ConversionResult:
     """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
     started = time.monotonic()
     pipeline = new_pipeline()
-    staging = open_staging(output, overwrite=overwrite)
-    with _running(pipeline, staging, progress):
-        planned, the_plan = transforms.plan_rows(pipeline, source, options, staging)
-        tasks = transforms.cut_into_shards(planned, the_plan, options)
-        transforms.write_shards(tasks, the_plan, options, staging)
-    staged, results = _read_outcome(staging, options)
-    rejects = _all_rejects(staged, results)
-    _stop_unless_usable(staged, results, rejects, output, options)
-    dataset = _to_dataset(source, staged, results, options)
-    commit(staging, output, dataset, rejects)
-    return ConversionResult(output, dataset, rejects, time.monotonic() - started)
+    if resume and not overwrite and storage.exists(storage.join(output, DATASET_FILE)):
+        dataset, rejects = _confirm(source, output, options, pipeline, progress)
+        shards = sum(len(split.shards) for split in dataset.splits.values())
+        return ConversionResult(output, dataset, rejects, time.monotonic() - started, shards)
+    begin = resume_run if resume else open_run
+    with begin(output, overwrite=overwrite) as run:
+        with _running(pipeline, run.staging, progress):
+            planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)
+            tasks = transforms.cut_into_shards(planned, the_plan, options)
+            transforms.write_shards(tasks, the_plan, options, run)
+        staged, results = _read_outcome(run.staging, options)
+        rejects = _all_rejects(staged, results)
+        _stop_unless_usable(staged, results, rejects, output, options)
+        dataset = _to_dataset(source, staged, results, options)
+        commit(run.staging, output, dataset, rejects)
+    kept = sum(result.kept for result in results if result.split in dataset.splits)
+    return ConversionResult(
+        output, dataset, rejects, time.monotonic() - started, kept if run.leftovers else None
+    )
+
+
+def _confirm(
+    source: Source,
+    output: str,
+    options: ConvertOptions,
+    pipeline: beam.Pipeline,
+    progress: Progress | None,
+) -> tuple[Dataset, tuple[Reject, ...]]:
+    """Return the finished dataset in ``output``, and its rejects, if it is what would be written.
+
+    What it was made of is not on record, so every payload is read; nothing is written.
+
+    Raises:
+        OutputExistsError: it is another.
+    """
+    there = read_dataset(output)
+    known = {
+        "task": TASK,
+        "recordgen_version": __version__,
+        "source": source.names,
+        "seed": options.seed,
+        "options": options.recorded(),
+    }
+    _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
+    with resume_run(output, overwrite=True) as run:
+        with _running(pipeline, run.staging, progress):
+            planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)
+            tasks = transforms.cut_into_shards(planned, the_plan, options)
+            transforms.compare_shards(tasks, the_plan, options, output, run.staging)
+        staged, results = _read_outcome(run.staging, options)
+        dataset = _to_dataset(source, staged, results, options)
+        _refuse_other(
+            output,
+            [
+                item.name
+                for item in fields(Dataset)
+                if getattr(there, item.name) != getattr(dataset, item.name)
+            ],
+        )
+    return dataset, _all_rejects(staged, results)
+
+
+def _refuse_other(output: str, differences: Sequence[str]) -> None:
+    """Raise OutputExistsError if the dataset that is there differs from what would be written."""
+    if differences:
+        raise OutputExistsError(
+            f"{output}: there is a finished dataset already, and not the one that would be "
+            f"written now: it differs in {', '.join(differences)}; choose another output or "
+            f"--overwrite"
+        )
 
 
 def make_options(values: dict[str, Any]) -> ConvertOptions:
@@ -339,7 +420,7 @@ def _stop_unless_usable(
     failed = too_many(len(rejects), staged.read, options)
     if examples and not failed:
         return
-    path = abandon(output, rejects)
+    path = leave_rejects(output, rejects)
     if failed:
         raise TooManyRejectsError(
             f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "

@@ -139,6 +139,11 @@ def conversion_summary(result: ConversionResult) -> str:
         *_class_table(dataset),
         *_row_lines(dataset),
     ]
+    if result.kept_shards is not None:
+        shards = sum(len(split.shards) for split in dataset.splits.values())
+        lines.append(
+            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an earlier run"
+        )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     lines += [

@@ -39,7 +39,9 @@ from recordgen.planning import (
     shard_rows,
     too_many,
 )
+from recordgen.resuming import compare_shard, keep_or_write_shard
 from recordgen.rows import Place, Reject, Row, place
+from recordgen.runs import Run
 from recordgen.shards import (
     ShardResult,
     ShardTask,
@@ -207,12 +209,18 @@ def cut_into_shards(
 
 
 def write_shards(
-    tasks: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    tasks: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, run: Run
 ) -> beam.PCollection:
-    """Write every ShardTask into ``staging``; gives shard names."""
-    work = partial(write_shard, target=staging.root, options=options)
+    """Write every ShardTask into the run's staging folder, or keep it; gives shard names."""
+    work: Callable[..., ShardResult] = partial(
+        write_shard, target=run.staging.root, options=options
+    )
+    if run.leftovers:
+        work = partial(
+            keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
+        )
     return tasks | "WriteShards" >> beam.ParDo(
-        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
+        WorkOnShards(work, run.staging), beam.pvalue.AsSingleton(plan)
     )
 
 
@@ -222,6 +230,20 @@ def check_shards(
     """Check every ShardTask and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
     return tasks | "CheckShards" >> beam.ParDo(
+        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
+    )
+
+
+def compare_shards(
+    tasks: beam.PCollection,
+    plan: beam.PCollection,
+    options: ConvertOptions,
+    output: str,
+    staging: Staging,
+) -> beam.PCollection:
+    """Check every ShardTask, and the file in ``output`` that is its own; gives shard names."""
+    work = partial(compare_shard, output=output, options=options)
+    return tasks | "CompareShards" >> beam.ParDo(
         WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
     )
 

@@ -73,6 +73,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
                 new_pipeline=self._make_beam_pipeline,
                 # The uri is this execution's own: what lies there is left from an attempt of it.
                 overwrite=True,
+                resume=True,
             )
         except DataError as exc:
             # TFX removes the folder of a failed execution, and rejects.jsonl with it.
