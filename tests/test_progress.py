@@ -48,7 +48,7 @@ FIELDS = {
     | {"images_per_s", "seconds_left"},
     "warning": set(),
     "finished": ROWS
-    | {"rows_duplicate", "rows_dropped", "examples_written", "payloads_rejected"}
+    | {"rows_duplicate", "rows_dropped", "rows_existing", "examples_written", "payloads_rejected"}
     | {"payload_bytes", "shard_bytes", "rejected", "exit_code", "output", "digest"},
     "failed": {"error", "exit_code"},  # and of bad data: rejected, rejects_file
     "interrupted": {"exit_code"},
@@ -152,7 +152,7 @@ def test_documented_names() -> None:
     section = text[text.index("## Seen while it runs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
     counts = {value for name, value in vars(metrics).items() if name.startswith(COUNTS)}
-    assert len(counts) == 9
+    assert len(counts) == 10
     assert counts <= names
     assert {name for name in names if f"`{name}`" not in section} == set()
 

@@ -6,6 +6,7 @@ their own, numbered behind its last one, and new labels numbers of their own beh
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from recordgen import features, storage
 from recordgen.dataset import (
     DATASET_FILE,
+    REJECTS_FILE,
     Dataset,
     ImageStats,
     RowCounts,
@@ -26,7 +28,7 @@ from recordgen.example import parse_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import Base, KnownRow
-from recordgen.rows import placing
+from recordgen.rows import Reject, placing
 from recordgen.splits import SPLITS
 from recordgen.tfrecord import read_records
 
@@ -45,10 +47,19 @@ class Existing:
     Attributes:
         dataset: the content of its ``dataset.json``.
         shards: its shards.
+        rejects: what its ``rejects.jsonl`` says.
     """
 
     dataset: Dataset
     shards: tuple[ExistingShard, ...]
+    rejects: tuple[Reject, ...]
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files of its shards, as ``dataset.json`` names them."""
+        return frozenset(
+            shard.file for split in self.dataset.splits.values() for shard in split.shards
+        )
 
     @property
     def base(self) -> Base:
@@ -87,7 +98,15 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         for name, split in dataset.splits.items()
         for shard in split.shards
     )
-    return Existing(dataset, shards)
+    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)))
+
+
+def _read_rejects(path: str) -> tuple[Reject, ...]:
+    try:
+        lines = storage.read_text(path).split("\n")
+    except FileNotFoundError:
+        return ()
+    return tuple(Reject(**json.loads(line)) for line in lines if line)
 
 
 # They decide when a run fails, not what a row becomes.

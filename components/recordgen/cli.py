@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import logs, terminal
@@ -57,9 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except RecordgenError as exc:
         logs.failed(exc, exc.exit_code, traceback=debug)
+        if not isinstance(exc, UsageError):
+            _offer_resume(arguments)
         return exc.exit_code
     except KeyboardInterrupt as exc:
         logs.interrupted(exc, _INTERRUPTED, traceback=debug)
+        _offer_resume(arguments)
         return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone: point stdout elsewhere for the final flush.
@@ -76,6 +80,19 @@ def exit_main() -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _offer_resume(arguments: Sequence[str]) -> None:
+    """Say how to go on, if the conversion that just ended has left anything to go on with."""
+    from recordgen.runs import count_unfinished
+
+    args = _parser().parse_args(arguments)
+    if args.command != "convert":
+        return
+    with suppress(RecordgenError, OSError):  # storage may be what failed
+        shards = count_unfinished(args.output)
+        if shards:
+            logs.unfinished(args.output, shards)
 
 
 def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
@@ -117,13 +134,22 @@ def _convert(args: argparse.Namespace) -> int:
         args.source,
         args.output,
         overwrite=args.overwrite,
+        append=args.append,
+        resume=args.resume,
         beam_args=args.beam_args,
         progress=_progress(args),
         **options,
     )
     dataset = result.dataset
     if args.json:
-        _print_json({"output": result.output, "seconds": result.seconds, **dataset.to_json()})
+        _print_json(
+            {
+                "output": result.output,
+                "seconds": result.seconds,
+                "kept_shards": result.kept_shards,
+                **dataset.to_json(),
+            }
+        )
     else:
         print(terminal.conversion_summary(result))
     logs.converted(result)
@@ -135,12 +161,19 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
     from recordgen.conversion import plan
 
     started = time.monotonic()
-    staged = plan(args.source, beam_args=args.beam_args, progress=_progress(args), **options)
+    staged = plan(
+        args.source,
+        append_to=args.output if args.append else None,
+        beam_args=args.beam_args,
+        progress=_progress(args),
+        **options,
+    )
     if args.json:
         _print_json(terminal.plan_json(staged))
     else:
         print(terminal.plan_summary(staged, args.output))
-    code = _exit_code(staged.rows, len(staged.rejects), staged.read, args.max_reject_fraction)
+    usable = staged.rows + staged.existing
+    code = _exit_code(usable, len(staged.rejects), staged.read, args.max_reject_fraction)
     logs.finished(
         f"{staged.rows} of {staged.read} rows planned",
         total_counts(staged),
@@ -231,8 +264,19 @@ def _parser() -> argparse.ArgumentParser:
     _add_source(convert)
     convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
     _add_options(convert)
-    convert.add_argument(
+    there = convert.add_mutually_exclusive_group()
+    there.add_argument(
         "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
+    )
+    there.add_argument(
+        "--append",
+        action="store_true",
+        help="add what is new to the dataset in OUTPUT; its shards stay as they are",
+    )
+    convert.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep the finished shards of a run that was interrupted, write the rest",
     )
     convert.add_argument(
         "--dry-run", action="store_true", help="plan from rows and file sizes, write nothing"

@@ -18,9 +18,20 @@ from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage, transforms
 from recordgen.advice import advice
-from recordgen.dataset import Dataset, ImageStats, RowCounts, Split, dataset_digest, shard_file
+from recordgen.appending import find_existing, merge
+from recordgen.dataset import (
+    DATASET_FILE,
+    Dataset,
+    ImageStats,
+    RowCounts,
+    Split,
+    dataset_digest,
+    read_dataset,
+    shard_file,
+)
 from recordgen.errors import (
     NothingToConvertError,
+    OutputExistsError,
     RunnerError,
     TooManyRejectsError,
     UsageError,
@@ -31,10 +42,11 @@ from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
 from recordgen.runners import need_local_workers, pipeline_factory
+from recordgen.runs import commit, leave_rejects, open_run, resume_run
 from recordgen.shards import ShardResult
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
-from recordgen.staging import StagedPlan, Staging, abandon, commit, open_staging
+from recordgen.staging import StagedPlan, Staging
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -57,6 +69,8 @@ class ConversionResult:
         rejects: the rows that were left out, as in ``rejects.jsonl``.
         seconds: wall-clock time.
         counts: what was counted, by the names in :mod:`recordgen.metrics`.
+        kept_shards: shards that an earlier run had written and that were kept; None: there was
+            nothing to go on with, or it was not asked for.
     """
 
     output: str
@@ -64,6 +78,7 @@ class ConversionResult:
     rejects: tuple[Reject, ...]
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)
+    kept_shards: int | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,8 @@ def convert(
     output: str | os.PathLike[str],
     *,
     overwrite: bool = False,
+    append: bool = False,
+    resume: bool = False,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
     **options: Any,
@@ -99,6 +116,9 @@ def convert(
             the columns ``split``, ``image_uri`` and ``label`` (in TFRecorder's way).
         output: folder or URL prefix to write; see :mod:`recordgen.dataset` for what is in it.
         overwrite: replace a dataset that is already there.
+        append: add to a dataset that is already there; rows that it holds are left out.
+        resume: keep the finished shards of a run that died, as far as they are what would be
+            written now. A finished dataset that is what would be written now is left alone.
         beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; the
             default runner works in this process.
         progress: is told how far the run is; None: nobody is.
@@ -106,13 +126,15 @@ def convert(
             ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``.
 
     Raises:
-        UsageError: an option is wrong, or ``output`` holds a dataset.
+        UsageError: an option is wrong, ``output`` holds a dataset, or another run writes there.
         SourceError: an import file is missing or cannot be read.
         NothingToConvertError: no row is left to convert.
         TooManyRejectsError: above ``max_reject_fraction``; ``rejects.jsonl`` is written.
         StorageError: storage failed.
         RunnerError: Beam's runner failed.
     """
+    if overwrite and append:
+        raise UsageError("either overwrite the dataset that is there, or append to it")
     target = os.fspath(output)
     if storage.is_local(target):
         need_local_workers(beam_args, f"the local output {target}")
@@ -122,6 +144,8 @@ def convert(
         make_options(options),
         new_pipeline=pipeline_factory(beam_args),
         overwrite=overwrite,
+        append=append,
+        resume=resume,
         progress=progress,
     )
 
@@ -158,20 +182,29 @@ def check(
 def plan(
     source: AnySource,
     *,
+    append_to: str | os.PathLike[str] | None = None,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
     **options: Any,
 ) -> StagedPlan:
     """Plan what :func:`convert` would write, from rows and file sizes alone (a dry run).
 
-    Args and Raises: as :func:`check`.
+    Args:
+        source: as for :func:`convert`.
+        append_to: the output whose dataset would be appended to, if it holds one.
+        beam_args: as for :func:`convert`.
+        progress: as for :func:`convert`.
+        **options: as for :func:`convert`.
+
+    Raises: as :func:`check`.
     """
     decoded = make_options(options)
+    existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
-            transforms.plan_rows(pipeline, open_source(source), decoded, staging)
+            transforms.plan_rows(pipeline, open_source(source), decoded, staging, existing)
         return _read_plan(staging)
 
 
@@ -182,6 +215,7 @@ def convert_files(
     *,
     new_pipeline: NewPipeline,
     overwrite: bool = False,
+    resume: bool = False,
     progress: Progress | None = None,
 ) -> ConversionResult:
     """Convert import files on a Beam pipeline of the caller's.
@@ -192,6 +226,7 @@ def convert_files(
         options: how.
         new_pipeline: makes the (empty) pipeline that carries the work.
         overwrite: replace a dataset that is already there.
+        resume: go on where a run that died has stopped.
         progress: is told how far the run is.
 
     Raises: as :func:`convert`.
@@ -202,6 +237,8 @@ def convert_files(
         options,
         new_pipeline=new_pipeline,
         overwrite=overwrite,
+        append=False,
+        resume=resume,
         progress=progress,
     )
 
@@ -213,23 +250,98 @@ def convert_source(
     *,
     new_pipeline: NewPipeline,
     overwrite: bool,
+    append: bool,
+    resume: bool,
     progress: Progress | None,
 ) -> ConversionResult:
     """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
     started = time.monotonic()
     pipeline = new_pipeline()
-    staging = open_staging(output, overwrite=overwrite)
-    with _running(pipeline, staging, progress):
-        planned, the_plan = transforms.plan_rows(pipeline, source, options, staging)
-        shards = transforms.cut_into_shards(planned, the_plan, options)
-        transforms.write_shards(shards, the_plan, options, staging)
-    staged, results = _read_outcome(staging, options)
-    rejects = _all_rejects(staged, results)
-    _stop_unless_usable(staged, results, rejects, output, options)
-    dataset = _to_dataset(source, staged, results, options)
-    commit(staging, output, dataset, rejects)
-    counts = total_counts(staged, results)
-    return ConversionResult(output, dataset, rejects, time.monotonic() - started, counts)
+    existing = find_existing(output, options) if append else None
+    is_there = storage.exists(storage.join(output, DATASET_FILE))
+    if resume and is_there and not (overwrite or append):
+        dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
+        shards = sum(len(split.shards) for split in dataset.splits.values())
+        seconds = time.monotonic() - started
+        return ConversionResult(output, dataset, rejects, seconds, counts, shards)
+    begin = resume_run if resume else open_run
+    with begin(output, overwrite=overwrite or existing is not None) as run:
+        with _running(pipeline, run.staging, progress):
+            planned, the_plan = transforms.plan_rows(
+                pipeline, source, options, run.staging, existing
+            )
+            shards = transforms.cut_into_shards(planned, the_plan, options)
+            transforms.write_shards(shards, the_plan, options, run)
+        staged, results = _read_outcome(run.staging, options)
+        rejects = _all_rejects(staged, results)
+        _stop_unless_usable(staged, results, rejects, output, options)
+        dataset = _to_dataset(source, staged, results, options)
+        if existing is not None:
+            dataset = merge(existing.dataset, dataset)
+            rejects = tuple(sorted({*existing.rejects, *rejects}))
+        commit(run.staging, output, dataset, rejects, existing.files if existing else ())
+    kept = sum(result.kept for result in results if result.split in dataset.splits)
+    return ConversionResult(
+        output,
+        dataset,
+        rejects,
+        time.monotonic() - started,
+        total_counts(staged, results),
+        kept if run.leftovers else None,
+    )
+
+
+def _confirm(
+    source: Source,
+    output: str,
+    options: ConvertOptions,
+    pipeline: beam.Pipeline,
+    progress: Progress | None,
+) -> tuple[Dataset, tuple[Reject, ...], dict[str, int]]:
+    """Return the finished dataset in ``output`` if it is what would be written now.
+
+    With it come its rejects, and what was counted.
+
+    What it was made of is not on record, so every payload is read; nothing is written.
+
+    Raises:
+        OutputExistsError: it is another.
+    """
+    there = read_dataset(output)
+    known = {
+        "task": TASK,
+        "recordgen_version": __version__,
+        "source": source.names,
+        "seed": options.seed,
+        "options": options.recorded(),
+    }
+    _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
+    with resume_run(output, overwrite=True) as run:
+        with _running(pipeline, run.staging, progress):
+            planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)
+            shards = transforms.cut_into_shards(planned, the_plan, options)
+            transforms.compare_shards(shards, the_plan, options, output, run.staging)
+        staged, results = _read_outcome(run.staging, options)
+        dataset = _to_dataset(source, staged, results, options)
+        _refuse_other(
+            output,
+            [
+                item.name
+                for item in fields(Dataset)
+                if getattr(there, item.name) != getattr(dataset, item.name)
+            ],
+        )
+    return dataset, _all_rejects(staged, results), total_counts(staged, results)
+
+
+def _refuse_other(output: str, differences: Sequence[str]) -> None:
+    """Raise OutputExistsError if the dataset that is there differs from what would be written."""
+    if differences:
+        raise OutputExistsError(
+            f"{output}: there is a finished dataset already, and not the one that would be "
+            f"written now: it differs in {', '.join(differences)}; choose another output or "
+            f"--overwrite"
+        )
 
 
 def make_options(values: dict[str, Any]) -> ConvertOptions:
@@ -324,7 +436,7 @@ def _read_outcome(
     planned = {
         shard_file(split, index, numbers["shards"], options.compression)
         for split, numbers in staged.splits.items()
-        for index in range(numbers["shards"])
+        for index in range(numbers["first"], numbers["shards"])
     }
     if too_many(len(staged.rejects), staged.read, options):
         planned = set()  # then nothing is written
@@ -357,9 +469,9 @@ def _stop_unless_usable(
     """Raise unless there are examples and few enough rejects; rejects are written either way."""
     examples = sum(result.shard.examples for result in results)
     failed = too_many(len(rejects), staged.read, options)
-    if examples and not failed:
+    if (examples or staged.existing) and not failed:
         return
-    path = abandon(output, rejects)
+    path = leave_rejects(output, rejects)
     if failed:
         raise TooManyRejectsError(
             f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
@@ -409,6 +521,7 @@ def _to_dataset(
         examples=sum(split.examples for split in splits.values()),
         duplicates=staged.duplicates,
         dropped=staged.dropped,
+        existing=staged.existing,
         assigned=sum(result.drawn for result in results),
         rejected=dict(sorted(Counter(item.code for item in rejects).items())),
     )

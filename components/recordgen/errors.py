@@ -2,7 +2,8 @@
 
 RecordgenError
 ├── UsageError             an option or argument is wrong                      exit code 2
-│   └── OutputExistsError  OUTPUT already holds a dataset
+│   ├── OutputExistsError  OUTPUT already holds a dataset
+│   └── OutputBusyError    another run writes into OUTPUT
 ├── DataError              the data cannot give a dataset                      exit code 1
 │   ├── NothingToConvertError   no row survived planning
 │   └── TooManyRejectsError     more rows were rejected than allowed
@@ -37,6 +38,10 @@ class UsageError(RecordgenError, ValueError):
 
 class OutputExistsError(UsageError):
     """The output already holds a dataset and overwriting was not asked for."""
+
+
+class OutputBusyError(UsageError):
+    """Another run that is still alive writes into the same output."""
 
 
 class DataError(RecordgenError):

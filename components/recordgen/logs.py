@@ -75,7 +75,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text."""
-        return super().format(record) if hasattr(record, "event") else self._foreign.format(record)
+        ours = record.name.partition(".")[0] == _log.name
+        return super().format(record) if ours else self._foreign.format(record)
 
 
 class JsonFormatter(logging.Formatter):
@@ -170,6 +171,11 @@ def interrupted(error: BaseException, exit_code: int, *, traceback: bool) -> Non
     message = "interrupted; nothing was committed, run it again"
     shown = error if traceback else None
     _say("interrupted", message, {"exit_code": exit_code}, level=logging.ERROR, error=shown)
+
+
+def unfinished(output: str, shards: int) -> None:
+    """Log that a run which has ended left something to go on with."""
+    _log.warning("%d finished shards wait in %s: --resume keeps them", shards, output)
 
 
 class ProgressLog:

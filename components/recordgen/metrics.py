@@ -1,6 +1,6 @@
 """What a run counts: one name for each, in Beam's metrics, in the JSON log and in the results.
 
-``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_dropped``, and
+``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_dropped + rows_existing``, and
 ``rows_planned == examples_written + payloads_rejected`` once all is done.
 """
 
@@ -25,6 +25,8 @@ ROWS_REJECTED = "rows_rejected"
 ROWS_DUPLICATE = "rows_duplicate"
 #: Rows without a split, left out on request.
 ROWS_DROPPED = "rows_dropped"
+#: Rows whose example is in the dataset that is appended to.
+ROWS_EXISTING = "rows_existing"
 #: Examples written; of a check: those that would be.
 EXAMPLES_WRITTEN = "examples_written"
 #: Planned rows whose payload was refused.
@@ -43,6 +45,7 @@ def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[
         ROWS_REJECTED: len(plan.rejects),
         ROWS_DUPLICATE: plan.duplicates,
         ROWS_DROPPED: plan.dropped,
+        ROWS_EXISTING: plan.existing,
         EXAMPLES_WRITTEN: sum(result.shard.examples for result in results),
         PAYLOADS_REJECTED: sum(len(result.rejects) for result in results),
         PAYLOAD_BYTES: plan.bytes if results else 0,

@@ -9,11 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
+
+import PIL
+import simplejpeg
 
 from recordgen import features, storage
 from recordgen.dataset import ImageStats, Shard, record_line, shard_file
@@ -26,6 +30,10 @@ from recordgen.payloads.image import check_image
 from recordgen.planning import PlannedRow
 from recordgen.rows import Reject
 from recordgen.tfrecord import frame, write_frames
+from recordgen.version import __version__
+
+# What makes bytes of pixels, and gzip of bytes: other versions may make others.
+_ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
 
 # Threads take a batch at a time: handing over each image by itself costs more than reading it.
 _BATCH_ROWS = 16
@@ -62,6 +70,33 @@ class ShardTask:
         """Return the shard's path inside the output."""
         return shard_file(self.split, self.index, self.count, compression)
 
+    def fingerprint(self, vocabulary: Vocabulary, options: ConvertOptions) -> str:
+        """Return the sha256 (hex) of all that decides what becomes of the shard.
+
+        Equal fingerprints, equal bytes and results; but rejects also name the import file and
+        line of their rows, which are left out. Empty if storage cannot tell a payload from one
+        that replaced it: then nothing is known.
+        """
+        if not all(row.version for row in self.rows):
+            return ""
+        # How many rejects a run may have decides whether it succeeds, but not what is written.
+        recorded = {**options.recorded(), "max_reject_fraction": None}
+        place = [self.split, self.label, self.index, self.count]
+        rows = [
+            (
+                storage.resolve(row.uri, row.source),
+                row.uri,
+                row.label,
+                None if row.label is None else vocabulary.index(row.label),
+                row.bytes,
+                row.version,
+                row.drawn,
+            )
+            for row in self.rows
+        ]
+        said = json.dumps([__version__, _ENCODERS, recorded, place, rows])
+        return hashlib.sha256(said.encode()).hexdigest()
+
 
 @dataclass(frozen=True)
 class ShardResult:
@@ -75,6 +110,8 @@ class ShardResult:
         reencoded: images whose bytes were not passed through, by reason.
         rejects: rows whose payload was refused.
         images: what the images have in common; None: not known, or there are none.
+        fingerprint: the task's, see :meth:`ShardTask.fingerprint`.
+        kept: it is the work of an earlier run.
     """
 
     split: str
@@ -84,6 +121,8 @@ class ShardResult:
     reencoded: Mapping[str, int]
     rejects: tuple[Reject, ...]
     images: ImageStats | None
+    fingerprint: str
+    kept: bool = False
 
     def to_json(self) -> str:
         """Return the result as one line of JSON."""
@@ -137,7 +176,7 @@ def write_shard(
     records = tally.count(_records(task.rows, vocabulary, options))
     with storage.replacing(storage.join(target, file)) as out:
         size = write_frames(out, (record.frame for record in records), options.compression)
-    return tally.result(task, file, size)
+    return tally.result(task, file, size, task.fingerprint(vocabulary, options))
 
 
 def check_shard(
@@ -151,7 +190,8 @@ def check_shard(
     tally = _Tally(on_progress)
     for _ in tally.count(_records(task.rows, vocabulary, options)):
         pass
-    return tally.result(task, task.file(options.compression), 0)
+    file = task.file(options.compression)
+    return tally.result(task, file, 0, task.fingerprint(vocabulary, options))
 
 
 class _Tally:
@@ -186,7 +226,7 @@ class _Tally:
             if self._on_progress is not None:
                 self._on_progress(self.examples, len(self._rejects), self._bytes)
 
-    def result(self, task: ShardTask, file: str, size: int) -> ShardResult:
+    def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
         return ShardResult(
             task.split,
             Shard(file, self.examples, size, self._digest.hexdigest(), task.label),
@@ -195,6 +235,7 @@ class _Tally:
             dict(sorted(self._reencoded.items())),
             tuple(self._rejects),
             ImageStats.of(self._images),
+            fingerprint,
         )
 
 

@@ -1,17 +1,16 @@
-"""The staging folder of a run, and the commit that makes its content the output.
+"""The staging folder of a run: what its workers and its launcher tell each other in files.
 
-    OUT/.recordgen-staging/RUN/run.json                the version that runs
+    OUT/.recordgen-staging/RUN/run.json                who runs, and that it still does
                                plan.json               the plan and its rejects
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
                                error.json              why a worker gave up
+                               moving                  shards are on their way to OUT
 
-Nothing outside this folder changes before :func:`commit`, and ``dataset.json`` is written last:
-a run that dies leaves nothing that looks finished, and with ``overwrite`` the old dataset until
-the new one is complete. Every run has a folder of its own, so that workers of one that died, but
-still write, do no harm. What is left of it tells the next run that the last one died.
+Every run has a folder of its own, so that workers of one that died, but still write, do no harm.
+How a run begins and ends, and what becomes of the folders of dead ones: :mod:`recordgen.runs`.
 """
 
 from __future__ import annotations
@@ -19,29 +18,19 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from recordgen import errors, storage
-from recordgen.dataset import (
-    DATASET_FILE,
-    LABELS_FILE,
-    REJECTS_FILE,
-    SPLIT_PREFIX,
-    Dataset,
-    write_dataset,
-)
-from recordgen.errors import OutputExistsError, RecordgenError
+from recordgen.errors import RecordgenError
 from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.rows import Reject
 from recordgen.shards import ShardResult
-from recordgen.version import __version__
 
 STAGING = ".recordgen-staging"
-FAILED_REJECTS_FILE = "failed-rejects.jsonl"
 
 # Object stores answer in tens of milliseconds, so read many small files at once.
 _READ_THREADS = 32
@@ -55,11 +44,13 @@ class StagedPlan:
     """What the planning step left for the launcher: sizes, vocabulary, counts, rejects.
 
     Attributes:
-        splits: by name: planned ``rows``, ``bytes`` and ``shards``.
+        splits: by name: planned ``rows`` and ``bytes``; ``first`` and ``shards``, the number of the
+            first new shard and the one behind the last.
         vocabulary: labels of all planned rows.
         read: rows in the import files.
         duplicates: rows that say what another row says.
         dropped: rows left out for want of a split.
+        existing: rows whose example is in the dataset that is appended to.
         rejects: rows rejected while planning.
     """
 
@@ -68,6 +59,7 @@ class StagedPlan:
     read: int
     duplicates: int
     dropped: int
+    existing: int
     rejects: tuple[Reject, ...]
 
     @property
@@ -91,11 +83,21 @@ class Staging:
         """Return a path inside the folder."""
         return storage.join(self.root, *parts)
 
+    @property
+    def lease(self) -> str:
+        """The file that says who runs, see :mod:`recordgen.lease`."""
+        return self.path("run.json")
+
     def write_plan(self, plan: Plan, rejects: Sequence[Reject]) -> None:
         """Leave the plan for the launcher."""
         data = {
             "splits": {
-                name: {"rows": split.rows, "bytes": split.bytes, "shards": split.shards}
+                name: {
+                    "rows": split.rows,
+                    "bytes": split.bytes,
+                    "first": split.first,
+                    "shards": split.shards,
+                }
                 for name, split in plan.splits.items()
             },
             "vocabulary": {
@@ -106,6 +108,7 @@ class Staging:
             "read": plan.read,
             "duplicates": plan.duplicates,
             "dropped": plan.dropped,
+            "existing": plan.existing,
             "rejects": rejects,
         }
         storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
@@ -125,15 +128,43 @@ class Staging:
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard."""
-        name = f"{result.split}-{index:05d}.json"
-        storage.write_text(self.path("results", name), result.to_json())
+        storage.write_text(self._result_path(result.split, index), result.to_json())
+
+    def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
+        """Return what became of a shard, if that is there and was the task of the fingerprint."""
+        try:
+            text = storage.read_text(self._result_path(split, index))
+            # Another version of Recordgen may have left another kind of result.
+            found = json.loads(text).get("fingerprint") == fingerprint
+        except (FileNotFoundError, ValueError):
+            return None  # a crash of the machine may leave an empty file
+        return ShardResult.from_json(text) if found else None
+
+    def count_results(self) -> int:
+        """Return the number of finished shards."""
+        return len(self._result_names())
 
     def read_results(self) -> list[ShardResult]:
         """Return what became of all shards, by split and index."""
-        names = [name for name, _ in storage.list_dir(self.path("results"))]
-        paths = [self.path("results", name) for name in names if name.endswith(".json")]
+        paths = [self.path("results", name) for name in self._result_names()]
         with ThreadPoolExecutor(_READ_THREADS) as pool:
             return list(map(ShardResult.from_json, pool.map(storage.read_text, paths)))
+
+    def _result_path(self, split: str, index: int) -> str:
+        return self.path("results", f"{split}-{index:05d}.json")
+
+    def _result_names(self) -> list[str]:
+        names = (name for name, _ in storage.list_dir(self.path("results")))
+        return [name for name in names if name.endswith(".json")]
+
+    def start_moving(self) -> None:
+        """Note that from now on the run's shards may lie at their places in the output."""
+        storage.write_text(self.path("moving"), "")
+
+    @property
+    def moving(self) -> bool:
+        """Whether shards of the run may lie at their places in the output."""
+        return storage.exists(self.path("moving"))
 
     def write_error(self, error: RecordgenError) -> None:
         """Leave the reason for which a worker gives up: runners lose an error's type."""
@@ -220,67 +251,3 @@ class Heartbeat:
 
     def _write(self, *counts: Any, done: bool) -> None:
         storage.write_text(self._path, json.dumps([*counts, done]))
-
-
-def open_staging(output: str, *, overwrite: bool) -> Staging:
-    """Return a new, empty staging folder in ``output``; those of runs that died are removed.
-
-    Raises:
-        OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
-            files of our names that no run of ours left.
-        StorageError: the output cannot be written.
-    """
-    staging_root = storage.join(output, STAGING)
-    died = storage.exists(staging_root)
-    # Files without their dataset.json are ours only if a run died while it moved them.
-    ours = (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, *_split_dirs(output))
-    for name in () if overwrite else ours:
-        if storage.exists(storage.join(output, name)):
-            raise OutputExistsError(
-                f"{output}: there is a {name} already; choose another output or --overwrite"
-            )
-    storage.remove(staging_root)
-    staging = Staging(storage.join(staging_root, uuid.uuid4().hex[:12]))
-    # An output that cannot be written is known now, not after an hour.
-    storage.write_text(staging.path("run.json"), json.dumps({"recordgen": __version__}) + "\n")
-    return staging
-
-
-def commit(staging: Staging, output: str, dataset: Dataset, rejects: Iterable[Reject]) -> None:
-    """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
-
-    What an older run left is removed first, its commit mark before all else; other files stay.
-    """
-    for name in (DATASET_FILE, FAILED_REJECTS_FILE, *_split_dirs(output)):
-        storage.remove(storage.join(output, name))
-    for split in dataset.splits.values():
-        for shard in split.shards:
-            storage.move(staging.path(shard.file), storage.join(output, shard.file))
-    labels = "".join(f"{label}\n" for label in dataset.labels)
-    storage.write_text(storage.join(output, LABELS_FILE), labels)
-    _write_rejects(storage.join(output, REJECTS_FILE), rejects)
-    write_dataset(output, dataset)
-    storage.remove(storage.join(output, STAGING))
-
-
-def abandon(output: str, rejects: Iterable[Reject]) -> str:
-    """End a run whose data is no good: remove its staging folder, keep its rejects.
-
-    Returns:
-        Where the rejects were written: ``rejects.jsonl``, or ``failed-rejects.jsonl`` beside a
-        dataset that was to be overwritten.
-    """
-    kept = storage.exists(storage.join(output, DATASET_FILE))
-    path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
-    _write_rejects(path, rejects)
-    storage.remove(storage.join(output, STAGING))
-    return path
-
-
-def _write_rejects(path: str, rejects: Iterable[Reject]) -> None:
-    lines = (json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
-    storage.write_text(path, "".join(lines))
-
-
-def _split_dirs(output: str) -> list[str]:
-    return storage.list_folders(output, SPLIT_PREFIX)

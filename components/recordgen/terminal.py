@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from recordgen import features
+from recordgen import features, metrics
 
 if TYPE_CHECKING:
     from recordgen.conversion import CheckResult, ConversionResult
@@ -71,16 +71,23 @@ class ProgressBar:
 def conversion_summary(result: ConversionResult) -> str:
     """Return the summary of a conversion."""
     dataset = result.dataset
-    rate = dataset.examples / result.seconds
+    examples = result.counts[metrics.EXAMPLES_WRITTEN]
     lines = [
-        f"Converted {dataset.examples:,} images ({megabytes(dataset.bytes)}) in "
-        f"{result.seconds:.1f} s, {rate:,.0f} images/s",
+        f"Converted {examples:,} images ({megabytes(result.counts[metrics.SHARD_BYTES])}) in "
+        f"{result.seconds:.1f} s, {examples / result.seconds:,.0f} images/s",
         "",
         *_split_table(dataset),
         "",
         *_class_table(dataset),
         *_row_lines(dataset),
     ]
+    if dataset.examples > examples:
+        lines.append(f"Appended   to {dataset.examples - examples:,} examples that stay")
+    if result.kept_shards is not None:
+        shards = sum(len(split.shards) for split in dataset.splits.values())
+        lines.append(
+            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an earlier run"
+        )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     lines += [
@@ -108,7 +115,12 @@ def check_summary(result: CheckResult, *, limit: int) -> str:
 def plan_summary(plan: StagedPlan, output: str) -> str:
     """Return the summary of a dry run."""
     rows = [
-        (name, f"{split['rows']:,}", f"{split['shards']:,}", megabytes(split["bytes"]))
+        (
+            name,
+            f"{split['rows']:,}",
+            f"{split['shards'] - split['first']:,}",
+            megabytes(split["bytes"]),
+        )
         for name, split in plan.splits.items()
     ]
     lines = [
@@ -133,6 +145,7 @@ def plan_json(plan: StagedPlan) -> dict[str, Any]:
         "bytes": plan.bytes,
         "duplicates": plan.duplicates,
         "dropped": plan.dropped,
+        "existing": plan.existing,
         "rejects": [item._asdict() for item in plan.rejects],
     }
 
@@ -237,6 +250,8 @@ def _row_lines(dataset: Dataset) -> list[str]:
         lines[0] += f", {rows.duplicates:,} duplicates"
     if rows.dropped:
         lines[0] += f", {rows.dropped:,} dropped without a split"
+    if rows.existing:
+        lines[0] += f", {rows.existing:,} whose example was there"
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
     if dataset.reencoded:
         total = sum(dataset.reencoded.values())

@@ -43,7 +43,9 @@ from recordgen.planning import (
     shard_rows,
     too_many,
 )
+from recordgen.resuming import compare_shard, keep_or_write_shard
 from recordgen.rows import Reject, Row, placing
+from recordgen.runs import Run
 from recordgen.shards import (
     ShardResult,
     ShardTask,
@@ -245,12 +247,18 @@ def cut_into_shards(
 
 
 def write_shards(
-    shards: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    shards: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, run: Run
 ) -> beam.PCollection:
-    """Write every shard into ``staging``; gives shard names."""
-    work = partial(write_shard, target=staging.root, options=options)
+    """Write every shard into the run's staging folder, or keep it; gives shard names."""
+    work: Callable[..., ShardResult] = partial(
+        write_shard, target=run.staging.root, options=options
+    )
+    if run.leftovers:
+        work = partial(
+            keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
+        )
     return shards | "WriteShards" >> beam.ParDo(
-        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
+        WorkOnShards(work, run.staging), beam.pvalue.AsSingleton(plan)
     )
 
 
@@ -260,6 +268,20 @@ def check_shards(
     """Check every shard and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
     return shards | "CheckShards" >> beam.ParDo(
+        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
+    )
+
+
+def compare_shards(
+    shards: beam.PCollection,
+    plan: beam.PCollection,
+    options: ConvertOptions,
+    output: str,
+    staging: Staging,
+) -> beam.PCollection:
+    """Check every ShardTask, and the file in ``output`` that is its own; gives shard names."""
+    work = partial(compare_shard, output=output, options=options)
+    return shards | "CompareShards" >> beam.ParDo(
         WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
     )
 
@@ -372,6 +394,7 @@ class ResolveBuckets(_PlanningStep):
         self._rejected = _counter(metrics.ROWS_REJECTED)
         self._duplicates = _counter(metrics.ROWS_DUPLICATE)
         self._dropped = _counter(metrics.ROWS_DROPPED)
+        self._existing = _counter(metrics.ROWS_EXISTING)
 
     def process(self, element: Any, read: Iterable[ReadSummary] = ()) -> Any:  # noqa: D102
         drop_unnamed = any(summary.named for summary in read)
@@ -404,6 +427,7 @@ class ResolveBuckets(_PlanningStep):
         self._rejected.inc(len(summary.rejects))
         self._duplicates.inc(summary.duplicates)
         self._dropped.inc(summary.dropped)
+        self._existing.inc(summary.existing)
         self._heartbeat.add(0, planned, len(summary.rejects))
 
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recordgen import storage
+from recordgen import lease, storage
 from recordgen.dataset import (
     DATASET_FILE,
     LABELS_FILE,
@@ -36,15 +36,16 @@ from recordgen.dataset import (
     split_dir,
     write_dataset,
 )
-from recordgen.errors import NothingToConvertError, OutputExistsError, StorageError, UsageError
+from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
 from recordgen.example import serialize_example
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS
+from recordgen.runs import FAILED_REJECTS_FILE, open_run
 from recordgen.schema import Schema
-from recordgen.shard_writer import STAGED, ShardedWriter, WrittenShard, staged_file
+from recordgen.shard_writer import ShardedWriter, WrittenShard, staged_file
 from recordgen.shards import default_threads
 from recordgen.splits import SPLITS, TRAIN
-from recordgen.staging import FAILED_REJECTS_FILE, STAGING, Staging, open_staging
+from recordgen.staging import STAGING, Staging
 from recordgen.version import __version__
 
 TASK = "examples"
@@ -98,7 +99,8 @@ def write(
         overwrite: replace the split if it is already there.
 
     Raises:
-        UsageError: an argument is wrong, or ``output`` holds the split or something else.
+        UsageError: an argument is wrong, or ``output`` holds the split or something else, or
+            another run writes there.
         NothingToConvertError: there are no examples.
         DataError: an example cannot be stored or does not fit the others; names the record.
         StorageError: storage failed.
@@ -122,7 +124,7 @@ def write(
         if not written:
             raise NothingToConvertError("nothing to write: there was not a single example")
         dataset = _with_split(others, split, written, schema.specs(), compression)
-    _commit(staging, target, others, split, dataset)
+        _commit(staging, target, others, split, dataset)
     return WriteResult(target, dataset, time.monotonic() - started)
 
 
@@ -238,27 +240,21 @@ def _with_split(
 def _staging(
     target: str, split: str, others: Dataset | None, *, overwrite: bool
 ) -> Iterator[Staging]:
-    """Give a new staging folder; what is in it is removed if writing fails."""
-    died = storage.exists(storage.join(target, STAGING))
-    if others is None:
-        staging = open_staging(target, overwrite=overwrite)
-    else:
-        folder = split_dir(split)
-        # A split that is not in dataset.json is ours only if a run died while it moved the shards.
-        ours = overwrite or died
-        if not ours and storage.exists(storage.join(target, folder)):
-            raise OutputExistsError(
-                f"{target}: there is a {folder} already; choose another split or overwrite=True"
-            )
-        staging = open_staging(target, overwrite=True)
-    try:
-        yield staging
-    except BaseException:
-        # After a run that died the folder itself must stay: it says so to the next run.
-        leftover = staging.path(STAGED) if died else storage.join(target, STAGING)
-        with suppress(StorageError):
-            storage.remove(leftover)
-        raise
+    """Give a new staging folder; it is removed if writing fails."""
+    folder = storage.join(target, split_dir(split))
+    stale = others is not None and not overwrite and storage.exists(folder)
+    # A split that is not in dataset.json is ours only if a run died while it moved the shards.
+    if stale and not storage.exists(storage.join(target, STAGING)):
+        raise OutputExistsError(
+            f"{target}: there is a {split_dir(split)} already; choose another split or "
+            f"overwrite=True"
+        )
+    with open_run(
+        target, overwrite=overwrite or others is not None, no_use=(BaseException,)
+    ) as run:
+        if stale:
+            storage.remove(folder)
+        yield run.staging
 
 
 def _commit(
@@ -268,6 +264,8 @@ def _commit(
 
     Other splits are there all the time; the split is not while its shards are being moved.
     """
+    lease.check_held(staging.lease)
+    staging.start_moving()
     if others is None:
         folders = storage.list_folders(target, SPLIT_PREFIX)
         stale = [DATASET_FILE, LABELS_FILE, REJECTS_FILE, FAILED_REJECTS_FILE, *folders]
@@ -279,4 +277,3 @@ def _commit(
     for index, shard in enumerate(dataset.splits[split].shards):
         storage.move(staged_file(staging, index), storage.join(target, shard.file))
     write_dataset(target, dataset)
-    storage.remove(storage.join(target, STAGING))

@@ -71,6 +71,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
                 new_pipeline=self._make_beam_pipeline,
                 # The uri is this execution's own: what lies there is left from an attempt of it.
                 overwrite=True,
+                resume=True,
                 progress=logs.ProgressLog(),
             )
         except DataError as exc:

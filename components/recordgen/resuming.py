@@ -1,0 +1,151 @@
+"""Shards that are there already: kept if they are what would be written now, byte for byte.
+
+The fingerprint in a shard's result says what it was made of, see :meth:`ShardTask.fingerprint`;
+the file itself is read to its end before it is trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from recordgen import features, storage
+from recordgen.dataset import Shard, record_line
+from recordgen.errors import RecordError, StorageError
+from recordgen.example import parse_example
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.runs import Leftover
+from recordgen.shards import OnProgress, ShardResult, ShardTask, check_shard, write_shard
+from recordgen.staging import Staging
+from recordgen.tfrecord import read_records
+
+# The fault of storage, not of the payload: it may be mended, and the payload the same.
+_MAY_PASS = frozenset(
+    {
+        RejectCode.MISSING_FILE.value,
+        RejectCode.PERMISSION_DENIED.value,
+        RejectCode.NOT_A_FILE.value,
+        RejectCode.UNKNOWN_SCHEME.value,
+    }
+)
+
+
+def keep_or_write_shard(
+    task: ShardTask,
+    staging: Staging,
+    leftovers: Sequence[Leftover],
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Take a shard over from a run that died, or else write it.
+
+    Its file is moved before it is looked at: a worker of the run that died, but still writes,
+    does not reach it any more.
+
+    Raises:
+        StorageError: storage failed; says nothing about the data.
+    """
+    fingerprint = task.fingerprint(vocabulary, options)
+    # This run's own first: a second attempt finds what the first one has taken over.
+    for left in (Leftover(staging, (staging.root,)), *leftovers):
+        found = left.staging.find_result(task.split, task.index, fingerprint)
+        if not fingerprint or found is None or _may_change(found):
+            continue
+        result = replace(_renumbered(found, task), kept=found.kept or left.staging != staging)
+        # The result goes first: wherever the file is when this run dies, too, the next finds both.
+        staging.write_result(result, task.index)
+        path = staging.path(result.shard.file)
+        sources = [storage.join(root, result.shard.file) for root in left.roots]
+        if any(source == path or _moved(source, path) for source in sources) and is_intact(
+            path, result.shard
+        ):
+            return result
+    return write_shard(
+        task, staging.root, vocabulary=vocabulary, options=options, on_progress=on_progress
+    )
+
+
+def compare_shard(
+    task: ShardTask,
+    output: str,
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Check a shard's payloads, and that its file in ``output`` holds them.
+
+    Returns:
+        What writing it would give; its file has no bytes if the one that is there is another.
+
+    Raises:
+        StorageError: storage failed; says nothing about the data.
+    """
+    result = check_shard(task, vocabulary=vocabulary, options=options, on_progress=on_progress)
+    path = storage.join(output, result.shard.file)
+    if not storage.exists(path):
+        return result
+    shard = replace(result.shard, bytes=storage.size(path))
+    return replace(result, shard=shard) if is_intact(path, shard) else result
+
+
+def is_intact(path: str, shard: Shard) -> bool:
+    """Say whether a file holds what its shard should: by size, checksums and digest of records.
+
+    Raises:
+        StorageError: storage failed.
+    """
+    digest = hashlib.sha256()
+    examples = 0
+    try:
+        if storage.size(path) != shard.bytes:
+            return False
+        for record in read_records(path):
+            digest.update(_line(record))
+            examples += 1
+    except (OSError, RecordError, ValueError):
+        return False
+    return (examples, digest.hexdigest()) == (shard.examples, shard.digest)
+
+
+def _line(record: bytes) -> bytes:
+    """Return what a record adds to its shard's digest. Raises: ValueError: it is none of ours."""
+    values = parse_example(record)
+
+    def text(name: str) -> str:
+        found: list[Any] = values.get(name, [])
+        return found[0].decode() if found else ""
+
+    label = text(features.IMAGE_CLASS_TEXT)
+    return record_line(text(features.IMAGE_SHA256), label, text(features.IMAGE_SOURCE_ID))
+
+
+def _may_change(result: ShardResult) -> bool:
+    return any(item.code in _MAY_PASS for item in result.rejects)
+
+
+def _renumbered(result: ShardResult, task: ShardTask) -> ShardResult:
+    """Return a result whose rejects name the import files and lines of the task's rows."""
+    rows = {storage.resolve(row.uri, row.source): row for row in task.rows}
+    rejects = [(item, rows[storage.resolve(item.uri, item.source)]) for item in result.rejects]
+    return replace(
+        result,
+        rejects=tuple(item._replace(source=row.source, line=row.line) for item, row in rejects),
+    )
+
+
+def _moved(source: str, target: str) -> bool:
+    """Move a file if it is there. Raises: StorageError."""
+    try:
+        storage.move(source, target)
+    except StorageError:
+        if storage.exists(source):
+            raise
+        return False
+    return True

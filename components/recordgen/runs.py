@@ -1,0 +1,266 @@
+"""How a run on an output begins and ends, and what the next one does with what a dead one left.
+
+Nothing but the staging folder changes before :func:`commit`, and ``dataset.json`` is written last:
+a run that dies leaves nothing that looks finished. With ``overwrite`` the old dataset stays until
+the new one is complete; a run that dies while its shards are moved leaves neither, but
+all that the next run needs to end what it began (:func:`resume_run`) or to start anew
+(:func:`open_run`).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from uuid import uuid4
+
+from recordgen import lease, storage
+from recordgen.dataset import (
+    DATASET_FILE,
+    LABELS_FILE,
+    REJECTS_FILE,
+    SPLIT_PREFIX,
+    Dataset,
+    write_dataset,
+)
+from recordgen.errors import (
+    DataError,
+    OutputBusyError,
+    OutputExistsError,
+    StorageError,
+    UsageError,
+)
+from recordgen.rows import Reject
+from recordgen.staging import STAGING, Staging
+
+FAILED_REJECTS_FILE = "failed-rejects.jsonl"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What a run that died has left.
+
+    Attributes:
+        staging: its staging folder, with the results of its finished shards.
+        roots: where their files lie: in that folder, and in the output if it died moving them.
+    """
+
+    staging: Staging
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has begun.
+
+    Attributes:
+        staging: its staging folder.
+        leftovers: of runs that died, to go on with.
+    """
+
+    staging: Staging
+    leftovers: tuple[Leftover, ...] = ()
+
+
+@contextmanager
+def open_run(
+    output: str,
+    *,
+    overwrite: bool,
+    no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
+) -> Iterator[Run]:
+    """Begin a run in an empty staging folder; what runs that died have left is removed.
+
+    Args:
+        output: folder or URL prefix that is written.
+        overwrite: a dataset that is there will be replaced.
+        no_use: errors after which nobody can go on: what the run has staged is removed.
+
+    Raises:
+        OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
+            files of our names that no run of ours left.
+        OutputBusyError: another run is at work there.
+        StorageError: the output cannot be written.
+    """
+    _check_output(output, overwrite=overwrite)
+    with _begun(output, no_use) as (staging, dead):
+        finished = sum(left.count_results() for left in dead)
+        if finished:
+            _log.warning(
+                "%s: starting anew; %d finished shards of an interrupted run are removed, which "
+                "--resume would have kept",
+                output,
+                finished,
+            )
+        if dead and not storage.exists(storage.join(output, DATASET_FILE)):
+            for name in (LABELS_FILE, *_split_dirs(output)):
+                storage.remove(storage.join(output, name))  # of a run that died moving them
+        for left in dead:
+            storage.remove(left.root)
+        yield Run(staging)
+
+
+@contextmanager
+def resume_run(output: str, *, overwrite: bool) -> Iterator[Run]:
+    """Begin a run that goes on where runs that died have stopped; a failed one keeps its shards.
+
+    Raises: as :func:`open_run`.
+    """
+    _check_output(output, overwrite=overwrite)
+    with _begun(output, (UsageError,)) as (staging, dead):
+        finished = storage.exists(storage.join(output, DATASET_FILE))
+        leftovers = []
+        for left in dead:
+            lease.end(left.lease)  # should it be alive after all, it must not commit
+            moved = (output,) if left.moving and not finished else ()
+            leftovers.append(Leftover(left, (left.root, *moved)))
+        yield Run(staging, tuple(leftovers))
+
+
+def commit(
+    staging: Staging,
+    output: str,
+    dataset: Dataset,
+    rejects: Iterable[Reject],
+    kept: Collection[str] = (),
+) -> None:
+    """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
+
+    What an older run left is removed first, its commit mark before all else; other files stay.
+
+    Args:
+        staging: holds the new shards.
+        output: gets them.
+        dataset: the whole dataset.
+        rejects: all rejects.
+        kept: files of its shards that lie in ``output`` already, if it was appended to: its commit
+            mark stays until the new one replaces it.
+
+    Raises:
+        RunnerError: another run has taken this one for dead.
+        StorageError: storage failed.
+    """
+    lease.check_held(staging.lease)
+    # From the note on, what lies in the output must be this run's alone.
+    for other in _runs(output):
+        if other != staging:
+            storage.remove(other.root)
+    old = _strays(output, kept) if kept else (DATASET_FILE, *_split_dirs(output))
+    for name in (*old, FAILED_REJECTS_FILE):
+        storage.remove(storage.join(output, name))
+    staging.start_moving()
+    for split in dataset.splits.values():
+        for shard in split.shards:
+            if shard.file not in kept:
+                storage.move(staging.path(shard.file), storage.join(output, shard.file))
+    labels = "".join(f"{label}\n" for label in dataset.labels)
+    storage.write_text(storage.join(output, LABELS_FILE), labels)
+    _write_rejects(storage.join(output, REJECTS_FILE), rejects)
+    write_dataset(output, dataset)
+
+
+def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
+    """Write the rejects of a run whose data is no good.
+
+    Returns:
+        Where they were written: ``rejects.jsonl``, or ``failed-rejects.jsonl`` beside a dataset
+        that was to be overwritten.
+    """
+    kept = storage.exists(storage.join(output, DATASET_FILE))
+    path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
+    _write_rejects(path, rejects)
+    return path
+
+
+def count_unfinished(output: str) -> int:
+    """Return how many finished shards unfinished runs have left. Raises: StorageError."""
+    return sum(staging.count_results() for staging in _runs(output))
+
+
+def _check_output(output: str, *, overwrite: bool) -> None:
+    if overwrite:
+        return
+    died = storage.exists(storage.join(output, STAGING))
+    # Files without their dataset.json are ours only if a run died while it moved them.
+    ours = (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, *_split_dirs(output))
+    for name in ours:
+        if storage.exists(storage.join(output, name)):
+            raise OutputExistsError(
+                f"{output}: there is a {name} already; choose another output or --overwrite"
+                + (" (with --resume to go on with the run that was interrupted)" if died else "")
+            )
+
+
+@contextmanager
+def _begun(
+    output: str, no_use: tuple[type[BaseException], ...]
+) -> Iterator[tuple[Staging, list[Staging]]]:
+    """Give a staging folder to this process alone, and the folders of runs that died.
+
+    After success all of them are removed, after an error of ``no_use`` the new one; after any
+    other they stay for a run that goes on.
+    """
+    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
+    over = [staging]
+    try:
+        # An output that cannot be written is known now, not after an hour.
+        with lease.held(staging.lease):
+            # Looking only now: of two runs that begin together, at least one sees the other.
+            dead = _dead_runs(output, staging)
+            yield staging, dead
+        over += dead
+    except no_use:
+        with suppress(StorageError):  # what ended the run says more
+            if not staging.moving:  # else it says whose the files in the output are
+                _remove(output, over)
+        raise
+    _remove(output, over)
+
+
+def _dead_runs(output: str, staging: Staging) -> list[Staging]:
+    """Return the other runs that have not ended well. Raises: OutputBusyError if one lives."""
+    others = [other for other in _runs(output) if other != staging]
+    for other in others:
+        holder = lease.living_holder(other.lease)
+        if holder is not None:
+            raise OutputBusyError(
+                f"{output}: another run writes here ({holder}); wait for it, stop it, or choose "
+                f"another output"
+            )
+    return others
+
+
+def _runs(output: str) -> list[Staging]:
+    root = storage.join(output, STAGING)
+    return [Staging(storage.join(root, name)) for name in storage.list_folders(root, "")]
+
+
+def _remove(output: str, runs: Iterable[Staging]) -> None:
+    for run in runs:
+        storage.remove(run.root)
+    root = storage.join(output, STAGING)
+    if not storage.list_dir(root):
+        storage.remove(root)
+
+
+def _write_rejects(path: str, rejects: Iterable[Reject]) -> None:
+    lines = (json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
+    storage.write_text(path, "".join(lines))
+
+
+def _strays(output: str, kept: Collection[str]) -> list[str]:
+    """Return the files in split folders that no dataset names: a run died while it moved them."""
+    found = (
+        f"{folder}/{name}"
+        for folder in _split_dirs(output)
+        for name, _ in storage.list_dir(storage.join(output, folder))
+    )
+    return [file for file in found if file not in kept]
+
+
+def _split_dirs(output: str) -> list[str]:
+    return storage.list_folders(output, SPLIT_PREFIX)

@@ -1,0 +1,288 @@
+"""Appending to a dataset: what is there stays, what is new is added, nothing is there twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.digits import write_digits
+from recordgen import convert, read_dataset, storage
+from recordgen.cli import main
+from recordgen.conversion import ConversionResult, plan
+from recordgen.dataset import Dataset
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.example import parse_example
+from recordgen.labels import Vocabulary, extend_vocabulary
+from recordgen.tfrecord import read_records
+
+OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
+
+
+@pytest.fixture(scope="module")
+def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Rows of 300 digits; a third names its split. Paths are absolute."""
+    folder = tmp_path_factory.mktemp("digits")
+    source = Path(write_digits(str(folder), 300))
+    found = [line.split(",") for line in source.read_text().splitlines()]
+    return [
+        ",".join([*fields[:-2], str(folder / fields[-2]), f"digit{fields[-1]}"]) for fields in found
+    ]
+
+
+def write(folder: Path, name: str, lines: list[str]) -> str:
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+def records(output: Path) -> dict[str, tuple[str, bytes, int]]:
+    """Return split, label and its number by uri, of all shards that dataset.json names."""
+    found: dict[str, tuple[str, bytes, int]] = {}
+    for name, split in read_dataset(str(output)).splits.items():
+        for shard in split.shards:
+            for record in read_records(str(output / shard.file)):
+                values = parse_example(record)
+                [uri], [text], [number] = (
+                    values[f"image/{key}"] for key in ("source_id", "class/text", "class/label")
+                )
+                assert uri not in found
+                found[uri] = (name, text, number)
+    return found
+
+
+def files(output: Path) -> dict[str, bytes]:
+    """Return the bytes of all shards that lie in the output."""
+    return {str(path.relative_to(output)): path.read_bytes() for path in output.glob("Split-*/*")}
+
+
+def consistent(dataset: Dataset, output: Path) -> bool:
+    """Say whether dataset.json, the files and labels.txt tell the same."""
+    named = {shard.file: shard for split in dataset.splits.values() for shard in split.shards}
+    counted = {file: len(list(read_records(str(output / file)))) for file in named}
+    rows = dataset.rows
+    went = rows.examples + rows.duplicates + rows.dropped + rows.existing + rows.rejects
+    return (
+        set(files(output)) == set(named)
+        and all(counted[file] == shard.examples for file, shard in named.items())
+        and sum(counted.values()) == dataset.examples == rows.examples
+        and tuple((output / "labels.txt").read_text().splitlines()) == dataset.labels
+        and rows.read == went
+    )
+
+
+def test_new_rows_are_added(tmp_path: Path, lines: list[str]) -> None:
+    """Old shards stay byte for byte, splits and label numbers too; new labels come last."""
+    some = [line for line in lines if not line.endswith(("digit0", "digit5"))][:150]
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", some), out, **OPTIONS)
+    before, old_files = records(out), files(out)
+    result = convert(write(tmp_path, "two.csv", lines), out, append=True, **OPTIONS)
+    after = records(out)
+    assert {uri: after[uri] for uri in before} == before
+    assert {file: files(out)[file] for file in old_files} == old_files
+    assert len(after) == 300 == result.dataset.examples
+    assert result.counts["examples_written"] == 150 == result.counts["rows_existing"]
+    assert result.dataset.labels[-2:] == ("digit0", "digit5")
+    assert read_dataset(str(out)) == result.dataset
+    assert consistent(result.dataset, out)
+    assert not (out / ".recordgen-staging").exists()
+
+    alone = tmp_path / "alone"
+    convert(write(tmp_path, "all.csv", lines), alone, **OPTIONS)
+    assert {uri: row[:2] for uri, row in records(alone).items()} == {
+        uri: row[:2] for uri, row in after.items()
+    }
+
+
+def test_nothing_new(tmp_path: Path, lines: list[str]) -> None:
+    """The same rows again leave every shard as it is, and are a success."""
+    out = tmp_path / "out"
+    source = write(tmp_path, "one.csv", lines[:50])
+    first = convert(source, out, **OPTIONS)
+    old = files(out)
+    again = convert(source, out, append=True, **OPTIONS)
+    assert files(out) == old
+    assert again.dataset.digest == first.dataset.digest
+    assert again.dataset.splits == first.dataset.splits
+    assert again.dataset.rows.existing == 50
+    assert consistent(again.dataset, out)
+
+
+def test_append_to_nothing_is_a_conversion(tmp_path: Path, lines: list[str]) -> None:
+    """The first of a row of runs needs no other flag."""
+    source = write(tmp_path, "one.csv", lines[:50])
+    convert(source, tmp_path / "one", append=True, **OPTIONS)
+    convert(source, tmp_path / "other", **OPTIONS)
+    assert files(tmp_path / "one") == files(tmp_path / "other")
+
+
+def test_rows_that_contradict_are_rejected(tmp_path: Path, lines: list[str]) -> None:
+    """A row that gives its example another label or split says where the example is."""
+    out = tmp_path / "out"
+    bad = "no/such.jpg,digit1"
+    convert(write(tmp_path, "one.csv", [*lines[:40], bad]), out, **OPTIONS)
+    there = records(out)
+    one, two, three = (line.split(",")[-2] for line in lines[:3])
+    split, label, _ = there[one.encode()]
+    other = "TEST" if there[two.encode()][0] != "test" else "TRAIN"
+    second = write(tmp_path, "two.csv", [f"{one},cat", f"{other},{two}", three])
+    result = convert(second, out, append=True, **OPTIONS)
+    assert records(out) == there
+    assert consistent(result.dataset, out)
+    found = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+    by_code = {item["code"]: item["message"] for item in found}
+    assert set(by_code) == {"missing_file", "conflicting_labels", "conflicting_splits"}
+    assert f"Split-{split}/" in by_code["conflicting_labels"]
+    assert f"label {label.decode()!r}" in by_code["conflicting_labels"]
+    assert f"split {there[two.encode()][0]!r}" in by_code["conflicting_splits"]
+    assert result.counts["rows_existing"] == 1
+
+
+def test_shards_by_label(tmp_path: Path, lines: list[str]) -> None:
+    """New shards of a label stand behind all others, and have its label."""
+    out = tmp_path / "out"
+    options = {**OPTIONS, "shard_by": "label"}
+    convert(write(tmp_path, "one.csv", lines[:100]), out, **options)
+    old = files(out)
+    result = convert(write(tmp_path, "two.csv", lines), out, append=True, **options)
+    assert old.items() <= files(out).items()
+    assert consistent(result.dataset, out)
+    for split in result.dataset.splits.values():
+        for shard in split.shards:
+            texts = {
+                parse_example(record)["image/class/text"][0]
+                for record in read_records(str(out / shard.file))
+            }
+            assert texts == {(shard.label or "").encode()}
+
+
+def test_spans_into_another_storage(tmp_path: Path, lines: list[str]) -> None:
+    """It works wherever fsspec writes."""
+    out = f"memory://append-{tmp_path.name}/out"
+    try:
+        convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
+        result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
+        assert result.dataset.examples == 90
+        named = [shard.file for split in result.dataset.splits.values() for shard in split.shards]
+        assert all(storage.exists(f"{out}/{file}") for file in named)
+    finally:
+        storage.remove(out)
+
+
+def test_a_run_that_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
+    """Shards that no dataset.json names are removed by the next run."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:60]), out, **OPTIONS)
+    stray = out / "Split-train" / "data_tfrecord-00099-of-00100"
+    shutil.copy(next(out.glob("Split-train/*")), stray)
+    result = convert(write(tmp_path, "two.csv", lines[:90]), out, append=True, **OPTIONS)
+    assert not stray.exists()
+    assert consistent(result.dataset, out)
+
+
+def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) -> None:
+    """A bad span changes nothing."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:60]), out, shard_mb=0.01)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    second = write(tmp_path, "two.csv", [*lines[60:90], "no/such.jpg,digit1"])
+    with pytest.raises(DataError, match=r"failed-rejects\.jsonl"):
+        convert(second, out, append=True, shard_mb=0.01, max_reject_fraction=0)
+    (out / "failed-rejects.jsonl").unlink()
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+# options of the second run, what the message says
+REFUSED = [
+    ({"seed": 3}, "seed is 0 there and 3 here"),
+    ({"compression": "gzip"}, "compression is none there and gzip here"),
+    ({"overwrite": True}, "either overwrite"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_refused(
+    tmp_path: Path, lines: list[str], options: dict[str, object], message: str
+) -> None:
+    """Options that decide what is written must be those of the dataset."""
+    out = tmp_path / "out"
+    source = write(tmp_path, "one.csv", lines[:30])
+    convert(source, out, **OPTIONS)
+    with pytest.raises(UsageError, match=message):
+        convert(source, out, append=True, **{**OPTIONS, **options})
+
+
+def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:
+    """A dataset.json that cannot be read is an error, not "nothing there"."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "dataset.json").write_text("{}")
+    with pytest.raises(SourceError, match=r"dataset\.json"):
+        convert(write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True)
+
+
+def test_dry_run_and_summary(
+    tmp_path: Path, lines: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command says what would be, then what was added, and what stays."""
+    out = str(tmp_path / "out")
+    first, second = write(tmp_path, "1.csv", lines[:40]), write(tmp_path, "2.csv", lines[:70])
+    assert main(["convert", first, out]) == 0
+    staged = plan(second, append_to=out)
+    assert (staged.rows, staged.existing) == (30, 40)
+    assert main(["convert", second, out, "--append", "--dry-run"]) == 0
+    assert "Would convert 30 of 70 rows" in capsys.readouterr().out
+    assert main(["convert", second, out, "--append"]) == 0
+    text = capsys.readouterr().out
+    assert "Converted 30 images" in text
+    assert "to 40 examples that stay" in text
+    assert main(["convert", second, out, "--append", "--resume"]) == 0
+    assert "Converted 0 images" in capsys.readouterr().out
+
+
+LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
+
+
+@given(LABELS, LABELS)
+def test_numbers_of_labels_stay(old: set[str], new: set[str]) -> None:
+    """Extending never moves a label that is there, and gives every label one number."""
+    known = Vocabulary("text", tuple(sorted(old)))
+    extended = extend_vocabulary(known, new)
+    assert extended.names[: len(old)] == known.names
+    assert sorted(extended.names) == sorted(old | new)
+
+
+# known whole numbers, new labels, how many names there are then; None: refused
+WHOLE_NUMBERS = [
+    (10, ["3"], 10),
+    (10, ["12"], 13),
+    (10, ["999"], 1000),
+    (10, ["1000"], None),
+    (10, ["cat"], None),
+    (10, ["07"], None),
+    (5000, ["12"], 5000),
+]
+
+
+@pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
+def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int | None) -> None:
+    """A number is its own index; what is no number, or far beyond, is refused with the remedy."""
+    vocabulary = Vocabulary("integer", tuple(map(str, range(known))))
+    if size is None:
+        with pytest.raises(DataError, match="--overwrite"):
+            extend_vocabulary(vocabulary, new)
+    else:
+        names = extend_vocabulary(vocabulary, new).names
+        assert names == tuple(map(str, range(size)))
+
+
+def test_result_names_what_it_is(tmp_path: Path, lines: list[str]) -> None:
+    """A first run has appended nothing."""
+    result: ConversionResult = convert(
+        write(tmp_path, "one.csv", lines[:30]), tmp_path / "out", append=True, **OPTIONS
+    )
+    assert result.counts["rows_existing"] == 0
