@@ -21,6 +21,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ from recordgen.dataset import (
     Dataset,
     write_dataset,
 )
-from recordgen.errors import OutputExistsError, RecordgenError
+from recordgen.errors import OutputExistsError, RecordgenError, StorageError
 from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.rows import Reject
@@ -219,7 +220,8 @@ class Heartbeat:
         self._write(examples, rejects, size, done=True)
 
     def _write(self, *counts: Any, done: bool) -> None:
-        storage.write_text(self._path, json.dumps([*counts, done]))
+        with suppress(StorageError):  # it is for show: work goes on without it
+            storage.write_text(self._path, json.dumps([*counts, done]))
 
 
 def open_staging(output: str, *, overwrite: bool) -> Staging:
