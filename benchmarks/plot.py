@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT = 340, 260  # of one panel, pixels
-LEFT, RIGHT, TOP, BOTTOM = 60, 20, 34, 44  # its margins
+WIDTH, HEIGHT = 360, 260  # of one panel, pixels
+LEFT, RIGHT, TOP, BOTTOM = 60, 36, 34, 44  # its margins
 
 STYLE = """\
 text { font: 12px sans-serif; fill: #333 }

@@ -192,6 +192,7 @@ def test_quiet_json_tells_of_no_progress(mixed_source: str, tmp_path: Path) -> N
 WRONG = [
     (["--seed=x"], 2, "UsageError", "invalid int value: 'x'"),
     (["--log-format=xml"], 2, "", "invalid choice: 'xml'"),
+    (["--debug=x"], 2, "", "ignored explicit argument 'x'"),
     (["--shard-mb=0"], 2, "UsageError", "shard_mb must be a number above 0"),
     (["--", "--runner=Nope"], 2, "UsageError", "Nope"),
     ([], 1, "TooManyRejectsError", "1 of 1 rows were rejected"),
@@ -206,7 +207,7 @@ def test_errors_are_json(
     bad = make_csv(["TRAIN,nowhere.jpg,cat"])
     done = recordgen("convert", bad, str(tmp_path / "out"), "--log-format=json", *args)
     assert (done.returncode, done.stdout) == (code, "")
-    if not error:  # there is no such format: text
+    if not error:  # how to log was not understood: text
         assert done.stderr.startswith("recordgen: ")
         assert words in done.stderr
         return
@@ -312,6 +313,13 @@ def test_heartbeats_are_rare(tmp_path: Path) -> None:
     assert (Heartbeat("/x")._seconds, Heartbeat("gs://x/y")._seconds) == (0.5, 10.0)
 
 
+def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one cannot be written, work goes on."""
+    monkeypatch.setattr(staging, "_LOCAL_HEARTBEAT_SECONDS", 0.0)
+    (tmp_path / "planning").write_text("a file where a folder should be")
+    Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
+
+
 class Recorder:
     """Keeps what it is told, and says so."""
 
@@ -378,7 +386,7 @@ def test_pace() -> None:
     """Speed and time left count from the first look: what was there before is no speed."""
     pace = Pace()
     assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
-    assert pace.at(100.0, 500, 5_000, 20_000) == (None, None)
+    assert pace.at(100.1, 600, 10_000, 20_000) == (None, None)
     assert pace.at(110.0, 600, 10_000, 20_000) == (10.0, 20.0)
     assert pace.at(130.0, 800, 20_000, 20_000) == (10.0, 0.0)
 

@@ -100,7 +100,10 @@ def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
     early = argparse.ArgumentParser(add_help=False, exit_on_error=False)
     early.add_argument("--log-format", nargs="?", default="text")
     early.add_argument("--debug", action="store_true")
-    known, _ = early.parse_known_args(arguments)
+    try:
+        known, _ = early.parse_known_args(arguments)
+    except argparse.ArgumentError:
+        return "text", False  # the parser of all options will say what is wrong
     return known.log_format, known.debug
 
 

@@ -21,6 +21,9 @@ from recordgen.staging import StagedPlan, Staging
 _LOCAL_POLL_SECONDS = 0.5
 _REMOTE_POLL_SECONDS = 5.0
 
+# Heartbeats lag behind the work: over less time than this they make no honest speed.
+_PACE_SECONDS = 1.0
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -159,6 +162,6 @@ class Pace:
             self._first = now, examples, done_bytes
         then, examples_then, bytes_then = self._first
         seconds, fresh = now - then, done_bytes - bytes_then
-        if seconds <= 0 or fresh <= 0:
+        if seconds < _PACE_SECONDS or fresh <= 0:
             return None, None
         return (examples - examples_then) / seconds, (all_bytes - done_bytes) * seconds / fresh

@@ -20,11 +20,12 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from recordgen import errors, storage
-from recordgen.errors import RecordgenError
+from recordgen.errors import RecordgenError, StorageError
 from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.rows import Reject
@@ -250,4 +251,5 @@ class Heartbeat:
         self._write(examples, rejects, size, done=True)
 
     def _write(self, *counts: Any, done: bool) -> None:
-        storage.write_text(self._path, json.dumps([*counts, done]))
+        with suppress(StorageError):  # it is for show: work goes on without it
+            storage.write_text(self._path, json.dumps([*counts, done]))

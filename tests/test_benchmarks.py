@@ -1,0 +1,73 @@
+"""The benchmarks run, and say what they promise; what they measure is not judged here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from benchmarks.memory import PeakMemory, pss_bytes, tree
+from tests.conftest import COMPONENTS, encoded, noise
+
+ROOT = Path(__file__).parents[1]
+
+
+def benchmark(name: str, *args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *map(str, args)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+
+
+def test_memory_is_that_of_all_processes() -> None:
+    """What a child of a child holds counts; what has ended does not."""
+    hold = "data = b'x' * 80_000_000; print(flush=True); input()"
+    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with PeakMemory(process.pid) as memory:
+            process.stdout.readline()
+            pids = list(tree(process.pid))
+        process.stdin.write(b"\n")
+    assert len(pids) == 2
+    assert 80 < memory.peak_mb < 160
+    assert pss_bytes(process.pid) == 0
+
+
+@pytest.mark.slow
+def test_convert_measures_every_contender(tmp_path: Path) -> None:
+    """One number per contender and figure, and nothing else on stdout."""
+    for number in range(4):
+        (tmp_path / f"{number}.jpg").write_bytes(encoded(noise(seed=number), "JPEG"))
+    done = benchmark("convert", "--images", tmp_path, "--rows", 4, "--rounds", 1, "--json")
+    found = json.loads(done.stdout)
+    assert list(found) == ["images_per_s", "peak_mb", "rounds"]
+    names = ["limit", "recordgen", "recordgen_header", "recordgen_none"]
+    for figures in found.values():
+        assert list(figures) == [*names, "naive", "naive_processes", "tfx"]
+    assert all(rate > 0 for rate in found["images_per_s"].values())
+    assert all(size > 10 for size in found["peak_mb"].values())
+
+
+def test_rows_measures_and_draws(tmp_path: Path) -> None:
+    """One measurement for each number of rows, and a point for each in both panels."""
+    plot = tmp_path / "images/rows.svg"
+    done = benchmark("rows", "--rows", 30, 10, "--json", "--plot", plot)
+    assert [item["rows"] for item in json.loads(done.stdout)] == [10, 30]
+    assert done.stderr == ""
+    svg = ElementTree.parse(plot)
+    points = svg.findall(".//{http://www.w3.org/2000/svg}circle")
+    assert len(points) == 4
