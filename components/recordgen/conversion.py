@@ -142,7 +142,7 @@ def check(
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
             planned, plan = transforms.plan_rows(pipeline, opened, unlimited, staging)
             tasks = transforms.cut_into_shards(planned, plan, unlimited)
-            transforms.check_shards(tasks, plan, unlimited, staging)
+            transforms.check_shards(tasks, unlimited, staging)
         staged, results = _read_outcome(staging, unlimited)
     rejects = _all_rejects(staged, results)
     dataset = _to_dataset(opened, staged, results, decoded)
@@ -215,7 +215,7 @@ def convert_source(
     with _running(pipeline, staging, progress):
         planned, the_plan = transforms.plan_rows(pipeline, source, options, staging)
         tasks = transforms.cut_into_shards(planned, the_plan, options)
-        transforms.write_shards(tasks, the_plan, options, staging)
+        transforms.write_shards(tasks, options, staging)
     staged, results = _read_outcome(staging, options)
     rejects = _all_rejects(staged, results)
     _stop_unless_usable(staged, results, rejects, output, options)

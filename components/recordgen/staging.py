@@ -2,6 +2,7 @@
 
     OUT/.recordgen-staging/RUN/run.json                the version that runs
                                plan.json               the plan and its rejects
+                               vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                progress/train-00000.json  how far a worker is
@@ -16,11 +17,12 @@ still write, do no harm. What is left of it tells the next run that the last one
 from __future__ import annotations
 
 import json
+import socket
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from recordgen import errors, storage
@@ -32,7 +34,7 @@ from recordgen.dataset import (
     Dataset,
     write_dataset,
 )
-from recordgen.errors import OutputExistsError, RecordgenError
+from recordgen.errors import OutputExistsError, RecordgenError, StorageError
 from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.rows import Reject
@@ -91,16 +93,13 @@ class Staging:
         return storage.join(self.root, *parts)
 
     def write_plan(self, plan: Plan, rejects: Sequence[Reject]) -> None:
-        """Leave the plan for the launcher."""
+        """Leave the plan for the launcher, and its vocabulary for workers."""
+        vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
+        storage.write_text(self.path("vocabulary.json"), vocabulary)
         data = {
             "splits": {
                 name: {"rows": split.rows, "bytes": split.bytes, "shards": split.shards}
                 for name, split in plan.splits.items()
-            },
-            "vocabulary": {
-                "kind": plan.vocabulary.kind,
-                "names": plan.vocabulary.names,
-                "warnings": plan.vocabulary.warnings,
             },
             "read": plan.read,
             "duplicates": plan.duplicates,
@@ -115,12 +114,24 @@ class Staging:
             data = json.loads(storage.read_text(self.path("plan.json")))
         except FileNotFoundError:
             return None
-        vocabulary = data.pop("vocabulary")
         rejects = tuple(Reject(*item) for item in data.pop("rejects"))
-        names, warnings = tuple(vocabulary["names"]), tuple(vocabulary["warnings"])
-        return StagedPlan(
-            vocabulary=Vocabulary(vocabulary["kind"], names, warnings), rejects=rejects, **data
-        )
+        return StagedPlan(vocabulary=self.read_vocabulary(), rejects=rejects, **data)
+
+    def read_vocabulary(self) -> Vocabulary:
+        """Return the labels of all planned rows.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        path = self.path("vocabulary.json")
+        try:
+            data = json.loads(storage.read_text(path))
+        except FileNotFoundError as exc:
+            raise StorageError(
+                f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need "
+                f"an output that they share, such as a bucket"
+            ) from exc
+        return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard."""

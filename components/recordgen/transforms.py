@@ -1,13 +1,22 @@
 """The Beam pipeline: it carries rows and tasks, never payloads.
 
-files ─ReadRows─▶ (bucket, RowBlock) ─group─▶ ResolveBuckets ─▶ PlannedBucket ─┐
-                                                    │ summaries                 │
-                                                    ▼                           ▼
-                                                  Plan ──────────────▶ CutIntoShards
-                                                                                │
-                           ShardTask ◀─group─ ((split, label, shard), PlannedBlock)
-                                      │
-                                  WriteShards ─▶ staging
+files ─ReadRows─▶ (bucket, RowBlock) ─group─▶ ResolveBuckets ─▶ (bucket, PlannedBucket) ─┐
+          │                                         │                                     │
+          └────────▶ summaries ─group─▶ MakePlan ◀──┘                                   group
+                                            │                                             │
+                                            ├─SendPlan─▶ (bucket, BucketPlan) ────────────┤
+                                            │                                             ▼
+                                            │                                       CutIntoShards
+                                            │                                             │
+                                            └─ListShards─▶ (shard, ListedShard) ────────┐ │
+                                                                                        ▼ ▼
+                                                       ShardTask ◀─group─ (shard, PlannedBlock)
+                                                           │
+                                                       WriteShards ─▶ staging
+
+What a step must know travels by key, never as a side input, and a step has one output: Dask's
+runner works a side input out anew for each part of the work, and hands all outputs of a step to
+whoever takes one of them.
 """
 
 from __future__ import annotations
@@ -15,7 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -26,10 +35,12 @@ from apache_beam.metrics import Metrics
 from recordgen import storage
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.fetching import content_key, payload_info
+from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     BucketSummary,
     Group,
+    GroupPlan,
     PlacedRow,
     Plan,
     PlannedRow,
@@ -60,7 +71,9 @@ _MAX_BUCKETS = 4096
 # Object stores answer in tens of milliseconds, so ask for many sizes at once.
 _REMOTE_THREADS = 64
 
-_SUMMARY = "summary"
+# Dask's runner makes no more parts of the work than there are sources: these make up the number.
+_NO_SOURCES = 64
+
 _T = TypeVar("_T")
 
 
@@ -90,8 +103,30 @@ class PlannedBlock:
 class PlannedBucket:
     """The planned rows of one bucket by group, in order."""
 
-    bucket: int
     groups: dict[Group, PlannedBlock]
+
+
+@dataclass(frozen=True)
+class BucketPlan:
+    """What the plan says of one bucket: how its groups are cut."""
+
+    groups: dict[Group, GroupPlan]
+
+
+@dataclass(frozen=True)
+class ListedShard:
+    """That a shard is to be written, also where it has no rows.
+
+    Attributes:
+        count: number of shards in its split.
+    """
+
+    count: int
+
+
+@dataclass(frozen=True)
+class SplitsNamed:
+    """That some row names a split."""
 
 
 def _row_block(rows: list[tuple[Any, ...]]) -> RowBlock:
@@ -156,74 +191,77 @@ def plan_rows(
     Returns:
         PlannedBuckets, and the Plan (one element), which is also left in ``staging``.
     """
+    sources = [*source.files, *source.rows]
     read = (
         pipeline
-        | "ListSources" >> beam.Create([*source.files, *source.rows])  # ImportFile | (Row, …)
-        | "SpreadSources" >> beam.Reshuffle()
-        | "ReadRows"
-        >> beam.ParDo(ReadRows(options.seed, source.buckets, staging)).with_outputs(
-            _SUMMARY, main="rows"
+        | "ListSources"  # ImportFile | (Row, …)
+        >> beam.Create([*sources, *[()] * _NO_SOURCES], reshuffle=len(sources) > 1)
+        | "ReadRows" >> beam.ParDo(ReadRows(options.seed, source.buckets, staging))
+    )  # (bucket, RowBlock | ReadSummary)
+    if options.missing_split == "drop":  # who drops rows without a split waits for all others
+        named = (
+            read
+            | "ForgetBuckets" >> beam.Values()
+            | "ReadSummaries" >> beam.Filter(_is_a, ReadSummary)
+            | "SummariesToOne" >> beam.WithKeys(None)
+            | "GatherNamed" >> beam.GroupByKey()  # (None, [ReadSummary])
+            | "TellBuckets" >> beam.FlatMap(_tell_buckets, source.buckets)  # (bucket, SplitsNamed)
         )
-    )  # rows: (bucket, RowBlock); summary: ReadSummary
-    # Only who drops rows without a split has to wait for all rows to be read.
-    named = [beam.pvalue.AsIter(read[_SUMMARY])] if options.missing_split == "drop" else []
+        read = (read, named) | "RowsAndNamed" >> beam.Flatten()
     resolved = (
-        read.rows
-        | "GroupByBucket" >> beam.GroupByKey()  # (bucket, [RowBlock])
-        | "ResolveBuckets"
-        >> beam.ParDo(ResolveBuckets(options, staging), *named).with_outputs(
-            _SUMMARY, main="planned"
-        )
-    )  # planned: PlannedBucket; summary: BucketSummary
+        read
+        | "GroupByBucket" >> beam.GroupByKey()  # (bucket, [RowBlock | ReadSummary | SplitsNamed])
+        | "ResolveBuckets" >> beam.ParDo(ResolveBuckets(options, staging))
+    )  # (bucket, PlannedBucket) | BucketSummary | ReadSummary
+    planned = resolved | "PlannedBuckets" >> beam.Filter(_is_a, tuple)
     plan = (
-        pipeline
-        | "StartPlan" >> beam.Create([None])
-        | "MakePlan"
-        >> beam.ParDo(
-            MakePlan(options, staging),
-            beam.pvalue.AsList(read[_SUMMARY]),
-            beam.pvalue.AsList(resolved[_SUMMARY]),
-        )
+        resolved
+        | "Summaries" >> beam.Filter(_is_a, (BucketSummary, ReadSummary))
+        | "ToOne" >> beam.WithKeys(None)
+        | "GatherSummaries" >> beam.GroupByKey()  # (None, [BucketSummary | ReadSummary])
+        | "MakePlan" >> beam.ParDo(MakePlan(options, staging))
     )  # Plan
-    return resolved.planned, plan
+    return planned, plan
 
 
 def cut_into_shards(
     planned: beam.PCollection, plan: beam.PCollection, options: ConvertOptions
 ) -> beam.PCollection:
     """Turn PlannedBuckets into ShardTasks. Too many rejects so far: no task at all."""
-    runs = planned | "CutIntoShards" >> beam.ParDo(
-        CutIntoShards(options), beam.pvalue.AsSingleton(plan)
+    # With too many rejects the run fails anyway: do not read a single payload for it.
+    usable = plan | "StopIfTooMany" >> beam.Filter(_is_usable, options)
+    cuts = usable | "SendPlan" >> beam.FlatMap(_by_bucket)  # (bucket, BucketPlan)
+    runs = (
+        (planned, cuts)
+        | "BucketsAndPlan" >> beam.Flatten()
+        | "JoinPlan" >> beam.GroupByKey()  # (bucket, [PlannedBucket | BucketPlan])
+        | "CutIntoShards" >> beam.FlatMap(_cut_bucket)
     )  # ((split, label, shard), PlannedBlock)
     # A payload larger than a shard leaves others without rows; their numbers must not be missing.
-    shards = plan | "ListShards" >> beam.FlatMap(_list_shards, options)
-    # ((split, label, shard), PlannedBlock without rows)
+    shards = usable | "ListShards" >> beam.FlatMap(_list_shards)
+    # ((split, label, shard), ListedShard)
     return (
         (runs, shards)
         | "AllShards" >> beam.Flatten()
-        | "GroupByShard" >> beam.GroupByKey()  # ((split, label, shard), [PlannedBlock])
-        | "MakeTasks" >> beam.Map(_to_task, beam.pvalue.AsSingleton(plan))  # ShardTask
+        | "GroupByShard" >> beam.GroupByKey()  # ((split, label, shard), [PlannedBlock, …])
+        | "MakeTasks" >> beam.Map(_to_task)  # ShardTask
     )
 
 
 def write_shards(
-    tasks: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    tasks: beam.PCollection, options: ConvertOptions, staging: Staging
 ) -> beam.PCollection:
     """Write every ShardTask into ``staging``; gives shard names."""
     work = partial(write_shard, target=staging.root, options=options)
-    return tasks | "WriteShards" >> beam.ParDo(
-        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
-    )
+    return tasks | "WriteShards" >> beam.ParDo(WorkOnShards(work, staging))
 
 
 def check_shards(
-    tasks: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    tasks: beam.PCollection, options: ConvertOptions, staging: Staging
 ) -> beam.PCollection:
     """Check every ShardTask and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
-    return tasks | "CheckShards" >> beam.ParDo(
-        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
-    )
+    return tasks | "CheckShards" >> beam.ParDo(WorkOnShards(work, staging))
 
 
 class _Step(beam.DoFn):
@@ -252,12 +290,12 @@ class _Block:
     def flush(self) -> Iterator[Any]:
         for bucket, rows in self.buckets.items():
             yield bucket, RowBlock(tuple(rows))
-        summary = ReadSummary(self.read, self.named, tuple(self.rejects))
-        yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
+        # They all go to one place in the end, and there is always a first bucket.
+        yield 0, ReadSummary(self.read, self.named, tuple(self.rejects))
 
 
 class ReadRows(_Step):
-    """ImportFile or rows → (bucket, RowBlock), and ReadSummary aside."""
+    """ImportFile or rows → (bucket, RowBlock | ReadSummary)."""
 
     def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
         super().__init__(staging)
@@ -289,48 +327,48 @@ class ReadRows(_Step):
 
 
 class ResolveBuckets(_Step):
-    """(bucket, [RowBlock]) → PlannedBucket, and BucketSummary aside."""
+    """(bucket, [RowBlock | …]) → (bucket, PlannedBucket) | BucketSummary; passes ReadSummaries."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
 
-    def process(self, element: Any, read: Iterable[ReadSummary] = ()) -> Any:  # noqa: D102
-        drop_unnamed = any(summary.named for summary in read)
-        return self._reported(self._resolve(element, drop_unnamed))
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._resolve(*element))
 
-    def _resolve(self, element: Any, drop_unnamed: bool) -> Iterator[Any]:
-        bucket, blocks = element
+    def _resolve(self, bucket: int, parts: Iterable[Any]) -> Iterator[Any]:
+        parts = list(parts)
+        blocks = [part for part in parts if isinstance(part, RowBlock)]
         options = self._options
         planned, summary = resolve_bucket(
             bucket,
             (row for block in blocks for row in block.rows),
             options=options,
-            drop_unnamed=drop_unnamed,
+            drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
             infos=partial(_ask_all, partial(payload_info, options=options)),
             content_keys=partial(_ask_all, content_key),
         )
-        yield PlannedBucket(
-            bucket, {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
-        )
-        yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
+        blocks_by_group = {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
+        yield bucket, PlannedBucket(blocks_by_group)
+        yield summary
+        yield from (part for part in parts if isinstance(part, ReadSummary))
 
 
 class MakePlan(_Step):
-    """None + all summaries → Plan."""
+    """(None, all summaries) → Plan, which it also leaves in the staging folder."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
 
-    def process(  # noqa: D102
-        self, _: None, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
-    ) -> Any:
-        return self._reported(self._make(read, resolved))
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._make(*element))
 
-    def _make(
-        self, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
-    ) -> Iterator[Plan]:
+    def _make(self, _: None, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Plan]:
+        read: list[ReadSummary] = []
+        resolved: list[BucketSummary] = []
+        for summary in summaries:
+            read.append(summary) if isinstance(summary, ReadSummary) else resolved.append(summary)
         parse_rejects = [item for summary in read for item in summary.rejects]
         plan = make_plan(
             resolved,
@@ -343,37 +381,25 @@ class MakePlan(_Step):
         yield plan
 
 
-class CutIntoShards(beam.DoFn):
-    """PlannedBucket → ((split, label, shard), PlannedBlock); the label is the group's."""
-
-    def __init__(self, options: ConvertOptions) -> None:
-        self._options = options
-
-    def process(self, bucket: PlannedBucket, plan: Plan) -> Any:  # noqa: D102
-        # With too many rejects the run fails anyway: do not read a single payload for it.
-        if not too_many(plan.rejects, plan.read, self._options):
-            for (split, label), block in bucket.groups.items():
-                group = plan.splits[split].groups[label]
-                for shard, run in shard_rows(bucket.bucket, block.rows, group):
-                    yield (split, label, shard), PlannedBlock(tuple(run))
-
-
 class WorkOnShards(_Step):
     """ShardTask → the shard's file name; the result goes to the staging folder."""
 
     def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
         super().__init__(staging)
         self._work = work
+        self._vocabulary: Vocabulary | None = None
         self._examples = Metrics.counter("recordgen", "examples_written")
         self._rejects = Metrics.counter("recordgen", "payloads_rejected")
         self._bytes = Metrics.counter("recordgen", "payload_bytes")
 
-    def process(self, task: ShardTask, plan: Plan) -> Any:  # noqa: D102
-        return self._reported(self._run(task, plan))
+    def process(self, task: ShardTask) -> Any:  # noqa: D102
+        return self._reported(self._run(task))
 
-    def _run(self, task: ShardTask, plan: Plan) -> Iterator[str]:
+    def _run(self, task: ShardTask) -> Iterator[str]:
+        if self._vocabulary is None:
+            self._vocabulary = self._staging.read_vocabulary()
         heartbeat = self._staging.heartbeat(task.split, task.index)
-        result = self._work(task, vocabulary=plan.vocabulary, on_progress=heartbeat.beat)
+        result = self._work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
         size = sum(row.bytes for row in task.rows)
         heartbeat.finish(result.shard.examples, len(result.rejects), size)
         self._staging.write_result(result, task.index)
@@ -383,18 +409,60 @@ class WorkOnShards(_Step):
         yield result.shard.file
 
 
-def _to_task(element: Any, plan: Plan) -> ShardTask:
-    (split, label, shard), blocks = element
+def _is_a(element: Any, kind: type | tuple[type, ...]) -> bool:
+    return isinstance(element, kind)
+
+
+def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
+    """(None, [ReadSummary]) → word to every bucket if any row names a split."""
+    _, summaries = element
+    if any(summary.named for summary in summaries):
+        for bucket in range(buckets):
+            yield bucket, SplitsNamed()
+
+
+def _is_usable(plan: Plan, options: ConvertOptions) -> bool:
+    return not too_many(plan.rejects, plan.read, options)
+
+
+def _by_bucket(plan: Plan) -> Iterator[tuple[int, BucketPlan]]:
+    """Plan → what each bucket must know of it."""
+    buckets: dict[int, dict[Group, GroupPlan]] = {}
+    for split, cut in plan.splits.items():
+        for label, group in cut.groups.items():
+            for bucket, start in group.starts.items():
+                mine = replace(group, starts={bucket: start})
+                buckets.setdefault(bucket, {})[Group(split, label)] = mine
+    for bucket, groups in buckets.items():
+        yield bucket, BucketPlan(groups)
+
+
+def _cut_bucket(element: Any) -> Iterator[tuple[tuple[str, str | None, int], PlannedBlock]]:
+    """(bucket, [PlannedBucket, BucketPlan]) → runs of rows; no plan: nothing."""
+    bucket, parts = element
+    parts = list(parts)
+    for plan in (part for part in parts if isinstance(part, BucketPlan)):
+        [planned] = (part for part in parts if isinstance(part, PlannedBucket))
+        for group, block in planned.groups.items():
+            for shard, run in shard_rows(bucket, block.rows, plan.groups[group]):
+                yield (*group, shard), PlannedBlock(tuple(run))
+
+
+def _list_shards(plan: Plan) -> Iterator[tuple[tuple[str, str | None, int], ListedShard]]:
+    for split, cut in plan.splits.items():
+        for label, group in cut.groups.items():
+            for shard in range(group.first, group.first + group.shards):
+                yield (split, label, shard), ListedShard(cut.shards)
+
+
+def _to_task(element: Any) -> ShardTask:
+    """((split, label, shard), [PlannedBlock, ListedShard]) → ShardTask."""
+    (split, label, shard), parts = element
+    parts = list(parts)
+    [listed] = [part for part in parts if isinstance(part, ListedShard)]
+    blocks = [part for part in parts if isinstance(part, PlannedBlock)]
     rows = sorted((row for block in blocks for row in block.rows), key=_order)
-    return ShardTask(split, label, shard, plan.splits[split].shards, tuple(rows))
-
-
-def _list_shards(plan: Plan, options: ConvertOptions) -> Iterator[Any]:
-    if not too_many(plan.rejects, plan.read, options):
-        for split, cut in plan.splits.items():
-            for label, group in cut.groups.items():
-                for shard in range(group.first, group.first + group.shards):
-                    yield (split, label, shard), PlannedBlock(())
+    return ShardTask(split, label, shard, listed.count, tuple(rows))
 
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
