@@ -149,12 +149,12 @@ def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
             6,
             {
                 "": GroupPlan(9, 900, 0, 3, {0: 0}),
-                "10": GroupPlan(4, 400, 3, 1, {}),
+                "10": GroupPlan(4, 400, 3, 1, {0: 0}),
                 "9": GroupPlan(6, 450, 4, 2, {0: 0, 5: 400}),
             },
         ),
-        "test": SplitPlan(1, {"cat": GroupPlan(1, 100, 0, 1, {})}),
-        "mine": SplitPlan(1, {"a": GroupPlan(1, 100, 0, 1, {})}),
+        "test": SplitPlan(1, {"cat": GroupPlan(1, 100, 0, 1, {0: 0})}),
+        "mine": SplitPlan(1, {"a": GroupPlan(1, 100, 0, 1, {0: 0})}),
     }
     assert list(plan.splits) == ["train", "test", "mine"]
     assert list(plan.splits["train"].groups) == ["", "10", "9"]

@@ -170,8 +170,8 @@ def check(
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
             planned, plan = transforms.plan_rows(pipeline, opened, unlimited, staging)
-            shards = transforms.cut_into_shards(planned, plan, unlimited)
-            transforms.check_shards(shards, plan, unlimited, staging)
+            shards = transforms.cut_into_shards(planned, plan)
+            transforms.check_shards(shards, unlimited, staging)
         staged, results = _read_outcome(staging, unlimited)
     rejects = _all_rejects(staged, results)
     dataset = _to_dataset(opened, staged, results, decoded)
@@ -270,8 +270,8 @@ def convert_source(
             planned, the_plan = transforms.plan_rows(
                 pipeline, source, options, run.staging, existing
             )
-            shards = transforms.cut_into_shards(planned, the_plan, options)
-            transforms.write_shards(shards, the_plan, options, run)
+            shards = transforms.cut_into_shards(planned, the_plan)
+            transforms.write_shards(shards, options, run)
         staged, results = _read_outcome(run.staging, options)
         rejects = _all_rejects(staged, results)
         _stop_unless_usable(staged, results, rejects, output, options)
@@ -319,8 +319,8 @@ def _confirm(
     with resume_run(output, overwrite=True) as run:
         with _running(pipeline, run.staging, progress):
             planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)
-            shards = transforms.cut_into_shards(planned, the_plan, options)
-            transforms.compare_shards(shards, the_plan, options, output, run.staging)
+            shards = transforms.cut_into_shards(planned, the_plan)
+            transforms.compare_shards(shards, options, output, run.staging)
         staged, results = _read_outcome(run.staging, options)
         dataset = _to_dataset(source, staged, results, options)
         _refuse_other(

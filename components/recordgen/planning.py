@@ -138,8 +138,8 @@ class GroupPlan:
         bytes: their payloads' bytes.
         first: the number of its first shard among those of the split.
         shards: how many shards it is cut into.
-        starts: ``starts[bucket]`` is where a bucket begins among its bytes; a group of one shard
-            needs none.
+        starts: ``starts[bucket]`` is where a bucket begins among its bytes, for each bucket that
+            holds any of its rows.
     """
 
     rows: int
@@ -448,7 +448,7 @@ def make_plan(
         split, label = group
         cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
         groups.setdefault(split, {})[label] = GroupPlan(
-            rows[group], size[group], shards[split], cut, starts[group] if cut > 1 else {}
+            rows[group], size[group], shards[split], cut, starts[group]
         )
         shards[split] += cut
     splits = {
@@ -476,7 +476,7 @@ def shard_rows(
     A row belongs to the shard in which its first byte falls when the group's payloads are laid
     end to end in order: shards are contiguous ranges of that order, equal in bytes.
     """
-    offset = plan.starts[bucket] if plan.shards > 1 else 0
+    offset = plan.starts[bucket]
     run: list[PlannedRow] = []
     current = plan.first
     for row in rows:

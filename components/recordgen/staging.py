@@ -2,6 +2,7 @@
 
     OUT/.recordgen-staging/RUN/run.json                who runs, and that it still does
                                plan.json               the plan and its rejects
+                               vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                planning/….json         rows that a worker has read or planned
@@ -16,12 +17,13 @@ How a run begins and ends, and what becomes of the folders of dead ones: :mod:`r
 from __future__ import annotations
 
 import json
+import socket
 import time
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from recordgen import errors, storage
@@ -90,7 +92,9 @@ class Staging:
         return self.path("run.json")
 
     def write_plan(self, plan: Plan, rejects: Sequence[Reject]) -> None:
-        """Leave the plan for the launcher."""
+        """Leave the plan for the launcher, and its vocabulary for workers."""
+        vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
+        storage.write_text(self.path("vocabulary.json"), vocabulary)
         data = {
             "splits": {
                 name: {
@@ -100,11 +104,6 @@ class Staging:
                     "shards": split.shards,
                 }
                 for name, split in plan.splits.items()
-            },
-            "vocabulary": {
-                "kind": plan.vocabulary.kind,
-                "names": plan.vocabulary.names,
-                "warnings": plan.vocabulary.warnings,
             },
             "read": plan.read,
             "duplicates": plan.duplicates,
@@ -120,12 +119,24 @@ class Staging:
             data = json.loads(storage.read_text(self.path("plan.json")))
         except FileNotFoundError:
             return None
-        vocabulary = data.pop("vocabulary")
         rejects = tuple(Reject(*item) for item in data.pop("rejects"))
-        names, warnings = tuple(vocabulary["names"]), tuple(vocabulary["warnings"])
-        return StagedPlan(
-            vocabulary=Vocabulary(vocabulary["kind"], names, warnings), rejects=rejects, **data
-        )
+        return StagedPlan(vocabulary=self.read_vocabulary(), rejects=rejects, **data)
+
+    def read_vocabulary(self) -> Vocabulary:
+        """Return the labels of all planned rows.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        path = self.path("vocabulary.json")
+        try:
+            data = json.loads(storage.read_text(path))
+        except FileNotFoundError as exc:
+            raise StorageError(
+                f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need "
+                f"an output that they share, such as a bucket"
+            ) from exc
+        return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard."""

@@ -1,25 +1,36 @@
 """The Beam pipeline: it carries rows and tasks, never payloads.
 
-files ─ReadRows─▶ (bucket, RowBlock) ─group─▶ ResolveBuckets ─▶ PlannedBucket ─┐
-shards ─ReadExisting─▶ (bucket, KnownBlock) ─┘      │                           │
-                                                    │ summaries                 │
-                                                    ▼                           ▼
-                                                  Plan ──────────────▶ CutIntoShards
-                                                                                │
-                  ((split, label, shard), [PlannedBlock]) ◀─group─ (…, PlannedBlock)
-                                      │
-                                  WriteShards: a ShardTask each ─▶ staging
+files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
+shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets
+                                                                      │        │
+            group ◀──── BucketSummary | ReadSummary ──────────────────┘        │
+              │                                                                │
+           MakePlan ──▶ (bucket, BucketPlan) ─┐                                │
+              │                               ├─group─▶ CutIntoShards          │
+              └──▶ (shard, ListedShard) ──────┤              │                 │
+                                              └── (bucket, PlannedBucket) ◀────┘
+                                                             ▼
+                                        (shard, PlannedBlock | ListedShard)
+                                                             │
+                                                           group
+                                                             ▼
+                                             WriteShards: a ShardTask each ─▶ staging
+
+What a step must know travels by key, never as a side input, and a step has one output: Dask's
+runner works a side input out anew for each part of the work, and hands all outputs of a step to
+whoever takes one of them. Every step costs a small run a hundredth of a second.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -28,11 +39,13 @@ from recordgen import metrics, storage
 from recordgen.appending import Existing, ExistingShard, known_rows
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.fetching import content_key, payload_info
+from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     Base,
     BucketSummary,
     Group,
+    GroupPlan,
     KnownRow,
     PlacedRow,
     Plan,
@@ -68,60 +81,102 @@ _MAX_BUCKETS = 4096
 # Object stores answer in tens of milliseconds, so ask for many sizes at once.
 _REMOTE_THREADS = 64
 
-_SUMMARY = "summary"
+# Dask's runner makes no more parts of the work than there are sources: these make up the number.
+_NO_SOURCES = 64
+
 _T = TypeVar("_T")
 
 
-# Beam's coder pickles each element of a list on its own, but an object in one go; and plain
-# tuples, which these become on their way, several times as fast as named ones.
+# Split, label (see planning.Group) and number of a shard. A plain tuple: keys must encode to the
+# same bytes everywhere.
+ShardKey: TypeAlias = "tuple[str, str | None, int]"
+
+
+# Rows travel as bytes: a runner that groups takes apart and packs again whatever it passes on, and
+# plain tuples pickle several times as fast as named ones.
 @dataclass(frozen=True)
 class RowBlock:
     """Placed rows that travel together."""
 
-    rows: tuple[PlacedRow, ...]
+    data: bytes
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _row_block, (list(map(tuple, self.rows)),)
+    @classmethod
+    def of(cls, rows: Iterable[PlacedRow]) -> RowBlock:
+        """Pack rows."""
+        return cls(_packed(rows))
+
+    @property
+    def rows(self) -> Iterator[PlacedRow]:
+        """The rows."""
+        return map(PlacedRow._make, pickle.loads(self.data))
 
 
 @dataclass(frozen=True)
 class KnownBlock:
     """Examples of the dataset that is appended to, as they travel together."""
 
-    rows: tuple[KnownRow, ...]
+    data: bytes
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _known_block, (list(map(tuple, self.rows)),)
+    @classmethod
+    def of(cls, rows: Iterable[KnownRow]) -> KnownBlock:
+        """Pack rows."""
+        return cls(_packed(rows))
+
+    @property
+    def rows(self) -> Iterator[KnownRow]:
+        """The rows."""
+        return map(KnownRow._make, pickle.loads(self.data))
 
 
 @dataclass(frozen=True)
 class PlannedBlock:
     """Planned rows that travel together, in order."""
 
-    rows: tuple[PlannedRow, ...]
+    data: bytes
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _planned_block, (list(map(tuple, self.rows)),)
+    @classmethod
+    def of(cls, rows: Iterable[PlannedRow]) -> PlannedBlock:
+        """Pack rows."""
+        return cls(_packed(rows))
+
+    @property
+    def rows(self) -> Iterator[PlannedRow]:
+        """The rows."""
+        return map(PlannedRow._make, pickle.loads(self.data))
+
+
+def _packed(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    return pickle.dumps(list(map(tuple, rows)), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+@dataclass(frozen=True)
+class SplitsNamed:
+    """That some row names a split."""
 
 
 @dataclass(frozen=True)
 class PlannedBucket:
     """The planned rows of one bucket by group, in order."""
 
-    bucket: int
     groups: dict[Group, PlannedBlock]
 
 
-def _row_block(rows: list[tuple[Any, ...]]) -> RowBlock:
-    return RowBlock(tuple(map(PlacedRow._make, rows)))
+@dataclass(frozen=True)
+class BucketPlan:
+    """What the plan says of one bucket: how its groups are cut."""
+
+    groups: dict[Group, GroupPlan]
 
 
-def _known_block(rows: list[tuple[Any, ...]]) -> KnownBlock:
-    return KnownBlock(tuple(map(KnownRow._make, rows)))
+@dataclass(frozen=True)
+class ListedShard:
+    """That a shard is to be written, also where it has no rows.
 
+    Attributes:
+        count: number of shards in its split.
+    """
 
-def _planned_block(rows: list[tuple[Any, ...]]) -> PlannedBlock:
-    return PlannedBlock(tuple(map(PlannedRow._make, rows)))
+    count: int
 
 
 @dataclass(frozen=True)
@@ -182,45 +237,44 @@ def plan_rows(
         existing: the dataset that is appended to.
 
     Returns:
-        PlannedBuckets, and the Plan (one element), which is also left in ``staging``.
+        What the buckets came to, and what the plan says of each bucket and shard; the whole plan
+        is left in ``staging``.
     """
     buckets = _buckets(source, existing)
-    # Create spreads several elements over the workers; one needs no shuffle.
-    read = (
+    sources = [*source.files, *source.rows]
+    parts = [
         pipeline
-        | "ListSources" >> beam.Create([*source.files, *source.rows])  # ImportFile | (Row, …)
-        | "ReadRows"
-        >> beam.ParDo(ReadRows(options.seed, buckets, staging)).with_outputs(_SUMMARY, main="rows")
-    )  # rows: (bucket, RowBlock); summary: ReadSummary
-    # Only who drops rows without a split has to wait for all rows to be read.
-    named = [beam.pvalue.AsIter(read[_SUMMARY])] if options.missing_split == "drop" else []
-    rows = read.rows
+        | "ListSources"  # ImportFile | (Row, …)
+        >> beam.Create([*sources, *[()] * _NO_SOURCES], reshuffle=len(sources) > 1)
+        | "ReadRows" >> beam.ParDo(ReadRows(options.seed, buckets, staging))
+    ]  # (bucket, RowBlock | ReadSummary)
+    if options.missing_split == "drop":  # who drops rows without a split waits for all others
+        parts.append(
+            parts[0]
+            | "ReadSummaries" >> beam.FlatMap(_summary_of_any_bucket)
+            | "GatherNamed" >> beam.GroupByKey()  # (None, [ReadSummary])
+            | "TellBuckets" >> beam.FlatMap(_tell_buckets, buckets)  # (bucket, SplitsNamed)
+        )
     if existing is not None:
-        known = (
+        parts.append(
             pipeline
             | "ListExisting" >> beam.Create(existing.shards)  # ExistingShard
             | "ReadExisting" >> beam.ParDo(ReadExisting(options.seed, buckets, staging))
         )  # (bucket, KnownBlock)
-        rows = (rows, known) | "WithExisting" >> beam.Flatten()
+    together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
     resolved = (
-        rows
-        | "GroupByBucket" >> beam.GroupByKey()  # (bucket, [RowBlock | KnownBlock])
-        | "ResolveBuckets"
-        >> beam.ParDo(ResolveBuckets(options, staging), *named).with_outputs(
-            _SUMMARY, main="planned"
-        )
-    )  # planned: PlannedBucket; summary: BucketSummary
+        together
+        | "GroupByBucket" >> beam.GroupByKey()
+        | "ResolveBuckets" >> beam.ParDo(ResolveBuckets(options, staging))
+    )  # (bucket, PlannedBucket) | (None, BucketSummary | ReadSummary)
     plan = (
-        pipeline
-        | "StartPlan" >> beam.Impulse()
+        resolved
+        | "Summaries" >> beam.Filter(_has_no_bucket)
+        | "GatherSummaries" >> beam.GroupByKey()  # (None, [BucketSummary | ReadSummary])
         | "MakePlan"
-        >> beam.ParDo(
-            MakePlan(options, existing.base if existing else Base(), staging),
-            beam.pvalue.AsList(read[_SUMMARY]),
-            beam.pvalue.AsList(resolved[_SUMMARY]),
-        )
-    )  # Plan
-    return resolved.planned, plan
+        >> beam.ParDo(MakePlan(options, existing.base if existing else Base(), staging))
+    )  # (bucket, BucketPlan) | (ShardKey, ListedShard)
+    return resolved, plan
 
 
 def _buckets(source: Source, existing: Existing | None) -> int:
@@ -229,26 +283,27 @@ def _buckets(source: Source, existing: Existing | None) -> int:
     return max(1, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
 
 
-def cut_into_shards(
-    planned: beam.PCollection, plan: beam.PCollection, options: ConvertOptions
-) -> beam.PCollection:
-    """Gather the PlannedBlocks of each shard. Too many rejects so far: no shard at all."""
-    runs = planned | "CutIntoShards" >> beam.ParDo(
-        CutIntoShards(options), beam.pvalue.AsSingleton(plan)
-    )  # ((split, label, shard), PlannedBlock)
-    # A payload larger than a shard leaves others without rows; their numbers must not be missing.
-    shards = plan | "ListShards" >> beam.FlatMap(_list_shards, options)
-    # ((split, label, shard), PlannedBlock without rows)
+def cut_into_shards(planned: beam.PCollection, plan: beam.PCollection) -> beam.PCollection:
+    """Gather what is planned for each shard.
+
+    Args:
+        planned: see :func:`plan_rows`.
+        plan: see :func:`plan_rows`.
+
+    Returns:
+        (ShardKey, [ListedShard, PlannedBlock, …]); with too many rejects so far, nothing.
+    """
+    buckets = planned | "Buckets" >> beam.Filter(_has_bucket)
     return (
-        (runs, shards)
-        | "AllShards" >> beam.Flatten()
-        | "GroupByShard" >> beam.GroupByKey()  # ((split, label, shard), [PlannedBlock])
+        (buckets, plan)
+        | "BucketsAndPlan" >> beam.Flatten()
+        | "JoinPlan" >> beam.GroupByKey()  # (bucket, [PlannedBucket, BucketPlan]), (ShardKey, […])
+        | "CutIntoShards" >> beam.FlatMap(_cut)  # (ShardKey, PlannedBlock | ListedShard)
+        | "GroupByShard" >> beam.GroupByKey()
     )
 
 
-def write_shards(
-    shards: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, run: Run
-) -> beam.PCollection:
+def write_shards(shards: beam.PCollection, options: ConvertOptions, run: Run) -> beam.PCollection:
     """Write every shard into the run's staging folder, or keep it; gives shard names."""
     work: Callable[..., ShardResult] = partial(
         write_shard, target=run.staging.root, options=options
@@ -257,33 +312,23 @@ def write_shards(
         work = partial(
             keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
         )
-    return shards | "WriteShards" >> beam.ParDo(
-        WorkOnShards(work, run.staging), beam.pvalue.AsSingleton(plan)
-    )
+    return shards | "WriteShards" >> beam.ParDo(WorkOnShards(work, run.staging))
 
 
 def check_shards(
-    shards: beam.PCollection, plan: beam.PCollection, options: ConvertOptions, staging: Staging
+    shards: beam.PCollection, options: ConvertOptions, staging: Staging
 ) -> beam.PCollection:
     """Check every shard and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
-    return shards | "CheckShards" >> beam.ParDo(
-        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
-    )
+    return shards | "CheckShards" >> beam.ParDo(WorkOnShards(work, staging))
 
 
 def compare_shards(
-    shards: beam.PCollection,
-    plan: beam.PCollection,
-    options: ConvertOptions,
-    output: str,
-    staging: Staging,
+    shards: beam.PCollection, options: ConvertOptions, output: str, staging: Staging
 ) -> beam.PCollection:
-    """Check every ShardTask, and the file in ``output`` that is its own; gives shard names."""
+    """Check every shard, and the file in ``output`` that is its own; gives shard names."""
     work = partial(compare_shard, output=output, options=options)
-    return shards | "CompareShards" >> beam.ParDo(
-        WorkOnShards(work, staging), beam.pvalue.AsSingleton(plan)
-    )
+    return shards | "CompareShards" >> beam.ParDo(WorkOnShards(work, staging))
 
 
 class _Step(beam.DoFn):
@@ -318,13 +363,13 @@ class _Block:
 
     def flush(self) -> Iterator[Any]:
         for bucket, rows in self.buckets.items():
-            yield bucket, RowBlock(tuple(rows))
-        summary = ReadSummary(self.read, self.named, tuple(self.rejects))
-        yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
+            yield bucket, RowBlock.of(rows)
+        # Summaries go to one place in the end, and there is always a first bucket.
+        yield 0, ReadSummary(self.read, self.named, tuple(self.rejects))
 
 
 class ReadRows(_PlanningStep):
-    """ImportFile or rows → (bucket, RowBlock), and ReadSummary aside."""
+    """ImportFile or rows → (bucket, RowBlock), and (0, ReadSummary)."""
 
     def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
         super().__init__(staging)
@@ -381,11 +426,11 @@ class ReadExisting(_Step):
             for row in some:
                 blocks.setdefault(bucket_of(row.order, self._buckets), []).append(row)
             for bucket, known in blocks.items():
-                yield bucket, KnownBlock(tuple(known))
+                yield bucket, KnownBlock.of(known)
 
 
 class ResolveBuckets(_PlanningStep):
-    """(bucket, [RowBlock | KnownBlock]) → PlannedBucket, and BucketSummary aside."""
+    """(bucket, all that is of it) → (bucket, PlannedBucket), and (None, summary) of any kind."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
@@ -396,30 +441,27 @@ class ResolveBuckets(_PlanningStep):
         self._dropped = _counter(metrics.ROWS_DROPPED)
         self._existing = _counter(metrics.ROWS_EXISTING)
 
-    def process(self, element: Any, read: Iterable[ReadSummary] = ()) -> Any:  # noqa: D102
-        drop_unnamed = any(summary.named for summary in read)
-        return self._reported(self._resolve(element, drop_unnamed))
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._resolve(*element))
 
-    def _resolve(self, element: Any, drop_unnamed: bool) -> Iterator[Any]:
-        bucket, grouped = element
-        blocks = list(grouped)
+    def _resolve(self, bucket: int, grouped: Iterable[Any]) -> Iterator[Any]:
+        parts = list(grouped)
         options = self._options
         planned, summary = resolve_bucket(
             bucket,
-            chain.from_iterable(block.rows for block in blocks if isinstance(block, RowBlock)),
+            chain.from_iterable(part.rows for part in parts if isinstance(part, RowBlock)),
             options=options,
-            drop_unnamed=drop_unnamed,
+            drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
             infos=partial(_ask_all, partial(payload_info, options=options)),
             content_keys=partial(_ask_all, content_key),
-            known=chain.from_iterable(
-                block.rows for block in blocks if isinstance(block, KnownBlock)
-            ),
+            known=chain.from_iterable(part.rows for part in parts if isinstance(part, KnownBlock)),
         )
         self._count(summary)
-        yield PlannedBucket(
-            bucket, {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
-        )
-        yield beam.pvalue.TaggedOutput(_SUMMARY, summary)
+        yield bucket, PlannedBucket({group: PlannedBlock.of(planned[group]) for group in planned})
+        yield None, summary
+        for part in parts:
+            if isinstance(part, ReadSummary):
+                yield None, part
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())
@@ -432,21 +474,24 @@ class ResolveBuckets(_PlanningStep):
 
 
 class MakePlan(_Step):
-    """An impulse + all summaries → Plan."""
+    """(None, all summaries) → (bucket, BucketPlan), (ShardKey, ListedShard); leaves the plan."""
 
     def __init__(self, options: ConvertOptions, base: Base, staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
         self._base = base
 
-    def process(  # noqa: D102
-        self, _: bytes, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
-    ) -> Any:
-        return self._reported(self._make(read, resolved))
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._make(*element))
 
-    def _make(
-        self, read: Sequence[ReadSummary], resolved: Sequence[BucketSummary]
-    ) -> Iterator[Plan]:
+    def _make(self, _: None, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Any]:
+        read: list[ReadSummary] = []
+        resolved: list[BucketSummary] = []
+        for summary in summaries:
+            if isinstance(summary, ReadSummary):
+                read.append(summary)
+            else:
+                resolved.append(summary)
         parse_rejects = [item for summary in read for item in summary.rejects]
         plan = make_plan(
             resolved,
@@ -457,41 +502,32 @@ class MakePlan(_Step):
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         self._staging.write_plan(plan, rejects)
-        yield plan
-
-
-class CutIntoShards(beam.DoFn):
-    """PlannedBucket → ((split, label, shard), PlannedBlock); the label is the group's."""
-
-    def __init__(self, options: ConvertOptions) -> None:
-        self._options = options
-
-    def process(self, bucket: PlannedBucket, plan: Plan) -> Any:  # noqa: D102
         # With too many rejects the run fails anyway: do not read a single payload for it.
         if not too_many(plan.rejects, plan.read, self._options):
-            for (split, label), block in bucket.groups.items():
-                group = plan.splits[split].groups[label]
-                for shard, run in shard_rows(bucket.bucket, block.rows, group):
-                    yield (split, label, shard), PlannedBlock(tuple(run))
+            yield from _bucket_plans(plan)
+            yield from _listed_shards(plan)
 
 
 class WorkOnShards(_Step):
-    """((split, label, shard), [PlannedBlock]) → the shard's file name; the rest goes to staging."""
+    """(ShardKey, all that is planned for it) → the shard's file name; the rest goes to staging."""
 
     def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
         super().__init__(staging)
         self._work = work
+        self._vocabulary: Vocabulary | None = None
         self._examples = _counter(metrics.EXAMPLES_WRITTEN)
         self._rejects = _counter(metrics.PAYLOADS_REJECTED)
         self._bytes = _counter(metrics.PAYLOAD_BYTES)
         self._shard_bytes = _counter(metrics.SHARD_BYTES)
 
-    def process(self, element: Any, plan: Plan) -> Any:  # noqa: D102
-        return self._reported(self._run(_to_task(element, plan), plan))
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._run(_to_task(*element)))
 
-    def _run(self, task: ShardTask, plan: Plan) -> Iterator[str]:
+    def _run(self, task: ShardTask) -> Iterator[str]:
+        if self._vocabulary is None:
+            self._vocabulary = self._staging.read_vocabulary()
         heartbeat = self._staging.heartbeat(task.split, task.index)
-        result = self._work(task, vocabulary=plan.vocabulary, on_progress=heartbeat.beat)
+        result = self._work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
         size = sum(row.bytes for row in task.rows)
         heartbeat.finish(result.shard.examples, len(result.rejects), size)
         self._staging.write_result(result, task.index)
@@ -506,18 +542,66 @@ def _counter(name: str) -> Any:
     return Metrics.counter(metrics.NAMESPACE, name)
 
 
-def _to_task(element: Any, plan: Plan) -> ShardTask:
-    (split, label, shard), blocks = element
+def _has_bucket(element: Any) -> bool:
+    return element[0] is not None
+
+
+def _has_no_bucket(element: Any) -> bool:
+    return element[0] is None
+
+
+def _summary_of_any_bucket(element: Any) -> Iterator[tuple[None, ReadSummary]]:
+    if isinstance(element[1], ReadSummary):
+        yield None, element[1]
+
+
+def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
+    """(None, [ReadSummary]) → word to every bucket if any row names a split."""
+    if any(summary.named for summary in element[1]):
+        for bucket in range(buckets):
+            yield bucket, SplitsNamed()
+
+
+def _bucket_plans(plan: Plan) -> Iterator[tuple[int, BucketPlan]]:
+    """Tell each bucket what it must know of the plan."""
+    buckets: dict[int, dict[Group, GroupPlan]] = {}
+    for split, cut in plan.splits.items():
+        for label, group in cut.groups.items():
+            for bucket, start in group.starts.items():
+                mine = replace(group, starts={bucket: start})
+                buckets.setdefault(bucket, {})[Group(split, label)] = mine
+    for bucket, groups in buckets.items():
+        yield bucket, BucketPlan(groups)
+
+
+def _listed_shards(plan: Plan) -> Iterator[tuple[ShardKey, ListedShard]]:
+    """Name every shard: a payload larger than a shard leaves others without rows."""
+    for split, cut in plan.splits.items():
+        for label, group in cut.groups.items():
+            for index in range(group.first, group.first + group.shards):
+                yield (split, label, index), ListedShard(cut.shards)
+
+
+def _cut(element: Any) -> Iterator[tuple[ShardKey, PlannedBlock | ListedShard]]:
+    """(bucket, [PlannedBucket, BucketPlan]) → runs of rows; without a plan: none."""
+    key, grouped = element
+    parts = list(grouped)
+    planned = [part for part in parts if isinstance(part, PlannedBucket)]
+    for part in parts:
+        if isinstance(part, ListedShard):
+            yield key, part
+        elif isinstance(part, BucketPlan):
+            for group, block in planned[0].groups.items():
+                for index, run in shard_rows(key, list(block.rows), part.groups[group]):
+                    yield (*group, index), PlannedBlock.of(run)
+
+
+def _to_task(key: ShardKey, grouped: Iterable[PlannedBlock | ListedShard]) -> ShardTask:
+    parts = list(grouped)
+    [listed] = [part for part in parts if isinstance(part, ListedShard)]
+    blocks = [part for part in parts if isinstance(part, PlannedBlock)]
     rows = sorted((row for block in blocks for row in block.rows), key=_order)
-    return ShardTask(split, label, shard, plan.splits[split].shards, tuple(rows))
-
-
-def _list_shards(plan: Plan, options: ConvertOptions) -> Iterator[Any]:
-    if not too_many(plan.rejects, plan.read, options):
-        for split, cut in plan.splits.items():
-            for label, group in cut.groups.items():
-                for shard in range(group.first, group.first + group.shards):
-                    yield (split, label, shard), PlannedBlock(())
+    return ShardTask(*key, listed.count, tuple(rows))
 
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
