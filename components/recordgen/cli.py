@@ -108,7 +108,7 @@ def _quiet_libraries(*, debug: bool) -> None:
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
     ours = logging.getLogger("recordgen")
-    ours.setLevel(logging.WARNING)
+    ours.setLevel(logging.INFO)
     ours.propagate = False
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("recordgen: %(message)s"))
@@ -141,6 +141,7 @@ def _convert(args: argparse.Namespace) -> int:
                 "output": result.output,
                 "seconds": result.seconds,
                 "kept_shards": result.kept_shards,
+                "unchanged": result.unchanged,
                 **result.dataset.to_json(),
             }
         )

@@ -130,8 +130,9 @@ def conversion_summary(result: ConversionResult) -> str:
     """Return the summary of a conversion."""
     dataset = result.dataset
     rate = dataset.examples / result.seconds
+    done = "Nothing to do: compared" if result.unchanged else "Converted"
     lines = [
-        f"Converted {dataset.examples:,} images ({megabytes(dataset.bytes)}) in "
+        f"{done} {dataset.examples:,} images ({megabytes(dataset.bytes)}) in "
         f"{result.seconds:.1f} s, {rate:,.0f} images/s",
         "",
         *_split_table(dataset),
@@ -142,7 +143,7 @@ def conversion_summary(result: ConversionResult) -> str:
     if result.kept_shards is not None:
         shards = sum(len(split.shards) for split in dataset.splits.values())
         lines.append(
-            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an earlier run"
+            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
         )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
