@@ -150,6 +150,7 @@ def _convert(args: argparse.Namespace) -> int:
                 "output": result.output,
                 "seconds": result.seconds,
                 "kept_shards": result.kept_shards,
+                "unchanged": result.unchanged,
                 **dataset.to_json(),
             }
         )

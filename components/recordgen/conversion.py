@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 import tempfile
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 
 TASK = "image_classification"
 
+_log = logging.getLogger(__name__)
+
 AnySource = Union[str, "os.PathLike[str]", Sequence[str], "pd.DataFrame"]
 NewPipeline = Callable[[], beam.Pipeline]
 
@@ -69,8 +72,10 @@ class ConversionResult:
         rejects: the rows that were left out, as in ``rejects.jsonl``.
         seconds: wall-clock time.
         counts: what was counted, by the names in :mod:`recordgen.metrics`.
-        kept_shards: shards that an earlier run had written and that were kept; None: there was
-            nothing to go on with, or it was not asked for.
+        kept_shards: shards of an interrupted run that were kept; None: there was nothing to go
+            on with, or it was not asked for.
+        unchanged: the finished dataset that was there is what would have been written; nothing
+            was.
     """
 
     output: str
@@ -79,6 +84,7 @@ class ConversionResult:
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)
     kept_shards: int | None = None
+    unchanged: bool = False
 
 
 @dataclass(frozen=True)
@@ -261,11 +267,12 @@ def convert_source(
     is_there = storage.exists(storage.join(output, DATASET_FILE))
     if resume and is_there and not (overwrite or append):
         dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
-        shards = sum(len(split.shards) for split in dataset.splits.values())
         seconds = time.monotonic() - started
-        return ConversionResult(output, dataset, rejects, seconds, counts, shards)
+        return ConversionResult(output, dataset, rejects, seconds, counts, unchanged=True)
     begin = resume_run if resume else open_run
     with begin(output, overwrite=overwrite or existing is not None) as run:
+        if run.leftovers:
+            _log.info("%s: going on where an interrupted run has stopped", output)
         with _running(pipeline, run.staging, progress):
             planned, the_plan = transforms.plan_rows(
                 pipeline, source, options, run.staging, existing
@@ -316,6 +323,7 @@ def _confirm(
         "options": options.recorded(),
     }
     _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
+    _log.info("%s is finished; reading all images to see whether they are still its own", output)
     with resume_run(output, overwrite=True) as run:
         with _running(pipeline, run.staging, progress):
             planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)

@@ -72,8 +72,10 @@ def conversion_summary(result: ConversionResult) -> str:
     """Return the summary of a conversion."""
     dataset = result.dataset
     examples = result.counts[metrics.EXAMPLES_WRITTEN]
+    done = "Nothing to do: compared" if result.unchanged else "Converted"
+    size = dataset.bytes if result.unchanged else result.counts[metrics.SHARD_BYTES]
     lines = [
-        f"Converted {examples:,} images ({megabytes(result.counts[metrics.SHARD_BYTES])}) in "
+        f"{done} {examples:,} images ({megabytes(size)}) in "
         f"{result.seconds:.1f} s, {examples / result.seconds:,.0f} images/s",
         "",
         *_split_table(dataset),
@@ -86,7 +88,7 @@ def conversion_summary(result: ConversionResult) -> str:
     if result.kept_shards is not None:
         shards = sum(len(split.shards) for split in dataset.splits.values())
         lines.append(
-            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an earlier run"
+            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
         )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")

@@ -1,0 +1,709 @@
+"""Runs that are killed, and what the next one makes of it: the bytes of an undisturbed run."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import pkgutil
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fsspec
+import pytest
+
+import recordgen
+from recordgen import lease, runs, storage
+from recordgen.conversion import ConversionResult
+from recordgen.dataset import read_dataset
+from recordgen.errors import (
+    OutputBusyError,
+    OutputExistsError,
+    RunnerError,
+    SourceError,
+    StorageError,
+    TooManyRejectsError,
+)
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.planning import PlannedRow
+from recordgen.shards import ShardTask
+from recordgen.staging import STAGING
+from tests.conftest import COMPONENTS, encoded, noise, run_python, tree_bytes
+
+# Ten shards and more from forty images.
+SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
+
+# A process that is forked off one that has loaded the package dies cheaply.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["recordgen.conversion"])
+
+
+class Death(NamedTuple):
+    """The n-th call of a function in which a process kills itself."""
+
+    function: str
+    call: int
+    after: bool
+
+
+WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
+
+# where a run dies; whether its dataset is finished then
+DEATHS = {
+    "while planning": (Death("recordgen.staging.Staging.write_plan", 1, after=False), False),
+    "within the fourth shard": (Death("recordgen.tfrecord._write_all", 4, after=True), False),
+    "between shard and result": (
+        Death("recordgen.staging.Staging.write_result", 4, after=False),
+        False,
+    ),
+    "after five shards": (Death("recordgen.staging.Staging.write_result", 5, after=True), False),
+    "before the commit": (WHEN_ALL_IS_WRITTEN, False),
+    "before moving": (Death("recordgen.staging.Staging.start_moving", 1, after=False), False),
+    "while moving": (Death("recordgen.storage.move", 4, after=True), False),
+    "after moving": (Death("recordgen.runs._write_rejects", 1, after=False), False),
+    "before dataset.json": (Death("recordgen.runs.write_dataset", 1, after=False), False),
+    "after dataset.json": (Death("recordgen.runs.write_dataset", 1, after=True), True),
+    "while removing the staging folder": (Death("recordgen.runs._remove", 1, after=False), True),
+}
+
+
+def _convert_and_die(death: Death, source: str, output: str, settings: Mapping[str, Any]) -> None:
+    owner_name, _, name = death.function.rpartition(".")
+    owner = pkgutil.resolve_name(owner_name)
+    function = getattr(owner, name)
+    lock = threading.Lock()
+    calls = 0
+
+    def dying(*args: Any, **more: Any) -> Any:
+        nonlocal calls
+        with lock:
+            calls += 1
+            mine = calls == death.call
+        if mine and not death.after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*args, **more)
+        if mine:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, dying)
+    recordgen.convert(source, output, **settings)
+
+
+def killed(death: Death, source: str, output: Path, **settings: Any) -> None:
+    """Convert in a process that is killed in the middle of it."""
+    arguments = (death, source, str(output), {**SMALL, **settings})
+    process = _PROCESSES.Process(target=_convert_and_die, args=arguments)
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def convert(source: str, output: Path, **settings: Any) -> ConversionResult:
+    return recordgen.convert(source, output, **{**SMALL, **settings})
+
+
+def resume(source: str, output: Path, **settings: Any) -> ConversionResult:
+    return convert(source, output, resume=True, **settings)
+
+
+def shards_of(result: ConversionResult) -> int:
+    return sum(len(split.shards) for split in result.dataset.splits.values())
+
+
+def without_staging(output: Path) -> dict[str, bytes]:
+    return {name: data for name, data in tree_bytes(output).items() if not is_staged(name)}
+
+
+def is_staged(name: str) -> bool:
+    return name.startswith(STAGING)
+
+
+@pytest.fixture
+def images(make_images: Callable[[int], list[Path]]) -> list[Path]:
+    return make_images(40)
+
+
+@pytest.fixture
+def source(images: Sequence[Path], make_csv: Callable[..., str]) -> str:
+    return make_csv(f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(images))
+
+
+@pytest.fixture
+def whole(source: str, tmp_path: Path) -> dict[str, bytes]:
+    """Return the files of an undisturbed run."""
+    convert(source, tmp_path / "whole")
+    return tree_bytes(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(("death", "finished"), DEATHS.values(), ids=DEATHS)
+def test_killed_anywhere(
+    death: Death, finished: bool, source: str, whole: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    """Wherever a run dies, nothing looks finished that is not, and the next one ends it right."""
+    for again in (resume, convert):
+        output = tmp_path / again.__name__
+        killed(death, source, output)
+        if finished:
+            assert without_staging(output) == whole
+        else:
+            with pytest.raises(SourceError, match="did not finish"):
+                read_dataset(str(output))
+        if finished and again is convert:
+            with pytest.raises(OutputExistsError, match="with --resume to go on"):
+                again(source, output)
+        else:
+            result = again(source, output)
+            assert tree_bytes(output) == whole
+            assert result.unchanged == finished
+
+
+@pytest.mark.parametrize("point", [point for point in DEATHS if "shard" not in point])
+def test_killed_while_overwriting(
+    point: str, source: str, whole: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    """The old dataset is there whole or not at all; a rerun ends with the new one."""
+    old = tmp_path / "old"
+    convert(source, old, seed=4, shard_mb=0.004)
+    before = tree_bytes(old)
+    for again in (resume, convert):
+        output = tmp_path / again.__name__
+        shutil.copytree(old, output)
+        killed(DEATHS[point][0], source, output, overwrite=True)
+        if (output / "dataset.json").exists():
+            assert without_staging(output) in (before, whole)
+        again(source, output, overwrite=True)
+        assert tree_bytes(output) == whole
+
+
+# where the first run dies: how many shards of it are kept
+KEPT = {"while planning": 0, "between shard and result": 3, "after five shards": 5}
+
+
+@pytest.mark.parametrize(("point", "kept"), KEPT.items())
+def test_finished_shards_are_kept(point: str, kept: int, source: str, tmp_path: Path) -> None:
+    """What is kept is not written again: it is the same file; the result says how many."""
+    output = tmp_path / "out"
+    killed(DEATHS[point][0], source, output)
+    before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
+    result = resume(source, output)
+    after = {path.stat().st_ino for path in output.glob("Split-*/*")}
+    assert result.kept_shards == kept < shards_of(result)
+    assert len(before & after) == kept
+
+
+@pytest.mark.parametrize(
+    "death",
+    [
+        Death("recordgen.resuming._moved", 3, after=False),
+        Death("recordgen.resuming._moved", 3, after=True),
+        Death("recordgen.resuming.is_intact", 3, after=True),
+    ],
+)
+@pytest.mark.parametrize("first", ["before the commit", "while moving"])
+def test_killed_again_while_going_on(
+    first: str, death: Death, source: str, whole: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    """A run that dies while it takes shards over loses none of them."""
+    output = tmp_path / "out"
+    killed(DEATHS[first][0], source, output)
+    killed(death, source, output, resume=True)
+    killed(death, source, output, resume=True)
+    result = resume(source, output)
+    assert result.kept_shards == shards_of(result)
+    assert tree_bytes(output) == whole
+
+
+def test_one_shard_at_a_time(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
+    """Runs that each die with their second shard come to an end: every one adds a shard."""
+    output = tmp_path / "out"
+    killed(Death("recordgen.staging.Staging.write_result", 1, after=True), source, output)
+    for _ in range(4):
+        killed(Death("recordgen.resuming.write_shard", 2, after=False), source, output, resume=True)
+    result = resume(source, output)
+    assert result.kept_shards == 5
+    assert tree_bytes(output) == whole
+
+
+def test_nothing_to_go_on_with(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
+    """resume without an interrupted run is an ordinary run."""
+    result = resume(source, tmp_path / "out")
+    assert (result.kept_shards, result.unchanged) == (None, False)
+    assert tree_bytes(tmp_path / "out") == whole
+
+
+def test_starting_anew_says_what_it_costs(
+    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without resume the finished shards are removed, with a word about what would keep them."""
+    output = tmp_path / "out"
+    killed(DEATHS["after five shards"][0], source, output)
+    assert convert(source, output).kept_shards is None
+    assert "5 finished shards of an interrupted run are removed" in caplog.text
+    assert "--resume" in caplog.text
+
+
+# --- what is not what would be written now -------------------------------------------------------
+
+
+class Change(NamedTuple):
+    """Something that differs when the run goes on, and how many shards it costs (None: any)."""
+
+    make: Callable[[list[Path], Path], Mapping[str, Any] | None]
+    lost: int | None
+
+
+def _replace_image(images: list[Path], source: Path) -> None:
+    """Another image of the same size in bytes."""
+    old = images[7].read_bytes()
+    new = encoded(noise(seed=99), "JPEG", quality=90)
+    images[7].write_bytes((new + bytes(len(old)))[: len(old)] if len(new) < len(old) else old[::-1])
+
+
+def _touch_image(images: list[Path], source: Path) -> None:
+    images[7].touch()
+
+
+def _relabel(images: list[Path], source: Path) -> None:
+    source.write_text(source.read_text().replace(f"{images[0]},cat", f"{images[0]},dog"))
+
+
+def _name_split(images: list[Path], source: Path) -> None:
+    """The split that the row had by lot, now by name."""
+    dataset = recordgen.plan(str(source), **SMALL)
+    assert dataset.rows
+    lines = source.read_text().splitlines()
+    source.write_text("".join(f"{line}\n" for line in lines[1:]) + f"TRAIN,{lines[0]}\n")
+
+
+def _add_row(images: list[Path], source: Path) -> None:
+    extra = images[0].with_name("extra.jpg")
+    extra.write_bytes(encoded(noise(seed=77), "JPEG"))
+    with source.open("a") as file:
+        file.write(f"{extra},zebra\n")
+
+
+def _remove_row(images: list[Path], source: Path) -> None:
+    source.write_text("".join(source.read_text().splitlines(keepends=True)[1:]))
+
+
+def _shift_lines(images: list[Path], source: Path) -> None:
+    source.write_text(f"\n\n{source.read_text()}")
+
+
+def _new_first_label(images: list[Path], source: Path) -> None:
+    """A label that is before all others in order: every label's number changes."""
+    source.write_text(source.read_text().replace(f"{images[0]},cat", f"{images[0]},ant"))
+
+
+CHANGES = {
+    "nothing": Change(lambda images, source: None, 0),
+    "lines": Change(_shift_lines, 0),
+    "threads": Change(lambda images, source: {"threads": 1}, 0),
+    "an image's time": Change(_touch_image, 1),
+    "an image": Change(_replace_image, 1),
+    "a label": Change(_relabel, 1),
+    "labels' numbers": Change(_new_first_label, None),
+    "a split's reason": Change(_name_split, None),
+    "a row more": Change(_add_row, None),
+    "a row less": Change(_remove_row, None),
+    "the seed": Change(lambda images, source: {"seed": 5}, None),
+    "max_side": Change(lambda images, source: {"max_side": 8}, None),
+    "compression": Change(lambda images, source: {"compression": "gzip"}, None),
+    "shard_by": Change(lambda images, source: {"shard_by": "label"}, None),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_changed_meanwhile(change: Change, images: list[Path], source: str, tmp_path: Path) -> None:
+    """What has changed since is written as it is now; of the rest as much as possible is kept."""
+    output = tmp_path / "out"
+    killed(WHEN_ALL_IS_WRITTEN, source, output, max_reject_fraction=0.5)
+    more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
+    expected = tmp_path / "expected"
+    convert(source, expected, **more)
+    result = resume(source, output, **more)
+    assert tree_bytes(output) == tree_bytes(expected)
+    assert result.kept_shards is not None
+    if change.lost is not None:
+        assert result.kept_shards == shards_of(result) - change.lost
+
+
+def _staged_shard(output: Path) -> Path:
+    return sorted(output.glob(f"{STAGING}/*/Split-train/*"))[2]
+
+
+def _staged_result(output: Path) -> Path:
+    return next(output.glob(f"{STAGING}/*/results/train-00002.json"))
+
+
+def _flip_byte(output: Path) -> None:
+    shard = _staged_shard(output)
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+
+
+def _other_shard(output: Path) -> None:
+    """Whole records, but of another shard; its result is made to say the size."""
+    shards = sorted(output.glob(f"{STAGING}/*/Split-train/*"))
+    shutil.copy(shards[1], shards[2])
+    result = json.loads(_staged_result(output).read_text())
+    result["shard"]["bytes"] = shards[1].stat().st_size
+    _staged_result(output).write_text(json.dumps(result))
+
+
+DAMAGES: Mapping[str, Callable[[Path], object]] = {
+    "truncated": lambda out: os.truncate(_staged_shard(out), 100),
+    "longer": lambda out: os.truncate(_staged_shard(out), 100_000),
+    "a flipped bit": _flip_byte,
+    "another shard's records": _other_shard,
+    "gone": lambda out: _staged_shard(out).unlink(),
+    "empty result": lambda out: _staged_result(out).write_text(""),
+    "no result": lambda out: _staged_result(out).unlink(),
+}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_damaged_shards_are_written_again(
+    damage: Callable[[Path], object], compression: str, source: str, tmp_path: Path
+) -> None:
+    """A staged shard that is not what its result says is written anew, and only that one."""
+    output, expected = tmp_path / "out", tmp_path / "expected"
+    convert(source, expected, compression=compression)
+    killed(WHEN_ALL_IS_WRITTEN, source, output, compression=compression)
+    damage(output)
+    result = resume(source, output, compression=compression)
+    assert tree_bytes(output) == tree_bytes(expected)
+    assert result.kept_shards == shards_of(result) - 1
+
+
+def test_rejects_of_kept_shards(images: list[Path], source: str, tmp_path: Path) -> None:
+    """A kept shard's rejects name the lines of today; those that storage caused are tried again."""
+    images[3].write_bytes(b"no image")
+    images[20].write_bytes(b"no image either")
+    output, expected = tmp_path / "out", tmp_path / "expected"
+    more = {"max_reject_fraction": 0.5}
+    killed(WHEN_ALL_IS_WRITTEN, source, output, **more)
+    [left] = output.glob(f"{STAGING}/*")
+    for path in left.glob("results/*.json"):
+        text = path.read_text()
+        if str(images[20]) in text:
+            path.write_text(text.replace("not_an_image", "permission_denied"))
+    _shift_lines(images, Path(source))
+    convert(source, expected, **more)
+    result = resume(source, output, **more)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (6, "not_an_image"),
+        (23, "not_an_image"),
+    ]
+    assert result.kept_shards == shards_of(result) - 1
+    assert tree_bytes(output) == tree_bytes(expected)
+
+
+def test_too_many_rejects_can_be_allowed_later(
+    images: list[Path], source: str, tmp_path: Path
+) -> None:
+    """A run that was to go on keeps its shards when it fails for rejects; without it, none."""
+    images[3].write_bytes(b"no image")
+    output = tmp_path / "out"
+    with pytest.raises(TooManyRejectsError):
+        convert(source, output)
+    assert os.listdir(output) == ["rejects.jsonl"]
+    with pytest.raises(TooManyRejectsError):
+        resume(source, output)
+    result = resume(source, output, max_reject_fraction=0.5)
+    assert result.kept_shards == shards_of(result)
+    expected = convert(source, tmp_path / "expected", max_reject_fraction=0.5)
+    assert result.dataset == expected.dataset
+    assert tree_bytes(output) == tree_bytes(tmp_path / "expected")
+
+
+def test_payloads_without_a_version_are_not_known() -> None:
+    """Where storage cannot tell an image from its successor, a shard has no fingerprint."""
+    row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
+    task = ShardTask("train", None, 0, 1, (row,))
+    arguments = (Vocabulary("text", ("cat",)), ConvertOptions())
+    assert len(task.fingerprint(*arguments)) == 64
+    assert replace(task, rows=(row._replace(version=""),)).fingerprint(*arguments) == ""
+
+
+# --- finished datasets ---------------------------------------------------------------------------
+
+
+def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
+    """resume over a dataset that is what would be written: success, and no file is touched."""
+    output = tmp_path / "out"
+    first = convert(source, output)
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
+    result = resume(source, output)
+    assert (result.unchanged, result.dataset) == (True, first.dataset)
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (CHANGES["an image"], "splits, digest"),
+        (CHANGES["a label"], "splits, digest"),
+        (CHANGES["a row more"], "labels"),
+        (CHANGES["the seed"], "seed, options;"),
+    ],
+)
+def test_another_finished_dataset_is_refused(
+    change: Change, words: str, images: list[Path], source: str, tmp_path: Path
+) -> None:
+    """resume over a dataset that is not what would be written: refused, with what differs."""
+    output = tmp_path / "out"
+    convert(source, output, max_reject_fraction=0.5)
+    before = tree_bytes(output)
+    more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
+    with pytest.raises(OutputExistsError, match=f"differs in .*{words}"):
+        resume(source, output, **more)
+    assert tree_bytes(output) == before
+
+
+def test_a_damaged_finished_dataset_is_refused(source: str, tmp_path: Path) -> None:
+    """A flipped bit in a finished shard is found."""
+    output = tmp_path / "out"
+    convert(source, output)
+    shard = next(output.glob("Split-train/*"))
+    data = bytearray(shard.read_bytes())
+    data[-1] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(OutputExistsError, match="differs in splits"):
+        resume(source, output)
+
+
+# --- two runs at once ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seconds in (("BEAT", 0.02), ("WATCH", 0.5), ("POLL", 0.02)):
+        monkeypatch.setattr(lease, f"_{name}_SECONDS", seconds)
+
+
+def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
+    """The second run is refused, whatever it is asked, and does the first one no harm."""
+    output = tmp_path / "out"
+    with runs.open_run(str(output), overwrite=False):
+        before = tree_bytes(output)
+        for more in ({}, {"overwrite": True}, {"resume": True}):
+            with pytest.raises(OutputBusyError, match=f"process {os.getpid()} on .*; wait for it"):
+                convert(source, output, **more)
+        with pytest.raises(OutputBusyError, match="another run writes here"):
+            recordgen.write([{"x": 1}], output)
+        assert tree_bytes(output) == before
+    convert(source, output)
+
+
+def test_a_run_in_another_process(slow_source: str, tmp_path: Path) -> None:
+    """The command refuses with 2 and one line; as soon as the other is killed, it goes on."""
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    process = subprocess.Popen([*command, "--shard-mb=1"], env=environment)
+    while not any(output.glob(f"{STAGING}/*/run.json")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    with pytest.raises(OutputBusyError, match=f"process {process.pid} on {socket.gethostname()}"):
+        recordgen.convert(slow_source, output)
+    process.kill()
+    while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
+        time.sleep(0.01)
+    started = time.monotonic()  # nobody has asked for its exit code yet
+    with runs.resume_run(str(output), overwrite=False) as run:
+        assert len(run.leftovers) == 1
+    assert time.monotonic() - started < 5
+    process.wait()
+
+
+HERE = lease._this_process()
+
+
+@pytest.mark.parametrize(
+    ("holder", "dead"),
+    [
+        (HERE, False),
+        (replace(HERE, started="1"), True),  # the number is another process's by now
+        (replace(HERE, pid=2**22 + 1), True),
+        (replace(HERE, pid=os.getppid(), started=lease._started(os.getppid()) or ""), False),
+    ],
+)
+def test_processes_of_this_system_are_judged_at_once(
+    holder: lease.Holder, dead: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is gone is known to be gone, also when its number is used again."""
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
+    path = str(tmp_path / "run.json")
+    lease._write(path, holder)
+    assert lease.living_holder(path) == (None if dead else holder)
+
+
+@pytest.mark.usefixtures("short_watch")
+@pytest.mark.parametrize(
+    "elsewhere",
+    [replace(HERE, host="elsewhere"), replace(HERE, system="other"), replace(HERE, system="")],
+)
+def test_processes_elsewhere_are_watched(
+    elsewhere: lease.Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another machine or container only its signs of life are seen: none, and it is dead."""
+    path = str(tmp_path / "run.json")
+    lease._write(path, elsewhere)
+    assert lease.living_holder(path) is None
+    monkeypatch.setattr(lease, "_this_process", lambda: replace(elsewhere, seen=str(time.time())))
+    with lease.held(path):
+        monkeypatch.setattr(lease, "_is_running", lambda _: None)
+        found = lease.living_holder(path)
+    assert found is not None
+    assert found.pid == elsewhere.pid
+    assert lease.living_holder(path) is None
+
+
+@pytest.mark.usefixtures("short_watch")
+@pytest.mark.parametrize("begin", [runs.open_run, runs.resume_run])
+def test_a_run_that_was_taken_for_dead_does_not_commit(
+    begin: Callable[..., Any], source: str, whole: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    """Whoever was silent too long finds that another run has gone on, and leaves the output."""
+    output = tmp_path / "out"
+
+    class Stalled:
+        """Takes the run over from itself, as another machine would."""
+
+        def planning(self) -> None: ...
+        def finished(self) -> None: ...
+        def writing(self, snapshot: object) -> None:
+            for path in output.glob(f"{STAGING}/*/run.json"):
+                holder = lease._read(str(path))
+                if holder is not None:
+                    lease._write(str(path), replace(holder, host="elsewhere", pid=1))
+                    with begin(str(output), overwrite=False):
+                        pass
+
+    with pytest.raises(RunnerError):
+        convert(source, output, progress=Stalled())
+    assert not (output / "dataset.json").exists()
+    convert(source, output)
+    assert tree_bytes(output) == whole
+
+
+# --- other storage, other doors ------------------------------------------------------------------
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    fs = fsspec.filesystem("memory")
+    yield "memory://bucket/out"
+    fs.rm("/bucket", recursive=True)
+
+
+@pytest.mark.parametrize("failing", [1, 4])
+def test_object_stores(
+    failing: int, source: str, bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that storage fails while it moves its shards can be gone on with as well."""
+    convert(source, tmp_path / "expected")
+    move = storage.move
+    moved: list[str] = []
+
+    def fail(path: str, target: str) -> None:
+        moved.append(path)
+        if len(moved) == failing:
+            raise StorageError("503 Service Unavailable")
+        move(path, target)
+
+    monkeypatch.setattr(storage, "move", fail)
+    with pytest.raises(StorageError, match="503"):
+        recordgen.convert(source, bucket, **SMALL)
+    monkeypatch.undo()
+    with pytest.raises(SourceError, match="did not finish"):
+        read_dataset(bucket)
+    result = recordgen.convert(source, bucket, resume=True, **SMALL)
+    assert result.kept_shards == shards_of(result)
+    assert recordgen.convert(source, bucket, resume=True, **SMALL).unchanged
+    found = fsspec.filesystem("memory").find("/bucket/out")
+    expected = tree_bytes(tmp_path / "expected")
+    assert {path.removeprefix("/bucket/out/") for path in found} == set(expected)
+    for name, data in expected.items():
+        assert storage.read_bytes(f"{bucket}/{name}") == data
+
+
+def test_the_command(source: str, tmp_path: Path) -> None:
+    """--resume says what it kept, as text and as JSON, and that there is nothing left to do."""
+    output = tmp_path / "out"
+    command = ("-m", "recordgen.cli", "convert", source, str(output), "--shard-mb=0.005")
+    killed(DEATHS["after five shards"][0], source, output, seed=0)
+    done = run_python(*command, "--resume")
+    assert "going on where an interrupted run has stopped" in done.stderr
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("Resumed")]
+    dataset = read_dataset(str(output))
+    shards = sum(len(split.shards) for split in dataset.splits.values())
+    assert line == f"Resumed    kept 5 of {shards} shards of an interrupted run"
+    again = json.loads(run_python(*command, "--resume", "--json", "-q").stdout)
+    assert (again["kept_shards"], again["unchanged"]) == (None, True)
+    other = run_python(*command, "--resume", "-q", "--seed=1")
+    assert (other.returncode, other.stdout) == (2, "")
+    assert "differs in seed, options; choose another output or --overwrite" in other.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
+    """kill -9 of the command at any moment, twenty times: whole or not there, and right at last."""
+    (tmp_path / "images").mkdir()
+    for number in range(400):
+        data = encoded(noise(seed=number), "JPEG", quality=90)
+        (tmp_path / "images" / f"{number:03d}.jpg").write_bytes(data)
+    source = tmp_path / "labels.csv"
+    rows = (f"images/{number:03d}.jpg,{number % 7}\n" for number in range(400))
+    source.write_text("".join(rows))
+    recordgen.convert(source, tmp_path / "whole", shard_mb=0.01)
+    output = tmp_path / "out"
+    old: dict[str, bytes] = {}
+    if overwrite:
+        recordgen.convert(source, tmp_path / "old", shard_mb=0.02, seed=9)
+        shutil.copytree(tmp_path / "old", output)
+        old = tree_bytes(output)
+    whole = tree_bytes(tmp_path / "whole")
+    command = [sys.executable, "-m", "recordgen.cli", "convert", str(source), str(output)]
+    command += ["--shard-mb=0.01", "--resume", "-q", *(["--overwrite"] if overwrite else [])]
+    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    moments = random.Random(7)
+    found: Counter[str] = Counter()
+    for _ in range(20):
+        seen = set(output.glob(f"{STAGING}/*"))
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        while process.poll() is None and not set(output.glob(f"{STAGING}/*")) - seen:
+            time.sleep(0.001)
+        time.sleep(moments.random())
+        process.kill()
+        assert process.wait() in (0, -signal.SIGKILL)
+        found["shards"] += any(output.glob(f"{STAGING}/*/results/*"))
+        if (output / "dataset.json").exists():
+            there = without_staging(output)
+            assert there in (old, whole)
+            if there == whole:
+                found["whole"] += 1
+                shutil.rmtree(output)
+                if overwrite:
+                    shutil.copytree(tmp_path / "old", output)
+    print(found)
+    assert found["shards"] >= 3
+    assert subprocess.run(command, env=environment, check=False).returncode == 0
+    assert tree_bytes(output) == whole
