@@ -26,6 +26,7 @@ from recordgen.options import (
     SHARD_BY,
     SPLIT_BY,
     ConvertOptions,
+    parse_names,
 )
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
@@ -91,8 +92,9 @@ def _quiet_libraries(*, debug: bool) -> None:
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
     logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
-    # Beam logs the traceback of every error that it also raises, and we report it.
+    # They log the traceback of every error that they also raise, and we report it.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -240,7 +242,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     def add(name: str, text: str, **more: Any) -> None:
         default = getattr(_DEFAULTS, name)
         shown = "80,10,10" if name == "split_fractions" else default
-        suffix = "" if default is None else f" (default: {shown})"
+        suffix = "" if default in (None, ()) else f" (default: {shown})"
         command.add_argument(
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )
@@ -268,7 +270,26 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         type=float,
         metavar="F",
     )
+    add(
+        "allow_scheme",
+        "further schemes that rows may reach, such as https; repeat it or separate with commas",
+        action=_Several,
+        metavar="SCHEME",
+    )
+    add(
+        "allow_root",
+        "folder or URL prefix; rows then reach nothing outside; repeat it or separate with commas",
+        action=_Several,
+        metavar="PREFIX",
+    )
     add("threads", "threads per worker (default: one per core)", type=int, metavar="N")
+
+
+class _Several(argparse.Action):
+    """Collects the values of an option that may be given several times."""
+
+    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
+        setattr(args, self.dest, (*getattr(args, self.dest), *parse_names(values)))
 
 
 def _options(args: argparse.Namespace) -> dict[str, object]:

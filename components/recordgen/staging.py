@@ -207,7 +207,9 @@ def open_staging(output: str, *, overwrite: bool) -> Staging:
         OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
             files of our names that no run of ours left.
         StorageError: the output cannot be written.
+        UsageError: it lies on a web server.
     """
+    storage.check_writable(output)
     staging_root = storage.join(output, STAGING)
     died = storage.exists(staging_root)
     # Files without their dataset.json are ours only if a run died while it moved them.

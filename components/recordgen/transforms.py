@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -24,8 +23,8 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 from recordgen import storage
-from recordgen.errors import PayloadError, RecordgenError
-from recordgen.fetching import content_key, payload_info
+from recordgen.errors import RecordgenError
+from recordgen.fetching import content_keys, payload_infos
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
     BucketSummary,
@@ -56,9 +55,6 @@ _BLOCK_ROWS = 10_000
 _BUCKET_BYTES = 2_000_000
 _ROW_BYTES = 100
 _MAX_BUCKETS = 4096
-
-# Object stores answer in tens of milliseconds, so ask for many sizes at once.
-_REMOTE_THREADS = 64
 
 _SUMMARY = "summary"
 _T = TypeVar("_T")
@@ -307,8 +303,8 @@ class ResolveBuckets(_Step):
             (row for block in blocks for row in block.rows),
             options=options,
             drop_unnamed=drop_unnamed,
-            infos=partial(_ask_all, partial(payload_info, options=options)),
-            content_keys=partial(_ask_all, content_key),
+            infos=partial(payload_infos, options=options),
+            content_keys=partial(content_keys, options=options),
         )
         yield PlannedBucket(
             bucket, {group: PlannedBlock(tuple(rows)) for group, rows in planned.items()}
@@ -399,13 +395,3 @@ def _list_shards(plan: Plan, options: ConvertOptions) -> Iterator[Any]:
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
     return row.order, row.uri, row.source
-
-
-def _ask_all(
-    ask: Callable[[Row], storage.FileInfo | bytes | PayloadError], rows: Sequence[Row]
-) -> Any:
-    """Ask storage about every row's payload: many at once if any of them is far away."""
-    if all(storage.is_local(storage.resolve(row.uri, row.source)) for row in rows):
-        return map(ask, rows)
-    with ThreadPoolExecutor(_REMOTE_THREADS) as pool:
-        return list(pool.map(ask, rows))
