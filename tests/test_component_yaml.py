@@ -15,9 +15,9 @@ import pytest
 import yaml
 from kfp import compiler, components, dsl
 
+from recordgen.conversion import make_options
 from recordgen.dataset import read_dataset
 from recordgen.options import ConvertOptions
-from recordgen.splits import SplitFractions
 from recordgen.version import __version__
 from tests.conftest import encoded, noise, run_python
 
@@ -40,6 +40,8 @@ OTHER_VALUES: dict[str, Any] = {
     "check": "header",
     "max_image_mb": 2.5,
     "max_reject_fraction": 0.25,
+    "allow_scheme": "https,ftp",
+    "allow_root": "/,gs://bucket/images",
 }
 
 
@@ -103,8 +105,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     assert defaults.pop("source") is None
     assert set(defaults) == set(OTHER_VALUES) <= options
-    defaults["split_fractions"] = SplitFractions.parse(defaults["split_fractions"])
-    assert ConvertOptions(**defaults) == ConvertOptions()
+    assert make_options(defaults) == ConvertOptions()
 
 
 def test_every_input_and_output_is_described(step: Any) -> None:
@@ -125,15 +126,11 @@ def test_runs_and_every_input_arrives(
     """dataset.json records the inputs, also where an earlier try of the same task got to."""
     source = make_csv(f"TRAIN,{path},a" for path in make_images(3))
     output = tmp_path / "out/dataset"
-    fractions = SplitFractions.parse(OTHER_VALUES["split_fractions"])
-    for given, options in (
-        ({}, ConvertOptions()),
-        (OTHER_VALUES, ConvertOptions(**{**OTHER_VALUES, "split_fractions": fractions})),
-    ):
+    for given in ({}, OTHER_VALUES):
         done = run(command_line(compiled(step, tmp_path, source=source, **given), output))
         assert done.returncode == 0, done.stderr
         dataset = read_dataset(str(output))
-        assert (dataset.examples, dataset.options) == (3, options.recorded())
+        assert (dataset.examples, dataset.options) == (3, make_options(given).recorded())
         lines = [json.loads(line) for line in done.stderr.splitlines()]
         assert (lines[0]["event"], lines[-1]["event"]) == ("started", "finished")
 

@@ -28,6 +28,7 @@ from recordgen.options import (
     SHARD_BY,
     SPLIT_BY,
     ConvertOptions,
+    parse_names,
 )
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
@@ -119,8 +120,9 @@ def _set_up_logs(log_format: str, *, debug: bool) -> None:
     warnings.filterwarnings("ignore", category=FutureWarning)
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
-    # Beam logs the traceback of every error that it also raises, and we report it.
+    # They log the traceback of every error that they also raise, and we report it.
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -337,7 +339,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     def add(name: str, text: str, **more: Any) -> None:
         default = getattr(_DEFAULTS, name)
         shown = "80,10,10" if name == "split_fractions" else default
-        suffix = "" if default is None else f" (default: {shown})"
+        suffix = "" if default in (None, ()) else f" (default: {shown})"
         command.add_argument(
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )
@@ -365,7 +367,26 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         type=float,
         metavar="F",
     )
+    add(
+        "allow_scheme",
+        "further schemes that rows may reach, such as https; repeat it or separate with commas",
+        action=_Several,
+        metavar="SCHEME",
+    )
+    add(
+        "allow_root",
+        "folder or URL prefix; rows then reach nothing outside; repeat it or separate with commas",
+        action=_Several,
+        metavar="PREFIX",
+    )
     add("threads", "threads per worker (default: one per core)", type=int, metavar="N")
+
+
+class _Several(argparse.Action):
+    """Collects the values of an option that may be given several times."""
+
+    def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
+        setattr(args, self.dest, (*getattr(args, self.dest), *parse_names(values)))
 
 
 def _options(args: argparse.Namespace) -> dict[str, object]:

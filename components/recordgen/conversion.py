@@ -38,7 +38,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.metrics import total_counts
-from recordgen.options import ConvertOptions, check_names
+from recordgen.options import ConvertOptions, check_names, parse_names
 from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
@@ -355,6 +355,9 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
 def make_options(values: dict[str, Any]) -> ConvertOptions:
     """Decode keyword options. Raises: UsageError for an unknown name or a wrong value."""
     check_names(values, [item.name for item in fields(ConvertOptions)])
+    for name in ("allow_scheme", "allow_root"):
+        if name in values:
+            values = {**values, name: parse_names(values[name])}
     fractions = values.get("split_fractions")
     if isinstance(fractions, str):
         values = {**values, "split_fractions": SplitFractions.parse(fractions)}

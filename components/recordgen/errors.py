@@ -9,7 +9,9 @@ RecordgenError
 │   └── TooManyRejectsError     more rows were rejected than allowed
 ├── SourceError            an import file is missing or cannot be read         exit code 1
 ├── StorageError           storage failed; the data may be fine                exit code 1
-│   └── UnknownSchemeError      no storage is known for a URL's scheme
+│   ├── UnknownSchemeError      no storage is known for a URL's scheme
+│   ├── NotAllowedError         a redirect leads where it may not
+│   └── FileTooLargeError       a file has more bytes than were asked for
 ├── RunnerError            Beam's runner failed for a reason of its own        exit code 1
 ├── RecordError            a TFRecord file is damaged                          exit code 1
 └── PayloadError           one payload is refused: becomes a reject, never ends a run
@@ -83,6 +85,22 @@ class StorageError(RecordgenError):
 
 class UnknownSchemeError(StorageError):
     """No storage is known for the scheme of a URL, such as ``g://``."""
+
+
+class NotAllowedError(StorageError):
+    """A redirect leads to where it must not be followed."""
+
+
+class FileTooLargeError(StorageError):
+    """A file has more bytes than were asked for.
+
+    Attributes:
+        size: its bytes, as far as they are known: at least so many.
+    """
+
+    def __init__(self, message: str, size: int = 0) -> None:
+        super().__init__(message)
+        self.size = size
 
 
 class RunnerError(RecordgenError):

@@ -1,64 +1,226 @@
-"""Payloads from storage: their bytes, their size, or why one is refused."""
+"""Payloads from storage: their bytes, their size, or why one is refused.
+
+Object stores answer in tens of milliseconds. So payloads that are far away are asked for many at
+a time, by threads that do little but wait; local ones by the thread that needs them.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from threading import Condition, Event
+from types import TracebackType
+from typing import TypeVar
 
 from recordgen import storage
-from recordgen.errors import PayloadError, UnknownSchemeError
+from recordgen.access import Access, RowGate
+from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_size
+from recordgen.planning import PlannedRow
 from recordgen.rows import Named, RejectCode
+from recordgen.storage import FileInfo, Terms
+from recordgen.storage.retries import retried
+
+#: How many payloads that are far away are asked for at once.
+FAR_THREADS = 64
+
+#: Bytes of payloads that are held at once, unless a single one has more.
+IN_FLIGHT_BYTES = 64_000_000
+
+_Answer = TypeVar("_Answer")
 
 
-def fetch(uri: str, source: str) -> bytes:
-    """Return the bytes of the payload that a row names.
+class Fetcher:
+    """Gives the bytes of planned rows' payloads; those that are far away are fetched ahead.
 
-    Raises:
-        PayloadError: there is none, or it may not be read.
-        StorageError: storage failed.
+    Leaving the context ends waiting for them.
     """
-    path = storage.resolve(uri, source)
-    try:
-        return storage.read_bytes(path)
-    except (OSError, UnknownSchemeError) as exc:
-        raise _refusal(exc, path) from exc
+
+    def __init__(self, rows: Iterable[PlannedRow], options: ConvertOptions) -> None:
+        self.is_far = any(not storage.is_local(_path(row)) for row in rows)
+        self._options = options
+        self._access = options.access
+        self._stop = Event()
+        self._pool = ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-fetch")
+
+    def __enter__(self) -> Fetcher:
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what is under way; who still waits for a payload gets an error."""
+        self._stop.set()
+        # Not waiting: a request that hangs ends by itself, and nobody wants its answer.
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def start(self, row: PlannedRow) -> Callable[[], bytes]:
+        """Begin to fetch a payload if it is far away; the result gives it.
+
+        What it raises: PayloadError if the payload is refused, StorageError if storage failed.
+        """
+        if storage.is_local(_path(row)):
+            return partial(self._read_local, row)
+        return self._pool.submit(self._read_far, row).result
+
+    def _read_local(self, row: PlannedRow) -> bytes:
+        path = _reachable(row, self._access)
+        with _refusals(path, self._options):
+            return storage.read_bytes(path, self._options.max_image_bytes)
+
+    def _read_far(self, row: PlannedRow) -> bytes:
+        path = _reachable(row, self._access)
+        terms = Terms(RowGate(self._access, row.source), self._stop)
+
+        def read() -> bytes:
+            try:
+                data = storage.read_bytes(path, row.bytes, terms)
+            except FileTooLargeError as exc:
+                raise _changed(row, exc.size) from exc
+            if len(data) < row.bytes:
+                if (size := storage.info(path, terms).size) != row.bytes:
+                    raise _changed(row, size)
+                raise EOFError(f"{len(data)} of {row.bytes} bytes came")
+            return data
+
+        with _refusals(path, self._options):
+            return retried(read, path, self._stop)
 
 
-def payload_info(row: Named, options: ConvertOptions) -> storage.FileInfo | PayloadError:
-    """Return a payload's size and version, or why it is refused.
+def payload_infos(
+    rows: Sequence[Named], options: ConvertOptions
+) -> Iterable[FileInfo | PayloadError]:
+    """Return each payload's size and version, or why it is refused. Raises: StorageError."""
+    return _ask_all(partial(_payload_info, options=options, access=options.access), rows)
 
-    Raises:
-        StorageError: storage failed.
-    """
-    path = storage.resolve(row.uri, row.source)
+
+def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[bytes | PayloadError]:
+    """Return the sha256 of each payload, or why it is refused. Raises: StorageError."""
+    room = _Room(IN_FLIGHT_BYTES)
+    ask = partial(_content_key, options=options, access=options.access, room=room)
+    return _ask_all(ask, rows)
+
+
+def _ask_all(ask: Callable[[Named, Event], _Answer], rows: Sequence[Named]) -> Iterable[_Answer]:
+    """Ask about every row's payload: about many at once if any of them is far away."""
+    stop = Event()
+    if all(storage.is_local(_path(row)) for row in rows):
+        return (ask(row, stop) for row in rows)
+    with ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-ask") as pool:
+        try:
+            return list(pool.map(ask, rows, [stop] * len(rows)))
+        except BaseException:
+            stop.set()
+            raise
+
+
+def _payload_info(
+    row: Named, stop: Event, *, options: ConvertOptions, access: Access
+) -> FileInfo | PayloadError:
     try:
-        info = storage.info(path)
-    except (OSError, UnknownSchemeError) as exc:
-        return _refusal(exc, path)
-    if info.size == 0:
-        return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
-    try:
+        path = _reachable(row, access)
+        terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
+        with _refusals(path, options):
+            info = storage.info(path, terms)
+        if info.size == 0:
+            return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
         check_size(info.size, options)
     except PayloadError as exc:
         return exc
     return info
 
 
-def content_key(row: Named) -> bytes | PayloadError:
-    """Return the sha256 of a payload, or why it is refused. Raises: StorageError."""
+def _content_key(
+    row: Named, stop: Event, *, options: ConvertOptions, access: Access, room: _Room
+) -> bytes | PayloadError:
+    info = _payload_info(row, stop, options=options, access=access)
+    if isinstance(info, PayloadError):
+        return info
+    path = _path(row)
     try:
-        return hashlib.sha256(fetch(row.uri, row.source)).digest()
+        with room.taken(info.size), _refusals(path, options):
+            data = storage.read_bytes(
+                path, options.max_image_bytes, Terms(RowGate(access, row.source), stop)
+            )
+            return hashlib.sha256(data).digest()
     except PayloadError as exc:
         return exc
 
 
-def _refusal(exc: Exception, path: str) -> PayloadError:
-    """Return "not there" and "may not" as the refusal of a payload."""
-    if isinstance(exc, PermissionError):
-        return PayloadError(RejectCode.PERMISSION_DENIED.value, f"may not read {path}")
-    if isinstance(exc, UnknownSchemeError):
-        return PayloadError(RejectCode.UNKNOWN_SCHEME.value, str(exc))
-    if isinstance(exc, IsADirectoryError):
-        return PayloadError(RejectCode.NOT_A_FILE.value, f"expected a regular file: {path}")
-    return PayloadError(RejectCode.MISSING_FILE.value, f"no such file: {path}")
+class _Room:
+    """Room for so many bytes: who wants more than is left waits, unless nothing is taken."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._taken = 0
+        self._left = Condition()
+
+    @contextmanager
+    def taken(self, size: int) -> Iterator[None]:
+        with self._left:
+            self._left.wait_for(lambda: not self._taken or self._taken + size <= self._size)
+            self._taken += size
+        try:
+            yield
+        finally:
+            with self._left:
+                self._taken -= size
+                self._left.notify_all()
+
+
+def _path(row: Named) -> str:
+    return storage.resolve(row.uri, row.source)
+
+
+def _reachable(row: Named, access: Access) -> str:
+    """Return where a row's payload lies. Raises: PayloadError, if the row may not reach it."""
+    path = _path(row)
+    reason = access.refusal(path, row.source)
+    if reason is None:
+        return path
+    if not storage.is_known(path):
+        raise _refused(RejectCode.UNKNOWN_SCHEME, f"no storage is known for {path}")
+    raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
+
+
+@contextmanager
+def _refusals(path: str, options: ConvertOptions) -> Iterator[None]:
+    """Turn what speaks against one payload into PayloadError; StorageError stays."""
+    try:
+        yield
+    except PermissionError as exc:
+        raise _refused(RejectCode.PERMISSION_DENIED, f"may not read {path}{_detail(exc)}") from exc
+    except (IsADirectoryError, NotADirectoryError) as exc:
+        raise _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}") from exc
+    except OSError as exc:
+        raise _refused(RejectCode.MISSING_FILE, f"no such file: {path}{_detail(exc)}") from exc
+    except UnknownSchemeError as exc:
+        raise _refused(RejectCode.UNKNOWN_SCHEME, str(exc)) from exc
+    except NotAllowedError as exc:
+        raise _refused(RejectCode.NOT_ALLOWED, str(exc)) from exc
+    except FileTooLargeError as exc:
+        check_size(exc.size, options)
+        raise
+
+
+def _detail(exc: OSError) -> str:
+    return f" ({exc.strerror})" if exc.strerror and exc.strerror.startswith("HTTP") else ""
+
+
+def _refused(code: RejectCode, message: str) -> PayloadError:
+    return PayloadError(code.value, message)
+
+
+def _changed(row: PlannedRow, size: int) -> PayloadError:
+    return _refused(
+        RejectCode.CHANGED,
+        f"the file changed while it was converted: it had {row.bytes:,} bytes, now {size:,} or "
+        f"more; convert again",
+    )

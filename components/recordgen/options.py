@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
+from recordgen.access import Access
 from recordgen.errors import UsageError
 from recordgen.labels import LABEL_MODES
 from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
@@ -43,6 +44,8 @@ class ConvertOptions:
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
         max_image_pixels: images of more pixels are rejected before they are decoded.
         max_reject_fraction: the run fails above this share of rejected rows, 0..1.
+        allow_scheme: further schemes that rows may reach, such as ``https``.
+        allow_root: folders and URL prefixes; rows then reach nothing outside these.
         threads: threads that fetch and check per worker; None: one per core, at least two.
     """
 
@@ -59,6 +62,8 @@ class ConvertOptions:
     max_image_mb: float = 30
     max_image_pixels: int = 100_000_000
     max_reject_fraction: float = 0.01
+    allow_scheme: tuple[str, ...] = ()
+    allow_root: tuple[str, ...] = ()
     threads: int | None = field(default=None, metadata={"affects_bytes": False})
 
     def __post_init__(self) -> None:
@@ -86,6 +91,7 @@ class ConvertOptions:
                 )
         if self.threads is not None:
             _above_zero("threads", self.threads)
+        _ = self.access
 
     @property
     def shard_bytes(self) -> int:
@@ -97,13 +103,26 @@ class ConvertOptions:
         """Largest payload that is accepted, in bytes."""
         return int(self.max_image_mb * 1_000_000)
 
+    @property
+    def access(self) -> Access:
+        """What rows may reach. Raises: UsageError."""
+        return Access(self.allow_scheme, self.allow_root)
+
     def recorded(self) -> dict[str, Any]:
         """Return the options that decide what is written, as they stand in ``dataset.json``."""
         values = asdict(self)
         values["split_fractions"] = str(self.split_fractions)
+        values["allow_scheme"] = list(self.allow_scheme)  # as JSON gives them back
+        values["allow_root"] = list(self.allow_root)
         return {
             f.name: values[f.name] for f in fields(self) if f.metadata.get("affects_bytes", True)
         }
+
+
+def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
+    """Decode an option that takes several values: a list, or text with commas between them."""
+    given = value.split(",") if isinstance(value, str) else value
+    return tuple(text for item in given if (text := item.strip()))
 
 
 def check_names(given: Iterable[str], known: Sequence[str]) -> None:

@@ -23,7 +23,7 @@ from recordgen import features, storage
 from recordgen.dataset import ImageStats, Shard, record_line, shard_file
 from recordgen.errors import PayloadError
 from recordgen.example import serialize_example
-from recordgen.fetching import fetch
+from recordgen.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
@@ -39,10 +39,10 @@ _ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
 _BATCH_ROWS = 16
 _BATCH_BYTES = 2_000_000
 
-# Payloads held at once: enough to keep the threads busy while the writer waits for the oldest,
-# and a bound in bytes whatever the payloads' size.
+# Batches held at once: enough to keep the threads busy while the writer waits for the oldest, and
+# for payloads that are far away those who fetch them. What is held is also bounded in bytes.
 _BATCHES_PER_THREAD = 3
-_IN_FLIGHT_BYTES = 64_000_000
+_BATCHES_FROM_AFAR = 64
 
 #: Called now and then with (examples, rejects, payload bytes) of the shard so far.
 OnProgress = Callable[[int, int, int], None]
@@ -244,28 +244,35 @@ def _records(
 ) -> Iterator[tuple[PlannedRow, _Record | Reject]]:
     """Yield each row's record or reject, in the rows' order, with a bounded number in flight."""
 
-    def load(row: PlannedRow) -> _Record | Reject:
+    def load(row: PlannedRow, payload: Callable[[], bytes]) -> _Record | Reject:
         try:
-            return _record(row, vocabulary, options)
+            return _record(row, payload(), vocabulary, options)
         except PayloadError as exc:
             return Reject(row.source, row.line, row.uri, exc.code, exc.message)
 
-    def load_all(batch: Sequence[PlannedRow]) -> list[_Record | Reject]:
-        return [load(row) for row in batch]
+    def load_all(
+        batch: Sequence[PlannedRow], payloads: Sequence[Callable[[], bytes]]
+    ) -> list[_Record | Reject]:
+        return list(map(load, batch, payloads))
 
     threads = options.threads or default_threads()
     batches = iter(_batches(rows))
     waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()
     in_flight = 0
-    with ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool:
+    with (
+        ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool,
+        Fetcher(rows, options) as fetcher,
+    ):
+        most = threads * _BATCHES_PER_THREAD
+        if fetcher.is_far:
+            most = max(most, _BATCHES_FROM_AFAR)
         try:
             upcoming = next(batches, None)
             while upcoming is not None or waiting:
-                room = len(waiting) < threads * _BATCHES_PER_THREAD and (
-                    not waiting or in_flight < _IN_FLIGHT_BYTES
-                )
+                room = len(waiting) < most and (not waiting or in_flight < IN_FLIGHT_BYTES)
                 if upcoming is not None and room:
-                    waiting.append((upcoming, pool.submit(load_all, upcoming)))
+                    payloads = [fetcher.start(row) for row in upcoming]
+                    waiting.append((upcoming, pool.submit(load_all, upcoming, payloads)))
                     in_flight += sum(row.bytes for row in upcoming)
                     upcoming = next(batches, None)
                     continue
@@ -273,6 +280,7 @@ def _records(
                 yield from zip(batch, future.result(), strict=True)
                 in_flight -= sum(row.bytes for row in batch)
         finally:
+            fetcher.close()  # whoever waits for a payload is in the way of the other threads' end
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -288,8 +296,9 @@ def _batches(rows: Sequence[PlannedRow]) -> Iterator[Sequence[PlannedRow]]:
         yield rows[start:]
 
 
-def _record(row: PlannedRow, vocabulary: Vocabulary, options: ConvertOptions) -> _Record:
-    data = fetch(row.uri, row.source)
+def _record(
+    row: PlannedRow, data: bytes, vocabulary: Vocabulary, options: ConvertOptions
+) -> _Record:
     image = check_image(data, options)
     sha256 = hashlib.sha256(image.data).hexdigest()
     record = serialize_example(

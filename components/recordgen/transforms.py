@@ -26,7 +26,6 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -37,8 +36,8 @@ from apache_beam.metrics import Metrics
 
 from recordgen import metrics, storage
 from recordgen.appending import Existing, ExistingShard, known_rows
-from recordgen.errors import PayloadError, RecordgenError
-from recordgen.fetching import content_key, payload_info
+from recordgen.errors import RecordgenError
+from recordgen.fetching import content_keys, payload_infos
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import (
@@ -77,9 +76,6 @@ _BLOCK_ROWS_PER_BUCKET = 50
 _BUCKET_BYTES = 2_000_000
 _ROW_BYTES = 100
 _MAX_BUCKETS = 4096
-
-# Object stores answer in tens of milliseconds, so ask for many sizes at once.
-_REMOTE_THREADS = 64
 
 # Dask's runner makes no more parts of the work than there are sources: these make up the number.
 _NO_SOURCES = 64
@@ -452,8 +448,8 @@ class ResolveBuckets(_PlanningStep):
             chain.from_iterable(part.rows for part in parts if isinstance(part, RowBlock)),
             options=options,
             drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
-            infos=partial(_ask_all, partial(payload_info, options=options)),
-            content_keys=partial(_ask_all, content_key),
+            infos=partial(payload_infos, options=options),
+            content_keys=partial(content_keys, options=options),
             known=chain.from_iterable(part.rows for part in parts if isinstance(part, KnownBlock)),
         )
         self._count(summary)
@@ -606,13 +602,3 @@ def _to_task(key: ShardKey, grouped: Iterable[PlannedBlock | ListedShard]) -> Sh
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
     return row.order, row.uri, row.source
-
-
-def _ask_all(
-    ask: Callable[[Row], storage.FileInfo | bytes | PayloadError], rows: Sequence[Row]
-) -> Any:
-    """Ask storage about every row's payload: many at once if any of them is far away."""
-    if all(storage.is_local(storage.resolve(row.uri, row.source)) for row in rows):
-        return map(ask, rows)
-    with ThreadPoolExecutor(_REMOTE_THREADS) as pool:
-        return list(pool.map(ask, rows))

@@ -61,6 +61,8 @@ def test_options_reach_the_executor(tmp_path):
         "max_image_mb": 3,
         "max_image_pixels": 1000,
         "max_reject_fraction": 1,
+        "allow_scheme": ("https", "ftp"),
+        "allow_root": ("https://host/images", "/data"),
         "threads": 2,
     }
     component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **given)

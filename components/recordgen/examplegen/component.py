@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from tfx import types
@@ -95,6 +96,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         max_image_mb: float | RuntimeParameter = 30,
         max_image_pixels: int | RuntimeParameter = 100_000_000,
         max_reject_fraction: float | RuntimeParameter = 0.01,
+        allow_scheme: str | Sequence[str] | RuntimeParameter = (),
+        allow_root: str | Sequence[str] | RuntimeParameter = (),
         threads: int | RuntimeParameter | None = None,
     ) -> None:
         """Construct the component.
@@ -128,6 +131,9 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             max_image_mb: reject larger payloads, in MB.
             max_image_pixels: reject images of more pixels.
             max_reject_fraction: fail above this share of rejected rows, 0..1.
+            allow_scheme: further schemes that rows may reach, such as ``https``: a list, or text
+                with commas between them.
+            allow_root: folders and URL prefixes, likewise; rows then reach nothing outside.
             threads: threads that fetch and check per worker.
 
         The options from ``seed`` on are those of :class:`recordgen.options.ConvertOptions`.
@@ -148,6 +154,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             "max_image_mb": _as_float(max_image_mb),
             "max_image_pixels": max_image_pixels,
             "max_reject_fraction": _as_float(max_reject_fraction),
+            "allow_scheme": _as_text(allow_scheme),
+            "allow_root": _as_text(allow_root),
             "threads": threads,
         }
         parameters.check_options(options)
@@ -181,3 +189,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
 def _as_float(value: float | RuntimeParameter) -> float | RuntimeParameter:
     return float(value) if isinstance(value, int) else value
+
+
+def _as_text(value: str | Sequence[str] | RuntimeParameter) -> str | RuntimeParameter | None:
+    """Put commas between values: ML Metadata has no lists. None at all: the parameter is unset."""
+    return value if isinstance(value, str | RuntimeParameter) else ",".join(value) or None

@@ -14,6 +14,7 @@ from tfx.utils import proto_utils
 from recordgen.examplegen.fingerprint import image_fingerprint
 from recordgen.examplegen.parameters import (
     FINGERPRINT_IMAGES_KEY,
+    access,
     import_files,
     span_errors,
 )
@@ -51,6 +52,6 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
             files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
             fingerprint = properties[example_gen.FINGERPRINT_PROPERTY_NAME]
             properties[example_gen.FINGERPRINT_PROPERTY_NAME] = (
-                f"{fingerprint}\n{image_fingerprint(files)}"
+                f"{fingerprint}\n{image_fingerprint(files, access(properties))}"
             )
         return properties

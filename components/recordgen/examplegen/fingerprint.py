@@ -9,19 +9,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 
 from recordgen import storage
+from recordgen.access import Access, RowGate
+from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.rows import Row
 from recordgen.sources import ImportFile, read_rows
+from recordgen.storage import Terms
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
 _THREADS = 32
 # A window bounds memory and what is lost to waiting at its end.
 _WINDOW = 4096
 
+_ON_ANY_TERMS = Terms()
+_NOTHING_MORE = Access()
 
-def version_or_missing(path: str) -> str:
+
+def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
     """Return the version of the file at ``path``, or a word for why it has none.
 
     Such a file is rejected by the conversion later; once it is there, the word changes into a
@@ -31,23 +38,35 @@ def version_or_missing(path: str) -> str:
         StorageError: storage failed, so nothing is known about the file.
     """
     try:
-        return storage.version(path)
+        return storage.version(path, terms)
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
     except PermissionError:
         return "forbidden"
     except IsADirectoryError:
         return "folder"
+    except NotAllowedError:
+        return "not allowed"
+    except UnknownSchemeError:
+        return "unknown"
 
 
-def _payload_paths(files: Iterable[ImportFile]) -> Iterator[str]:
+def _payload_version(row: Row, access: Access) -> str:
+    """Return the version of a row's payload, which is not looked at if the row may not reach it."""
+    path = storage.resolve(row.uri, row.source)
+    if access.refusal(path, row.source) is not None:
+        return "not allowed"
+    return version_or_missing(path, Terms(RowGate(access, row.source)))
+
+
+def _read_all(files: Iterable[ImportFile]) -> Iterator[Row]:
     for file in files:
         for item in read_rows(file):
             if isinstance(item, Row):
-                yield storage.resolve(item.uri, item.source)
+                yield item
 
 
-def image_fingerprint(files: Iterable[ImportFile]) -> str:
+def image_fingerprint(files: Iterable[ImportFile], access: Access = _NOTHING_MORE) -> str:
     """Return a text that changes when an import file or an image that it names does.
 
     ``images:1797,sha256:6b86b273ff34…`` for import files that name 1,797 images. Files are read
@@ -57,6 +76,7 @@ def image_fingerprint(files: Iterable[ImportFile]) -> str:
     Args:
         files: the import files; one that is not there counts as having no rows, the conversion
             reports it.
+        access: what rows may reach.
 
     Raises:
         SourceError: an import file cannot be read.
@@ -76,10 +96,11 @@ def image_fingerprint(files: Iterable[ImportFile]) -> str:
             present.append(file)
 
     images = 0
-    paths = _payload_paths(present)
+    rows = _read_all(present)
+    look_up = partial(_payload_version, access=access)
     with ThreadPoolExecutor(_THREADS) as pool:
-        while window := list(islice(paths, _WINDOW)):
-            for path, version in zip(window, pool.map(version_or_missing, window), strict=True):
-                add(path, version)
+        while window := list(islice(rows, _WINDOW)):
+            for row, version in zip(window, pool.map(look_up, window), strict=True):
+                add(storage.resolve(row.uri, row.source), version)
             images += len(window)
     return f"images:{images},sha256:{digest.hexdigest()}"

@@ -14,8 +14,9 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from recordgen import storage
+from recordgen.access import Access
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import ConvertOptions
+from recordgen.options import ConvertOptions, parse_names
 from recordgen.sources import ImportFile
 from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
 
@@ -38,8 +39,13 @@ OPTION_TYPES: Mapping[str, type] = {
     "max_image_mb": float,
     "max_image_pixels": int,
     "max_reject_fraction": float,
+    "allow_scheme": str,
+    "allow_root": str,
     "threads": int,
 }
+
+#: Those that take several values: as text with commas between them.
+SEVERAL = ("allow_scheme", "allow_root")
 
 
 def default_input_config() -> example_gen_pb2.Input:
@@ -170,6 +176,7 @@ class ExampleGenParameters:
             for name, kind in OPTION_TYPES.items()
             if properties.get(name) is not None
         }
+        options |= {name: parse_names(options[name]) for name in SEVERAL if name in options}
         return cls(
             files=import_files(input_base, input_config, output_config),
             options=ConvertOptions(split_fractions=split_fractions(output_config), **options),
@@ -178,6 +185,11 @@ class ExampleGenParameters:
             fingerprint=fingerprint or "",
             dataset_version=properties.get(DATASET_VERSION_KEY) or "",
         )
+
+
+def access(properties: Mapping[str, Any]) -> Access:
+    """Return what rows may reach. Raises: UsageError."""
+    return Access(*(parse_names(properties.get(name) or "") for name in SEVERAL))
 
 
 def import_files(
@@ -215,4 +227,5 @@ def check_options(values: Mapping[str, Any]) -> None:
     literal: dict[str, Any] = {
         name: value for name, value in values.items() if isinstance(value, int | float | str)
     }
+    literal |= {name: parse_names(literal[name]) for name in SEVERAL if name in literal}
     ConvertOptions(**literal)

@@ -1,0 +1,242 @@
+"""Files by path or URL: local ones directly, web servers and everything else through fsspec.
+
+fsspec knows gs://, s3://, https://, memory:// and what its plug-ins add; credentials are taken the
+way those libraries take them.
+
+    local.py    this machine's files
+    remote.py   object stores, and what else fsspec speaks
+    http.py     web servers, read-only
+
+What fails in a way that may pass is tried again (:mod:`recordgen.storage.retries`); what is not
+there, and what may not be read, is an error of its own, so that an outage never looks like that.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import IO, Protocol
+
+from recordgen.errors import SourceError, StorageError, UsageError
+from recordgen.storage import local
+from recordgen.storage.fileinfo import FileInfo
+from recordgen.storage.paths import (
+    OBJECT_STORES,
+    is_chained,
+    is_http,
+    is_local,
+    join,
+    local_path,
+    resolve,
+    scheme_of,
+)
+from recordgen.storage.terms import Gate, Terms
+
+__all__ = [
+    "OBJECT_STORES",
+    "FileInfo",
+    "Gate",
+    "Terms",
+    "check_writable",
+    "exists",
+    "expand",
+    "info",
+    "is_chained",
+    "is_http",
+    "is_known",
+    "is_local",
+    "join",
+    "list_dir",
+    "list_files",
+    "list_folders",
+    "local_path",
+    "move",
+    "open_read",
+    "read_bytes",
+    "read_text",
+    "remove",
+    "replacing",
+    "resolve",
+    "scheme_of",
+    "size",
+    "version",
+    "write_text",
+]
+
+
+_ON_ANY_TERMS = Terms()
+
+
+class _Far(Protocol):
+    """What every storage but the local one can do."""
+
+    def info(self, path: str, terms: Terms) -> FileInfo: ...
+    def read_bytes(self, path: str, at_most: int | None, terms: Terms) -> bytes: ...
+    def open_read(self, path: str) -> IO[bytes]: ...
+    def exists(self, path: str) -> bool: ...
+    def list_files(self, pattern: str) -> list[str]: ...
+    def list_dir(self, folder: str) -> list[tuple[str, bool]]: ...
+
+
+class _Writable(Protocol):
+    """What a storage can do that can be written."""
+
+    def replacing(self, path: str) -> AbstractContextManager[IO[bytes]]: ...
+    def write_bytes(self, path: str, data: bytes) -> None: ...
+    def move(self, source: str, target: str) -> None: ...
+    def remove(self, path: str) -> None: ...
+
+
+def _far(path: str) -> _Far:
+    """Return the storage of a path that is not local; only who needs its libraries loads them."""
+    if is_http(path):
+        try:
+            from recordgen.storage import http
+        except ImportError as exc:
+            raise StorageError(
+                f"{path}: needs a package: {exc}; pip install 'recordgen[http]'"
+            ) from exc
+        return http
+    from recordgen.storage import remote
+
+    return remote
+
+
+def _writable(path: str) -> _Writable:
+    if is_local(path):
+        return local
+    check_writable(path)
+    from recordgen.storage import remote
+
+    return remote
+
+
+def is_known(path: str) -> bool:
+    """Say whether there is a storage for the scheme of ``path``."""
+    if is_local(path):
+        return True
+    from recordgen.storage import filesystems
+
+    return filesystems.is_known(path)
+
+
+def check_writable(path: str) -> None:
+    """Check that a storage of this kind can be written at all. Raises: UsageError."""
+    if is_http(path):
+        raise UsageError(
+            f"{path}: web servers cannot be written to; give a folder or a URL such as gs:// or s3://"
+        )
+
+
+def info(path: str, terms: Terms = _ON_ANY_TERMS) -> FileInfo:
+    """Look up a regular file.
+
+    Raises:
+        FileNotFoundError: there is nothing at ``path``.
+        PermissionError: it may not be looked at.
+        IsADirectoryError: it is not a regular file.
+        NotAllowedError: ``terms`` forbid it.
+        StorageError: storage failed.
+    """
+    return local.info(path) if is_local(path) else _far(path).info(path, terms)
+
+
+def size(path: str) -> int:
+    """Return the size of a regular file in bytes. Raises: as :func:`info`."""
+    return info(path).size
+
+
+def version(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
+    """Return a text that changes when the file does. Raises: as :func:`info`."""
+    return "{}:{}".format(*info(path, terms))
+
+
+def read_bytes(path: str, at_most: int | None = None, terms: Terms = _ON_ANY_TERMS) -> bytes:
+    """Return the whole content of a regular file.
+
+    Args:
+        path: the file.
+        at_most: a larger file is an error, known before more than that was read; None: any size.
+        terms: see there.
+
+    Raises:
+        FileTooLargeError: it has more than ``at_most`` bytes.
+        OSError, StorageError: as :func:`info`.
+    """
+    if is_local(path):
+        return local.read_bytes(path, at_most)
+    return _far(path).read_bytes(path, at_most, terms)
+
+
+def read_text(path: str) -> str:
+    """Return the whole content of a UTF-8 file. Raises: as :func:`info`."""
+    return read_bytes(path).decode("utf-8")
+
+
+def open_read(path: str) -> IO[bytes]:
+    """Open a file for buffered binary reading. Raises: as :func:`info`."""
+    return local.open_read(path) if is_local(path) else _far(path).open_read(path)
+
+
+def replacing(path: str) -> AbstractContextManager[IO[bytes]]:
+    """Open ``path`` for writing so that readers see the old content or the new, never a part.
+
+    A local file is written under another name and renamed; an object appears when it is closed.
+    Folders are made. Raises: StorageError.
+    """
+    return _writable(path).replacing(path)
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a small UTF-8 file, whole or not at all. Raises: StorageError."""
+    _writable(path).write_bytes(path, text.encode("utf-8"))
+
+
+def move(source: str, target: str) -> None:
+    """Move a file within one storage, replacing the one at ``target``. Raises: StorageError."""
+    _writable(source).move(source, target)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder with all it holds; nothing there is fine. Raises: StorageError."""
+    _writable(path).remove(path)
+
+
+def exists(path: str) -> bool:
+    """Say whether there is a file or folder at ``path``. Raises: as :func:`info`."""
+    return local.exists(path) if is_local(path) else _far(path).exists(path)
+
+
+def list_files(pattern: str) -> list[str]:
+    """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path.
+
+    Folders are left out. Nothing that matches gives an empty list. Raises: as :func:`info`.
+    """
+    return local.list_files(pattern) if is_local(pattern) else _far(pattern).list_files(pattern)
+
+
+def list_dir(folder: str) -> list[tuple[str, bool]]:
+    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
+    return local.list_dir(folder) if is_local(folder) else _far(folder).list_dir(folder)
+
+
+def list_folders(root: str, prefix: str) -> list[str]:
+    """Return the names of the folders in ``root`` that start with ``prefix``, sorted."""
+    return [name for name, is_folder in list_dir(root) if is_folder and name.startswith(prefix)]
+
+
+def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
+    """Return the import files that one or several paths or globs name, each once, in order.
+
+    Raises:
+        SourceError: a path or glob names no file.
+    """
+    files: dict[str, None] = {}
+    for pattern in [source] if isinstance(source, str) else source:
+        found = list_files(pattern)
+        if not found:
+            raise SourceError(
+                f"{pattern}: no such import file; give a path, a URL or a quoted glob such as "
+                f"'data/*.csv'"
+            )
+        files.update(dict.fromkeys(found))
+    return list(files)

@@ -1,0 +1,44 @@
+"""Which network addresses are public, and what makes two URLs one server's."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+_PORTS = {"http": 80, "https": 443}
+
+# RFC 6052: the last 32 bits are an IPv4 address behind a translator.
+_NAT64 = IPv6Network("64:ff9b::/96")
+
+
+def origin_of(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port: ``https://Host/a`` → ``("https", "host", 443)``.
+
+    A port that is no number is None.
+    """
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        return parts.scheme, parts.hostname or "", None
+    return parts.scheme, parts.hostname or "", port or _PORTS.get(parts.scheme)
+
+
+def is_public(address: str) -> bool:
+    """Say whether an IP address is one of the public internet.
+
+    Loopback, private, link-local (169.254.169.254, where clouds hand out credentials), shared,
+    reserved and multicast addresses are not, nor IPv6 addresses that stand for one of them.
+    """
+    ip = ip_address(address.split("%", 1)[0])
+    inner = _embedded(ip) if isinstance(ip, IPv6Address) else None
+    if inner is not None:
+        return is_public(str(inner))
+    return ip.is_global and not ip.is_multicast
+
+
+def _embedded(ip: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address leads to, if it does."""
+    if ip in _NAT64:
+        return IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip.ipv4_mapped or ip.sixtofour

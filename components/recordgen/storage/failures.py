@@ -1,0 +1,214 @@
+"""What the exceptions of storage libraries mean: not there, may not, will pass, will not pass.
+
+Each library has exceptions of its own, some hide an HTTP status in them, and none of the libraries
+need be installed: they are told apart by status, and by name where there is none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from recordgen.errors import RecordgenError, StorageError
+from recordgen.storage.paths import is_http, scheme_of
+
+_TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529})
+_FORBIDDEN_STATUS = frozenset({401, 402, 403, 451})
+_MISSING_STATUS = frozenset({404, 410})
+
+# Failures of a connection that carry no status. OSErrors need not be named.
+_TRANSIENT_NAMES = frozenset(
+    {
+        "aiohttp.ClientConnectionError",
+        "aiohttp.ClientPayloadError",
+        "azure.ServiceRequestError",
+        "azure.ServiceResponseError",
+        "azure.IncompleteReadError",
+        "botocore.ConnectionError",
+        "botocore.HTTPClientError",
+        "botocore.IncompleteReadError",
+        "botocore.ResponseParserError",
+        "botocore.ResponseStreamingError",
+        "gcsfs.ChecksumError",
+        "google.TransportError",
+        "http.HTTPException",
+        "requests.RequestException",
+    }
+)
+
+# A name that cannot be: the row's fault.
+_IMPOSSIBLE_NAMES = frozenset(
+    {"aiohttp.InvalidURL", "botocore.ParamValidationError", "yarl.InvalidURL"}
+)
+
+# S3 says these of whoever asks, not of the object; s3fs makes PermissionErrors of some.
+_CREDENTIAL_CODES = frozenset(
+    {
+        "AccountProblem",
+        "AuthorizationHeaderMalformed",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidSecurity",
+        "InvalidToken",
+        "NotSignedUp",
+        "RequestTimeTooSkewed",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)
+
+
+class Meaning(Enum):
+    """What a failure says."""
+
+    MISSING = "there is no such file"
+    NO_FILE = "there is something, but no file"
+    FORBIDDEN = "it may not be read"
+    TRANSIENT = "it may pass"
+    LASTING = "it will not pass"
+
+
+def is_transient(exc: BaseException, path: str) -> bool:
+    """Say whether the failure may pass."""
+    return meaning(exc, path) is Meaning.TRANSIENT
+
+
+def to_error(exc: Exception, path: str, tried: str) -> Exception:
+    """Return a failure as FileNotFoundError, PermissionError, IsADirectoryError or StorageError.
+
+    Args:
+        exc: what a library raised.
+        path: what it was asked about.
+        tried: how often and how long it was asked; empty: once.
+    """
+    if isinstance(exc, RecordgenError):
+        return exc
+    status = status_of(exc)
+    detail = f"HTTP {status}" if status else ""
+    found = meaning(exc, path)
+    if found is Meaning.MISSING:
+        return FileNotFoundError(errno.ENOENT, detail, path)
+    if found is Meaning.NO_FILE:
+        return IsADirectoryError(path)
+    if found is Meaning.FORBIDDEN:
+        return PermissionError(errno.EACCES, detail, path)
+    text = ": ".join(filter(None, (path, detail, f"{type(exc).__name__}: {exc}".rstrip(": "))))
+    return StorageError(f"{text}; {tried}" if tried else text)
+
+
+@contextmanager
+def named_errors(path: str) -> Iterator[None]:
+    """Turn what a library raises into what :func:`to_error` makes of it."""
+    try:
+        yield
+    except RecordgenError:
+        raise
+    except Exception as exc:
+        raise to_error(exc, path, "") from exc
+
+
+def meaning(exc: BaseException, path: str) -> Meaning:
+    """Return what a failure to read ``path`` says."""
+    if isinstance(exc, RecordgenError):
+        return Meaning.LASTING
+    if isinstance(exc, FileNotFoundError):
+        return Meaning.MISSING
+    if isinstance(exc, IsADirectoryError | NotADirectoryError):
+        return Meaning.NO_FILE
+    if _credentials_failed(exc):
+        return Meaning.LASTING
+    status = status_of(exc)
+    if status is not None:
+        return _of_status(status, exc, path)
+    if isinstance(exc, PermissionError) or str(exc).startswith("Forbidden: "):  # gcsfs's 403
+        return Meaning.FORBIDDEN
+    return _of_kind(exc, path)
+
+
+def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
+    if status in _TRANSIENT_STATUS:
+        return Meaning.TRANSIENT
+    if status in _FORBIDDEN_STATUS:
+        return Meaning.FORBIDDEN
+    if status in _MISSING_STATUS:
+        return Meaning.MISSING
+    # Any other 4xx says of a web page that it cannot be had. Object stores also say 400 of
+    # credentials and regions, so there it is not the object's fault.
+    return Meaning.MISSING if is_http(path) and 400 <= status < 500 else Meaning.LASTING
+
+
+def _of_kind(exc: BaseException, path: str) -> Meaning:
+    causes = list(_causes(exc))
+    names = {name for item in causes for name in _names(item)}
+    if names & _IMPOSSIBLE_NAMES or (isinstance(exc, ValueError) and _is_bad_gcs_name(exc, path)):
+        return Meaning.MISSING
+    if isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG:
+        return Meaning.MISSING
+    if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
+        return Meaning.LASTING
+    if is_http(path) and any(_is_unknown_host(item) for item in causes):
+        return Meaning.MISSING
+    if names & _TRANSIENT_NAMES or isinstance(exc, OSError | EOFError | asyncio.TimeoutError):
+        return Meaning.TRANSIENT
+    return Meaning.LASTING
+
+
+def status_of(exc: BaseException) -> int | None:
+    """Return the HTTP status that an exception, or what it was made of, carries."""
+    for item in _causes(exc):
+        response = getattr(item, "response", None)
+        if isinstance(response, dict):  # botocore
+            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        else:  # aiohttp; azure; gcsfs
+            status = next(
+                (
+                    value
+                    for name in ("status", "status_code", "code")
+                    if (value := getattr(item, name, None)) is not None
+                ),
+                None,
+            )
+        text = str(status)
+        if text.isdecimal() and 400 <= int(text) < 600:
+            return int(text)
+    return None
+
+
+def _credentials_failed(exc: BaseException) -> bool:
+    """Say whether it is us whom the storage does not know, rather than the object."""
+    for item in _causes(exc):
+        response = getattr(item, "response", None)
+        if isinstance(response, dict):
+            return response.get("Error", {}).get("Code") in _CREDENTIAL_CODES
+    return "Invalid Credentials" in str(exc)  # Google's, for a token that has run out
+
+
+def _causes(exc: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and what it was made of."""
+    following: BaseException | None = exc
+    while following is not None:
+        yield following
+        inner = getattr(following, "os_error", None)  # aiohttp's, for a failing connection
+        if isinstance(inner, BaseException):
+            yield inner
+        following = following.__cause__
+
+
+def _names(exc: BaseException) -> set[str]:
+    return {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(exc).__mro__}
+
+
+def _is_unknown_host(exc: BaseException) -> bool:
+    return isinstance(exc, socket.gaierror) and exc.errno in (
+        socket.EAI_NONAME,
+        getattr(socket, "EAI_NODATA", socket.EAI_NONAME),
+    )
+
+
+def _is_bad_gcs_name(exc: ValueError, path: str) -> bool:
+    return scheme_of(path) in ("gs", "gcs") and "Invalid bucket name" in str(exc)

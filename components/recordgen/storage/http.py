@@ -1,0 +1,239 @@
+"""Web servers, read-only: aiohttp sessions of fsspec's, but redirects, limits and errors our own.
+
+fsspec's file system calls every failure "not found", reads a body to its end whatever its size and
+follows a redirect wherever it leads. What a user has configured for it (headers, certificates,
+``client_kwargs``) is used.
+
+    request ─▶ answer ─3xx─▶ gate.refusal(target) ─▶ request ─▶ …
+                      ─4xx, 5xx─▶ ClientResponseError with its status
+
+A URL without a configured or permitted exception is reached at public addresses only; it is the
+resolver that says so, at the moment in which the connection is made.
+"""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from ipaddress import ip_address
+from typing import IO, Any
+from urllib.parse import urljoin
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from fsspec import filesystem
+from fsspec.asyn import sync
+
+from recordgen.errors import NotAllowedError
+from recordgen.storage.addresses import is_public, origin_of
+from recordgen.storage.failures import is_transient
+from recordgen.storage.fileinfo import FileInfo, too_large
+from recordgen.storage.retries import RetryPolicy, retried
+from recordgen.storage.terms import Gate, Terms
+
+_MAX_REDIRECTS = 10
+_CHUNK_BYTES = 1 << 18
+
+# Larger files are kept on disk while they are read.
+_SPOOLED_BYTES = 8_000_000
+
+# The whole of a body may take so many times as long as a connection may be silent.
+_TOTAL_TIMEOUTS = 20
+
+
+def info(path: str, terms: Terms) -> FileInfo:
+    """Look up a file; where the server does not say its size, it is read to learn it."""
+    found: FileInfo = retried(partial(_run, _info, path, terms), path, terms.stop)
+    return found
+
+
+def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
+    """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
+    data: bytes = retried(partial(_run, _read, path, at_most, terms), path, terms.stop)
+    return data
+
+
+def open_read(path: str) -> IO[bytes]:
+    """Return a copy of a file, opened for reading: a stream that breaks could not go on."""
+    file: IO[bytes] = retried(partial(_run, _spool, path), path)
+    return file
+
+
+def exists(path: str) -> bool:
+    """Say whether there is a file."""
+    try:
+        info(path, Terms())
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def list_files(pattern: str) -> list[str]:
+    """Return the file itself, if it is there: web servers have no folders to look into."""
+    return [pattern] if exists(pattern) else []
+
+
+def list_dir(folder: str) -> list[tuple[str, bool]]:
+    """Return nothing: web servers have no folders."""
+    return []
+
+
+def _run(function: Any, path: str, *args: Any) -> Any:
+    """Run a coroutine function on fsspec's event loop and wait for it."""
+    return sync(_filesystem(_open_session).loop, function, path, *args)
+
+
+async def _info(path: str, terms: Terms) -> FileInfo:
+    found: FileInfo | None = None
+    try:
+        async with _answer("HEAD", path, terms.gate) as response:
+            if _size(response):  # some servers say 0 here whatever they have
+                found = FileInfo(_size(response) or 0, _version(response))
+    except aiohttp.ClientResponseError as exc:
+        if is_transient(exc, path):
+            raise
+        # Some servers give a file, but not its head alone.
+    if found is not None:
+        return found
+    async with _answer("GET", path, terms.gate) as response:
+        size = _size(response)
+        if size is None:
+            size = 0
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                size += len(chunk)
+                if terms.at_most is not None and size > terms.at_most:
+                    break
+        return FileInfo(size, _version(response))
+
+
+async def _read(path: str, at_most: int | None, terms: Terms) -> bytes:
+    async with _answer("GET", path, terms.gate) as response:
+        size = _size(response)
+        if at_most is not None and size is not None and size > at_most:
+            raise too_large(path, size)
+        data = bytearray()
+        async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+            data += chunk
+            if at_most is not None and len(data) > at_most:
+                raise too_large(path, len(data))
+        return bytes(data)
+
+
+async def _spool(path: str) -> IO[bytes]:
+    file = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 handed to the caller
+    try:
+        async with _answer("GET", path, Gate()) as response:
+            async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
+                file.write(chunk)
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return file
+
+
+@asynccontextmanager
+async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Send a request, follow redirects through the gate, and give the answer if it is a success."""
+    url = path
+    for _ in range(_MAX_REDIRECTS + 1):
+        ours = origin_of(url) == origin_of(path)
+        anywhere = gate.may_be_private(url, redirected=not ours)
+        if not anywhere:
+            _check_literal_address(url)
+        # A redirect to somebody else's server takes none of our headers or credentials along.
+        fs = _filesystem(_open_session if anywhere else _open_public_session, None if ours else {})
+        settings = {**fs.kwargs} if ours else {}
+        headers = {**settings.pop("headers", {}), "Accept-Encoding": "identity"}
+        session = await fs.set_session()
+        async with session.request(
+            method, fs.encode_url(url), allow_redirects=False, headers=headers, **settings
+        ) as response:
+            target = response.headers.get("Location") if 300 <= response.status < 400 else None
+            if target is None:
+                response.raise_for_status()
+                yield response
+                return
+            url = urljoin(url, target)
+            if reason := gate.refusal(url):
+                raise NotAllowedError(f"{path}: redirected to {url}: {reason}")
+    raise FileNotFoundError(f"{path}: more than {_MAX_REDIRECTS} redirects")
+
+
+def _size(response: aiohttp.ClientResponse) -> int | None:
+    """Return the size of the whole file, if the answer says it."""
+    if response.headers.get("Content-Encoding", "identity") != "identity":
+        return None
+    return response.content_length
+
+
+def _version(response: aiohttp.ClientResponse) -> str:
+    return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
+
+
+def _filesystem(open_session: Any, client_kwargs: dict[str, Any] | None = None) -> Any:
+    """Return fsspec's file system, one for each kind of session; it is kept by fsspec."""
+    more = {} if client_kwargs is None else {"client_kwargs": client_kwargs}
+    return filesystem("https", get_client=open_session, **more)
+
+
+async def _open_session(**settings: Any) -> aiohttp.ClientSession:
+    """Open a session that reaches every address."""
+    return aiohttp.ClientSession(**{"timeout": _timeout(), **settings})
+
+
+async def _open_public_session(**settings: Any) -> aiohttp.ClientSession:
+    """Open a session that reaches public addresses only."""
+    connector = aiohttp.TCPConnector(resolver=_PublicResolver())
+    return aiohttp.ClientSession(**{"timeout": _timeout(), **settings, "connector": connector})
+
+
+def _timeout() -> aiohttp.ClientTimeout:
+    seconds = RetryPolicy.from_environment().timeout_seconds
+    return aiohttp.ClientTimeout(
+        total=_TOTAL_TIMEOUTS * seconds, sock_connect=seconds, sock_read=seconds
+    )
+
+
+class _PublicResolver(AbstractResolver):
+    """Resolves names, but not to addresses of a private network.
+
+    The connection is made to the addresses that are returned here: a name that means something
+    else a moment later does not help.
+    """
+
+    def __init__(self) -> None:
+        self._resolver = aiohttp.DefaultResolver()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        for item in found:
+            _check_address(host, item["host"])
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+def _check_literal_address(url: str) -> None:
+    """Check an address that stands in the URL itself: aiohttp does not resolve it."""
+    host = origin_of(url)[1]
+    try:
+        ip_address(host)
+    except ValueError:
+        return
+    _check_address(host, host)
+
+
+def _check_address(host: str, address: str) -> None:
+    if not is_public(address):
+        shown = host if host == address else f"{host} ({address})"
+        raise NotAllowedError(
+            f"{shown} is an address of a private network, which a row reaches only directly with "
+            f"--allow-scheme, or under an --allow-root"
+        )

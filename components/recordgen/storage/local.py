@@ -1,0 +1,140 @@
+"""Files of this machine, opened directly: the fast path."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from recordgen.errors import StorageError
+from recordgen.storage.fileinfo import FileInfo, too_large
+from recordgen.storage.paths import local_path
+
+# Says "there can be no such file", not "storage failed".
+_NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
+
+
+def _open(path: str, flags: int) -> int:
+    """Open a file; a pipe without waiting for somebody who writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Turn OSErrors into StorageError, but for those that say "not there" or "may not"."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
+        raise
+    except OSError as exc:
+        if exc.errno in _NO_SUCH_NAME:
+            raise FileNotFoundError(exc.errno, exc.strerror, path) from exc
+        raise StorageError(f"{path}: {type(exc).__name__}: {exc}") from exc
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Turn any failure to write into StorageError: there is nothing to say "not there" about."""
+    try:
+        yield
+    except OSError as exc:
+        raise StorageError(f"{path}: cannot write: {exc.strerror or exc}") from exc
+
+
+def info(path: str) -> FileInfo:
+    """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
+    try:  # no context manager: this is asked for every row
+        status = os.stat(local_path(path))
+    except OSError:
+        with _reading(path):
+            raise
+    if not stat.S_ISREG(status.st_mode):
+        raise IsADirectoryError(path)
+    return FileInfo(status.st_size, str(status.st_mtime_ns))
+
+
+def read_bytes(path: str, at_most: int | None) -> bytes:
+    """Return a regular file's content; a larger one is not read. Raises: FileTooLargeError."""
+    with _reading(path), open(local_path(path), "rb", buffering=0, opener=_open) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise IsADirectoryError(path)
+        if at_most is not None and status.st_size > at_most:
+            raise too_large(path, status.st_size)
+        return file.read()
+
+
+def open_read(path: str) -> IO[bytes]:
+    """Open a file for buffered reading."""
+    with _reading(path):
+        return open(local_path(path), "rb")
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """Open a file under another name, which is renamed when it is whole."""
+    plain = local_path(path)
+    temporary = f"{plain}.{uuid.uuid4().hex}.tmp"
+    with _writing(path):
+        os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
+        try:
+            # Unbuffered: what is written here comes in large pieces.
+            with open(temporary, "wb", buffering=0) as file:
+                yield file
+            os.replace(temporary, plain)
+        finally:
+            remove(temporary)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a small file, whole or not at all."""
+    with replacing(path) as file:
+        file.write(data)
+
+
+def move(source: str, target: str) -> None:
+    """Move a file, replacing the one at ``target``."""
+    plain = local_path(target)
+    with _writing(target):
+        os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
+        os.replace(local_path(source), plain)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder with all it holds; nothing there is fine."""
+    plain = local_path(path)
+    with _writing(path):
+        try:
+            is_folder = os.path.isdir(plain) and not os.path.islink(plain)
+            shutil.rmtree(plain) if is_folder else os.remove(plain)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+
+def exists(path: str) -> bool:
+    """Say whether there is a file or folder at ``path``."""
+    return os.path.exists(local_path(path))
+
+
+def list_files(pattern: str) -> list[str]:
+    """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path."""
+    plain = local_path(pattern)
+    with _reading(pattern):
+        found = [plain] if os.path.isfile(plain) else glob.glob(plain, recursive=True)
+        return sorted(path for path in found if os.path.isfile(path))
+
+
+def list_dir(folder: str) -> list[tuple[str, bool]]:
+    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
+    with _reading(folder):
+        try:
+            with os.scandir(local_path(folder) or ".") as entries:
+                return sorted((entry.name, entry.is_dir()) for entry in entries)
+        except (FileNotFoundError, NotADirectoryError):
+            return []

@@ -1,0 +1,59 @@
+"""Paths and URLs as text: what they name, without asking any storage."""
+
+from __future__ import annotations
+
+import posixpath
+
+#: Schemes of object stores that fsspec knows: buckets with objects, behind the user's credentials.
+OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", "oss", "tos")
+
+
+def is_local(path: str) -> bool:
+    """Say whether ``path`` lies on this machine's file system."""
+    return "://" not in path or path.startswith("file://")
+
+
+def local_path(path: str) -> str:
+    """Return the plain path of a local one: ``file:///a/b`` → ``/a/b``."""
+    return path.removeprefix("file://")
+
+
+def scheme_of(path: str) -> str:
+    """Return a URL's scheme, ``file`` for a local path: ``gs://bucket/1.jpg`` → ``gs``."""
+    return "file" if is_local(path) else path.split("://", 1)[0]
+
+
+def is_http(path: str) -> bool:
+    """Say whether ``path`` is an ``http://`` or ``https://`` URL."""
+    return path.startswith(("http://", "https://"))
+
+
+def is_chained(path: str) -> bool:
+    """Say whether fsspec would take a URL for several: ``simplecache::gs://b/a``, ``zip://a::b``.
+
+    In the URLs of object stores and web servers ``::`` is part of a name.
+    """
+    scheme = scheme_of(path)
+    return "::" in path and scheme not in ("file", *OBJECT_STORES, "http", "https")
+
+
+def join(root: str, *parts: str) -> str:
+    """Join path parts with ``/``, for local paths and URLs alike."""
+    return posixpath.join(root, *parts)
+
+
+def resolve(uri: str, source: str) -> str:
+    """Return where the payload ``uri`` lies that a line of the import file ``source`` names.
+
+    URLs and absolute paths are taken as they are, relative paths from the import file's folder:
+    ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
+    """
+    if "://" in uri or uri.startswith("/"):
+        return uri
+    if is_local(source):
+        return posixpath.join(posixpath.dirname(source), uri)
+    # An object store takes ".." for a name; and nothing relative leaves the bucket or host.
+    scheme, rest = source.split("://", 1)
+    bucket, _, name = rest.partition("/")
+    name = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), uri))
+    return f"{scheme}://{bucket}/{name.lstrip('/')}"

@@ -1,0 +1,299 @@
+"""Object stores and what else fsspec speaks. Everything that is safe to repeat is retried."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import IO, Any, cast
+
+from fsspec.spec import AbstractBufferedFile
+from fsspec.utils import glob_translate
+
+from recordgen.errors import StorageError
+from recordgen.storage.failures import named_errors, status_of
+from recordgen.storage.fileinfo import FileInfo, too_large
+from recordgen.storage.filesystems import for_requests, for_uploads
+from recordgen.storage.paths import OBJECT_STORES, scheme_of
+from recordgen.storage.retries import retried
+from recordgen.storage.terms import Terms
+
+# Where fsspec's file systems keep what tells one version of an object from the next.
+_VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
+
+_RANGE_NOT_SATISFIABLE = 416
+_BUFFER_BYTES = 1 << 20
+
+# What is held of a file that is being written: the stores take parts of 5 MB and more, s3fs would
+# make them 50. A multiple of 256 KiB, for Google's.
+_PART_BYTES = 16 << 20
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def info(path: str, terms: Terms) -> FileInfo:
+    """Look up a file."""
+    found = retried(partial(_details, path), path, terms.stop)
+    if found["type"] != "file":
+        raise IsADirectoryError(path)
+    marks = (found[key] for key in _VERSION_KEYS if key in found)
+    return FileInfo(int(found["size"]), str(next(marks, "")))
+
+
+def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
+    """Return a file's content, asking for no more than ``at_most`` bytes and one."""
+
+    def read() -> bytes:
+        fs, inner = for_requests(path)
+        if at_most is None:
+            return bytes(fs.cat_file(inner))
+        try:
+            return bytes(fs.cat_file(inner, start=0, end=at_most + 1))
+        except Exception as exc:
+            if status_of(exc) == _RANGE_NOT_SATISFIABLE:
+                return b""  # an empty file has no first byte
+            raise
+
+    data = retried(read, path, terms.stop)
+    if at_most is not None and len(data) > at_most:
+        raise too_large(path, len(data))
+    return data
+
+
+def open_read(path: str) -> IO[bytes]:
+    """Open a file for buffered reading, each piece of which is retried."""
+
+    def open_file() -> Any:
+        fs, inner = for_requests(path)
+        return fs.open(inner, "rb")
+
+    return io.BufferedReader(_RetriedFile(path, retried(open_file, path)), _BUFFER_BYTES)
+
+
+class _RetriedFile(io.RawIOBase):
+    """A file of fsspec's that asks again for a piece that it could not get."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self._path = path
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def readinto(self, buffer: Any) -> int:
+        at = self._file.tell()
+
+        def read() -> bytes:
+            if self._file.tell() != at:
+                self._file.seek(at)
+            return bytes(self._file.read(len(buffer)))
+
+        data = retried(read, self._path)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Turn what says "not there" or "may not" into StorageError: an output must be writable."""
+    try:
+        yield
+    except OSError as exc:
+        raise StorageError(f"{path}: cannot write: {_reason(exc)}") from exc
+
+
+def _reason(exc: OSError) -> str:
+    detail = f" ({exc.strerror})" if exc.strerror else ""
+    if isinstance(exc, PermissionError):
+        return f"permission denied{detail}; check your credentials and their rights"
+    if isinstance(exc, FileNotFoundError):
+        return f"no such bucket or folder{detail}"
+    return f"{type(exc).__name__}: {exc}"
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """Open a file that appears when it is closed, and not at all if an error comes first.
+
+    Parts are sent while it is written; it is the library that sends one again. At the end storage
+    is asked whether it has all.
+    """
+    with _writing(path):
+        file = retried(partial(_create, path), path)
+        try:
+            yield cast(IO[bytes], file)
+            file.close()
+        except BaseException:
+            file.discard()
+            raise
+        arrived = info(path, Terms()).size
+        if arrived != file.size:
+            remove(path)
+            raise StorageError(f"{path}: {file.size} bytes were written, {arrived} arrived")
+
+
+class _Upload(io.RawIOBase):
+    """A file of fsspec's that is being written; its errors say which file it is."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self.size = 0
+        self._path = path
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        with named_errors(self._path):
+            written = int(self._file.write(data))
+        self.size += written
+        return written
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with named_errors(self._path):
+                self._file.close()
+
+    def discard(self) -> None:
+        """Give up what was written: closing fsspec's file would make it appear."""
+        super().close()
+        if isinstance(self._file, AbstractBufferedFile):
+            # S3 keeps, and bills, the parts of an upload until it is told; others let them expire.
+            if scheme_of(self._path) in ("s3", "s3a"):
+                with suppress(Exception):
+                    self._file.discard()
+            self._file.closed = True
+        else:
+            with suppress(Exception):
+                self._file.close()
+            with suppress(StorageError):
+                remove(self._path)
+
+
+def _create(path: str) -> _Upload:
+    fs, inner = for_uploads(path)
+    _make_folder(fs, inner, path)
+    return _Upload(path, fs.open(inner, "wb", block_size=_PART_BYTES))
+
+
+def _make_folder(fs: Any, inner: str, path: str) -> None:
+    # Object stores have none, and their libraries would make a bucket whose name is misspelt.
+    if scheme_of(path) not in OBJECT_STORES:
+        fs.makedirs(posixpath.dirname(inner), exist_ok=True)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a small file, whole or not at all."""
+
+    def write() -> None:
+        fs, inner = for_requests(path)
+        _make_folder(fs, inner, path)
+        fs.pipe_file(inner, data)
+
+    with _writing(path):
+        retried(write, path)
+
+
+def move(source: str, target: str) -> None:
+    """Move a file within one storage, replacing the one at ``target``."""
+    with _writing(target), named_errors(target):
+        fs, inner = for_requests(source)
+        to = for_requests(target)[1]
+        if scheme_of(source) in OBJECT_STORES:
+            retried(partial(fs.cp_file, inner, to), target)
+            remove(source)
+        else:  # others may rename, which cannot be repeated
+            _make_folder(fs, to, target)
+            fs.mv(inner, to)
+
+
+def remove(path: str) -> None:
+    """Remove a file or a folder with all it holds; nothing there is fine."""
+
+    def delete() -> None:
+        fs, inner = for_requests(path)
+        fs.rm(inner, recursive=True)
+
+    with _writing(path), suppress(FileNotFoundError):
+        retried(delete, path)
+
+
+def exists(path: str) -> bool:
+    """Say whether there is a file or folder at ``path``."""
+    try:
+        retried(partial(_details, path), path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def list_files(pattern: str) -> list[str]:
+    """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path."""
+    with suppress(FileNotFoundError):
+        if retried(partial(_details, pattern), pattern)["type"] == "file":
+            return [pattern]
+    fs, inner = for_requests(pattern)
+    magic = _MAGIC.search(inner)
+    if magic is None:
+        return []
+    root = inner[: magic.start()].rpartition("/")[0]
+    below = inner[len(root) :].lstrip("/")
+    depth = None if "**" in below else below.count("/") + 1
+    matches = re.compile(glob_translate(inner)).match
+    return sorted(
+        fs.unstrip_protocol(name) for name in _files_below(fs, root, depth) if matches(name)
+    )
+
+
+def _files_below(fs: Any, folder: str, depth: int | None) -> Iterator[str]:
+    """Yield the files below a folder. fsspec's own walk leaves out what it fails to list."""
+    for entry in _entries(fs, folder):
+        if entry["type"] == "file":
+            yield entry["name"]
+        elif depth is None or depth > 1:
+            yield from _files_below(fs, entry["name"], depth and depth - 1)
+
+
+def _entries(fs: Any, folder: str) -> list[dict[str, Any]]:
+    """Return what lies in a folder; no folder: nothing."""
+
+    def ask() -> list[dict[str, Any]]:
+        fs.invalidate_cache(folder)
+        return list(fs.ls(folder, detail=True))
+
+    try:
+        found = retried(ask, fs.unstrip_protocol(folder))
+    except FileNotFoundError:
+        return []
+    return [entry for entry in found if entry["name"].strip("/") != folder.strip("/")]
+
+
+def list_dir(folder: str) -> list[tuple[str, bool]]:
+    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
+    fs, inner = for_requests(folder)
+    return sorted(
+        (posixpath.basename(entry["name"].rstrip("/")), entry["type"] == "directory")
+        for entry in _entries(fs, inner)
+    )
+
+
+def _details(path: str) -> dict[str, Any]:
+    fs, inner = for_requests(path)
+    details: dict[str, Any] = fs.info(inner)
+    return details

@@ -1,0 +1,99 @@
+"""Ask a storage again that failed in a way which may pass.
+
+Between two attempts lies a random wait whose upper bound doubles, so that many who were refused
+together do not come back together ("full jitter").
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from threading import Event
+from typing import TypeVar
+
+from tenacity import (
+    Retrying,
+    retry_if_exception,
+    sleep_using_event,
+    stop_after_attempt,
+    stop_when_event_set,
+    wait_random_exponential,
+)
+
+from recordgen.errors import UsageError
+from recordgen.storage.failures import is_transient, to_error
+
+_T = TypeVar("_T")
+
+_PREFIX = "RECORDGEN_STORAGE_"
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How patient we are with a storage that fails.
+
+    Each field can be set by an environment variable, such as ``RECORDGEN_STORAGE_ATTEMPTS``.
+
+    Attributes:
+        attempts: how often a request is sent before the failure counts as lasting.
+        first_wait_seconds: longest wait before the second attempt; it doubles from then on.
+        longest_wait_seconds: where the doubling ends.
+        timeout_seconds: a connection that is silent for so long has failed.
+    """
+
+    attempts: int = 8
+    first_wait_seconds: float = 0.5
+    longest_wait_seconds: float = 30.0
+    timeout_seconds: float = 30.0
+
+    @classmethod
+    def from_environment(cls) -> RetryPolicy:
+        """Return the policy that the environment asks for. Raises: UsageError."""
+        given = {f.name: os.environ.get(_PREFIX + f.name.upper()) for f in fields(cls)}
+        try:
+            values = {
+                name: type(getattr(_DEFAULTS, name))(text) for name, text in given.items() if text
+            }
+        except ValueError as exc:
+            raise UsageError(f"{_PREFIX}… must be numbers: {exc}") from exc
+        return cls(**values) if values else _DEFAULTS
+
+
+_DEFAULTS = RetryPolicy()
+
+
+def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _T:
+    """Return what ``action`` returns, which must be safe to repeat.
+
+    Args:
+        action: asks a storage library.
+        path: what it asks about, for the error.
+        stop: once it is set, nobody waits any longer for the result.
+
+    Raises:
+        FileNotFoundError: there is nothing at ``path``; not retried.
+        PermissionError: it may not be read; not retried.
+        IsADirectoryError: it is not a file; not retried.
+        StorageError: it failed every time, or in a way that will not pass.
+    """
+    policy = RetryPolicy.from_environment()
+    stop = stop or Event()
+    started = time.monotonic()
+    retrying = Retrying(
+        retry=retry_if_exception(lambda exc: is_transient(exc, path)),
+        stop=stop_after_attempt(policy.attempts) | stop_when_event_set(stop),
+        wait=wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds),
+        sleep=sleep_using_event(stop),
+        reraise=True,
+    )
+    try:
+        return retrying(action)
+    except Exception as exc:
+        tried = retrying.statistics["attempt_number"]
+        seconds = time.monotonic() - started
+        error = to_error(exc, path, f"tried {tried} times in {seconds:.0f} s" if tried > 1 else "")
+        if error is exc:
+            raise
+        raise error from exc

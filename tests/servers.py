@@ -1,0 +1,198 @@
+"""Servers of the tests' own: a web server, emulated object stores, and a proxy that spoils answers.
+
+All listen on a free port of 127.0.0.1 and end with their ``with`` block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import aiohttp
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@contextmanager
+def serving(handler: Handler) -> Iterator[str]:
+    """Serve requests in a thread; gives the server's base URL."""
+    ready: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        done = asyncio.Event()
+        runner = web.ServerRunner(web.Server(handler, access_log=None), shutdown_timeout=0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        ready.set_result((port, asyncio.get_running_loop(), done))
+        await done.wait()
+        await runner.cleanup()
+
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the faults are on purpose
+    thread = threading.Thread(target=asyncio.run, args=[serve()], daemon=True)
+    thread.start()
+    port, loop, done = ready.result(10)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join(10)
+
+
+async def cut(request: web.Request, body: bytes, *, length: bool = True) -> web.StreamResponse:
+    """Answer with half of a body, then close the connection."""
+    answer = web.StreamResponse()
+    if length:
+        answer.content_length = len(body)
+    else:
+        answer.force_close()  # no Content-Length and not chunked: HTTP/1.0's way
+    await answer.prepare(request)
+    await answer.write(body[: len(body) // 2])
+    if request.transport is not None:
+        request.transport.close()
+    return answer
+
+
+#: What a proxy does with a request: answers with the status, or cuts or resets the connection.
+Fault = int | str
+
+
+@dataclass
+class Proxy:
+    """What a proxy is told, and what it has seen.
+
+    Attributes:
+        fault: says what to do with a request; None: hand it on.
+        latency_seconds: what every answer waits.
+        busiest: the highest number of requests that were under way at once.
+        seen: requests by method and path.
+        faults: how many were not simply handed on.
+    """
+
+    url: str = ""
+    fault: Callable[[web.Request], Fault | None] = lambda request: None
+    latency_seconds: float = 0.0
+    busiest: int = 0
+    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
+    faults: int = 0
+
+    def reset(self) -> None:
+        self.fault = lambda request: None
+        self.latency_seconds = 0.0
+        self.busiest = self.faults = 0
+        self.seen.clear()
+
+    def spoil_first(self, times: int, *faults: Fault, method: str = "") -> None:
+        """Spoil the first attempts of each request, with one fault after the other."""
+        attempts: Counter[tuple[str, str]] = Counter()
+
+        def fault(request: web.Request) -> Fault | None:
+            if method and request.method != method:
+                return None
+            key = (request.method, request.path_qs)
+            attempts[key] += 1
+            return faults[hash(key) % len(faults)] if attempts[key] <= times else None
+
+        self.fault = fault
+
+
+_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
+
+
+@contextmanager
+def proxying(upstream: str) -> Iterator[Proxy]:
+    """Stand before another server."""
+    proxy = Proxy()
+    under_way = 0
+    sessions: list[aiohttp.ClientSession] = []
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        nonlocal under_way
+        under_way += 1
+        proxy.busiest = max(proxy.busiest, under_way)
+        proxy.seen[request.method, request.path] += 1
+        try:
+            if request.headers.get("Expect") == "100-continue" and request.transport:
+                request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            await asyncio.sleep(proxy.latency_seconds)
+            return await answer(request)
+        finally:
+            under_way -= 1
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        fault = proxy.fault(request)
+        proxy.faults += fault is not None
+        if fault == "reset":
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+        if isinstance(fault, int):
+            await request.content.read()
+            return web.Response(status=fault, text=f"spoilt: {fault}")
+        if not sessions:
+            sessions.append(aiohttp.ClientSession(auto_decompress=False))
+        async with sessions[0].request(
+            request.method,
+            upstream + request.raw_path,
+            headers=[(k, v) for k, v in request.headers.items() if k.lower() != "expect"],
+            data=await request.content.read(),
+            allow_redirects=False,
+        ) as response:
+            body = await response.read()
+        if fault == "cut" and body:
+            return await cut(request, body)
+        headers = [(k, v) for k, v in response.headers.items() if k.lower() not in _HOP_BY_HOP]
+        if request.method == "HEAD" and "Content-Length" in response.headers:
+            headers.append(("Content-Length", response.headers["Content-Length"]))
+        return web.Response(status=response.status, body=body, headers=headers)
+
+    with serving(handle) as url:
+        proxy.url = url
+        yield proxy
+
+
+@contextmanager
+def emulated_gcs() -> Iterator[str]:
+    """Emulate Google Cloud Storage; gives its base URL."""
+    from gcp_storage_emulator.server import create_server
+
+    logging.getLogger("gcp_storage_emulator").setLevel(logging.CRITICAL)
+    port = _free_port()
+    server = create_server("127.0.0.1", port, in_memory=True)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        with suppress(Exception):
+            server.stop()
+
+
+@contextmanager
+def emulated_s3() -> Iterator[str]:
+    """Emulate S3; gives its base URL."""
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{server.get_host_and_port()[1]}"
+    finally:
+        server.stop()
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,235 @@
+"""What rows may reach."""
+
+from __future__ import annotations
+
+import os
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from recordgen.access import Access, RowGate
+from recordgen.errors import UsageError
+from recordgen.storage.addresses import is_public, origin_of
+from recordgen.storage.paths import OBJECT_STORES, resolve
+
+LOCAL, GS, HTTPS = "/data/labels.csv", "gs://bucket/labels.csv", "https://web.example/labels.csv"
+
+# import file, payload, allow_scheme, whether the row may reach it
+SCHEMES = [
+    (LOCAL, "/data/1.jpg", (), True),
+    (LOCAL, "file:///data/1.jpg", (), True),
+    (LOCAL, "../1.jpg", (), True),
+    (LOCAL, "gs://other/1.jpg", (), True),
+    (LOCAL, "s3://other/1.jpg", (), True),
+    (LOCAL, "abfs://box@account.dfs.core.windows.net/1.jpg", (), True),
+    (LOCAL, "https://web.example/1.jpg", (), False),
+    (LOCAL, "https://web.example/1.jpg", ("https",), True),
+    (LOCAL, "http://web.example/1.jpg", ("https",), False),
+    (LOCAL, "https://web.example/1.jpg", ("http",), True),
+    (LOCAL, "HTTPS://web.example/1.jpg", (), False),
+    (LOCAL, "ftp://web.example/1.jpg", (), False),
+    (LOCAL, "ftp://web.example/1.jpg", ("ftp",), True),
+    (LOCAL, "ssh://host/1.jpg", (), False),
+    (LOCAL, "github://owner:repo@main/1.jpg", (), False),
+    (LOCAL, "memory://1.jpg", (), False),
+    (LOCAL, "local:///etc/passwd", (), False),
+    (LOCAL, "simplecache::gs://bucket/1.jpg", (), False),
+    (LOCAL, "simplecache::gs://bucket/1.jpg", ("simplecache", "gs"), False),
+    (LOCAL, "zip://1.jpg::/data/secret.zip", ("zip",), False),
+    (GS, "gs://other/1.jpg", (), True),
+    (GS, "gcs://other/1.jpg", (), True),
+    (GS, "gs://bucket/a::b.jpg", (), True),
+    (GS, "1.jpg", (), True),
+    (GS, "s3://other/1.jpg", (), False),
+    (GS, "s3://other/1.jpg", ("s3",), True),
+    (GS, "https://web.example/1.jpg", (), False),
+    (GS, "https://web.example/1.jpg", ("https",), True),
+    (GS, "/etc/passwd", (), False),
+    (GS, "file:///etc/passwd", ("https", "s3"), False),
+    (HTTPS, "1.jpg", (), True),
+    (HTTPS, "https://other.example/1.jpg", (), True),
+    (HTTPS, "http://web.example/1.jpg", (), False),
+    (HTTPS, "gs://bucket/1.jpg", (), False),
+    ("DataFrame", "/data/1.jpg", (), True),
+    ("DataFrame", "https://web.example/1.jpg", (), False),
+]
+
+
+@pytest.mark.parametrize(("source", "uri", "schemes", "allowed"), SCHEMES)
+def test_schemes(source: str, uri: str, schemes: tuple[str, ...], allowed: bool) -> None:
+    """Local import files reach local files and object stores, others their own storage."""
+    reason = Access(schemes).refusal(resolve(uri, source), source)
+    assert (reason is None) == allowed, reason
+
+
+def test_refusals_name_the_remedy() -> None:
+    """What to type stands in the message."""
+    refusal = Access().refusal
+    assert "--allow-scheme https allows it" in str(refusal("https://host/1.jpg", LOCAL))
+    assert "--allow-scheme s3 allows it" in str(refusal("s3://b/1.jpg", GS))
+    assert "copy it to this machine" in str(refusal("/etc/passwd", GS))
+    assert "another --allow-root PREFIX" in str(Access((), ("/a",)).refusal("/b/1.jpg", LOCAL))
+
+
+@pytest.mark.parametrize("scheme", ["file", "local", "https://", "", "HTTPS", "a b"])
+def test_schemes_that_are_none(scheme: str) -> None:
+    """The local one cannot be allowed to import files from elsewhere."""
+    with pytest.raises(UsageError, match="allow_scheme must be"):
+        Access((scheme,))
+
+
+@pytest.mark.parametrize(
+    "root", ["", "gs://bucket/../other", "https://host/a?b", "https:///a", "zip://a::b", "\0"]
+)
+def test_roots_that_are_none(root: str) -> None:
+    """A root must be something that can be compared with."""
+    with pytest.raises(UsageError, match="allow_root must be"):
+        Access((), (root,))
+
+
+# root, payload, whether it lies under the root
+ROOTS = [
+    ("/data/images", "/data/images/1.jpg", True),
+    ("/data/images/", "/data/images/a/1.jpg", True),
+    ("/data/images", "file:///data/images/1.jpg", True),
+    ("file:///data/images", "/data/images/1.jpg", True),
+    ("/", "/etc/passwd", True),
+    ("/data/images", "/data/images2/1.jpg", False),
+    ("/data/images", "/data/images/../secret.jpg", False),
+    ("/data/images", "/data/other/../images/1.jpg", True),
+    ("/data/images", "gs://data/images/1.jpg", False),
+    ("gs://bucket", "gs://bucket/1.jpg", True),
+    ("gs://bucket", "gcs://bucket/1.jpg", True),
+    ("gs://bucket", "gs://bucket2/1.jpg", False),
+    ("gs://bucket", "s3://bucket/1.jpg", False),
+    ("gs://bucket/images", "gs://bucket/images/1.jpg", True),
+    ("gs://bucket/images", "gs://bucket/images-private/1.jpg", False),
+    ("gs://bucket/images", "gs://bucket/images/../1.jpg", False),
+    ("gs://bucket/images", "gs://bucket/images/./1.jpg", False),
+    ("https://host/images", "https://host/images/1.jpg?size=3", True),
+    ("https://host/images", "https://HOST:443/images/1.jpg", True),
+    ("https://host/a b", "https://host/a%20b/1.jpg", True),
+    ("https://host/images", "https://host:8443/images/1.jpg", False),
+    ("https://host/images", "http://host/images/1.jpg", False),
+    ("https://host/images", "https://host.evil.example/images/1.jpg", False),
+    ("https://host/images", "https://host@evil.example/images/1.jpg", False),
+    ("https://host/images", "https://evil.example\\@host/images/1.jpg", False),
+    ("https://host/images", "https://host/images/%2e%2e/secret.jpg", False),
+    ("https://host/images", "https://host/images/..%2fsecret.jpg", False),
+    ("https://host/images", "https://host/images/..%5csecret.jpg", False),
+    ("https://host/images", "https://host:x/images/1.jpg", False),
+]
+
+
+@pytest.mark.parametrize(("root", "path", "inside"), ROOTS)
+def test_roots(root: str, path: str, inside: bool) -> None:
+    """Prefixes are compared name by name, after what leads elsewhere was resolved or refused."""
+    access = Access(("http", "https"), ("/somewhere/else", root))
+    assert (access.refusal(path, LOCAL) is None) == inside
+
+
+def test_links_do_not_lead_out(tmp_path: Path) -> None:
+    """A symlink under a root counts as what it leads to."""
+    (tmp_path / "images").mkdir()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "images" / "out").symlink_to(tmp_path / "secret")
+    (tmp_path / "images" / "in").symlink_to(tmp_path / "images")
+    (tmp_path / "alias").symlink_to(tmp_path / "images")
+    access = Access((), (str(tmp_path / "images"),))
+    assert access.refusal(f"{tmp_path}/images/in/1.jpg", LOCAL) is None
+    assert access.refusal(f"{tmp_path}/images/out/1.jpg", LOCAL) is not None
+    assert Access((), (str(tmp_path / "alias"),)).refusal(f"{tmp_path}/images/1.jpg", LOCAL) is None
+
+
+NAMES = st.sampled_from(["a", "b", "a b", "..", ".", "", "a.b", "…", "%2e%2e", "a%2Fb"])
+PATHS = st.lists(NAMES, max_size=6).map("/".join)
+
+
+@given(root=st.lists(st.sampled_from(["a", "b"]), min_size=1, max_size=2), path=PATHS)
+@example(root=["a"], path="a/../b")
+def test_nothing_escapes_a_local_root(root: list[str], path: str) -> None:
+    """Whatever a path is made of, what is allowed lies inside as the system sees it."""
+    folder = "/nowhere/" + "/".join(root)
+    if Access((), (folder,)).refusal(f"/nowhere/{path}", LOCAL) is None:
+        assert (os.path.normpath(f"/nowhere/{path}") + "/").startswith(f"{folder}/")
+
+
+@given(
+    scheme=st.sampled_from(["gs", "s3", "https"]),
+    root=st.lists(st.sampled_from(["a", "b"]), max_size=2),
+    path=PATHS,
+)
+def test_nothing_escapes_a_url_root(scheme: str, root: list[str], path: str) -> None:
+    """An allowed URL starts with the root, literally and after any resolving of dots."""
+    prefix = "/".join([f"{scheme}://host", *root])
+    url = f"{scheme}://host/{path}"
+    assume(Access(("https",), (prefix,)).refusal(url, LOCAL) is None)
+    assert (url.rstrip("/") + "/").startswith(f"{prefix}/")
+    assert (os.path.normpath("/" + path) + "/").startswith(
+        "/".join(["", *root, ""]).replace("//", "/")
+    )
+
+
+@given(scheme=st.from_regex(r"[a-z][a-z0-9+.-]{0,8}", fullmatch=True), rest=st.text(max_size=12))
+def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
+    """No scheme but those of object stores is open to a local import file unasked."""
+    url = f"{scheme}://{rest}"
+    if Access().refusal(url, LOCAL) is None:
+        assert scheme in (*OBJECT_STORES, "file")
+    assert Access().refusal(resolve(rest, GS), GS) is None or "://" in rest or rest[:1] == "/"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+        "0.0.0.0", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1%eth0",
+        "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
+    ],
+)  # fmt: skip
+def test_private_addresses(address: str) -> None:
+    """Loopback, private, link-local and what stands for them are not public."""
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "2001:4860:4860::8888", "::ffff:8.8.8.8"])
+def test_public_addresses(address: str) -> None:
+    assert is_public(address)
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_in_another_guise(address: IPv4Address) -> None:
+    """An IPv4 address is as public as its IPv6 forms."""
+    mapped = IPv6Address((0xFFFF << 32) | int(address))
+    assert is_public(str(address)) == is_public(str(mapped))
+
+
+def test_origins() -> None:
+    assert origin_of("https://Host/a") == origin_of("https://host:443/b?c")
+    assert origin_of("https://host/a") != origin_of("http://host/a")
+
+
+# import file, access, URL, whether directly, whether by a redirect
+PRIVATE = [
+    (LOCAL, Access(("http",)), "http://intranet/1.jpg", True, False),
+    (LOCAL, Access(("http",)), "https://intranet/1.jpg", True, False),
+    (LOCAL, Access(("http",), ("http://intranet/",)), "http://intranet/1.jpg", True, True),
+    (HTTPS, Access(), "https://web.example/1.jpg", True, False),
+    (HTTPS, Access(), "https://intranet/1.jpg", False, False),
+    (HTTPS, Access(("https",)), "https://intranet/1.jpg", True, False),
+]
+
+
+@pytest.mark.parametrize(("source", "access", "url", "directly", "redirected"), PRIVATE)
+def test_private_servers(
+    source: str, access: Access, url: str, directly: bool, redirected: bool
+) -> None:
+    """They are reached where the user allowed the scheme, by redirects under a named prefix."""
+    gate = RowGate(access, source)
+    assert gate.refusal(url) is None
+    assert gate.may_be_private(url, redirected=False) == directly
+    assert gate.may_be_private(url, redirected=True) == redirected
