@@ -111,7 +111,7 @@ def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[byt
 def _ask_all(ask: Callable[[Named, Event], _Answer], rows: Sequence[Named]) -> Iterable[_Answer]:
     """Ask about every row's payload: about many at once if any of them is far away."""
     stop = Event()
-    if all(storage.is_local(_path(row)) for row in rows):
+    if not any("://" in row.uri or "://" in row.source for row in rows):  # all of them are local
         return (ask(row, stop) for row in rows)
     with ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-ask") as pool:
         try:
@@ -126,9 +126,15 @@ def _payload_info(
 ) -> FileInfo | PayloadError:
     try:
         path = _reachable(row, access)
-        terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
-        with _refusals(path, options):
-            info = storage.info(path, terms)
+        try:  # no context manager and no terms if they do not matter: this is asked for every row
+            if storage.is_local(path):
+                info = storage.info(path)
+            else:
+                terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
+                info = storage.info(path, terms)
+        except Exception:
+            with _refusals(path, options):
+                raise
         if info.size == 0:
             return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
         check_size(info.size, options)

@@ -97,9 +97,9 @@ class RowBlock:
     data: bytes
 
     @classmethod
-    def of(cls, rows: Iterable[PlacedRow]) -> RowBlock:
-        """Pack rows."""
-        return cls(_packed(rows))
+    def of(cls, rows: list[tuple[Any, ...]]) -> RowBlock:
+        """Pack rows, given as plain tuples of a PlacedRow's fields."""
+        return cls(pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL))
 
     @property
     def rows(self) -> Iterator[PlacedRow]:
@@ -350,9 +350,9 @@ class _PlanningStep(_Step):
 
 @dataclass
 class _Block:
-    """Rows read since the last block was handed on."""
+    """Rows read since the last block was handed on, by bucket, as RowBlock packs them."""
 
-    buckets: dict[int, list[PlacedRow]] = field(default_factory=dict)
+    buckets: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
     read: int = 0
     named: bool = False
     rejects: list[Reject] = field(default_factory=list)
@@ -387,9 +387,9 @@ class ReadRows(_PlanningStep):
             if isinstance(row, Reject):
                 block.rejects.append(row)
             else:
-                order, draw = place(row.uri)
-                bucket = bucket_of(order, self._buckets)
-                block.buckets.setdefault(bucket, []).append(PlacedRow(order, draw, *row))
+                where = place(row.uri)
+                bucket = bucket_of(where.order, self._buckets)
+                block.buckets.setdefault(bucket, []).append((*where, *row))
                 block.named = block.named or row.split is not None
             if block.read == self._block_rows:
                 self._count(block)
