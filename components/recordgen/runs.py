@@ -141,10 +141,15 @@ def commit(staging: Staging, output: str, dataset: Dataset, rejects: Iterable[Re
     for split in dataset.splits.values():
         for shard in split.shards:
             storage.move(staging.path(shard.file), storage.join(output, shard.file))
-    labels = "".join(f"{label}\n" for label in dataset.labels)
-    storage.write_text(storage.join(output, LABELS_FILE), labels)
-    _write_rejects(storage.join(output, REJECTS_FILE), rejects)
-    write_dataset(output, dataset)
+    _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
+    _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
+    put_dataset(staging, output, dataset)
+
+
+def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
+    """Write ``dataset.json``: the commit mark. Raises: StorageError."""
+    write_dataset(staging.root, dataset)
+    storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
 
 
 def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
@@ -156,7 +161,7 @@ def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
     """
     kept = storage.exists(storage.join(output, DATASET_FILE))
     path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
-    _write_rejects(path, rejects)
+    storage.write_text(path, _reject_lines(rejects))
     return path
 
 
@@ -231,9 +236,14 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
         storage.remove(root)
 
 
-def _write_rejects(path: str, rejects: Iterable[Reject]) -> None:
-    lines = (json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
-    storage.write_text(path, "".join(lines))
+def _put(staging: Staging, output: str, name: str, text: str) -> None:
+    """Write a file of the output; what a kill leaves half written lies in the staging folder."""
+    storage.write_text(staging.path(name), text)
+    storage.move(staging.path(name), storage.join(output, name))
+
+
+def _reject_lines(rejects: Iterable[Reject]) -> str:
+    return "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
 
 
 def _split_dirs(output: str) -> list[str]:
