@@ -96,9 +96,10 @@ def open_run(
                 output,
                 finished,
             )
-        if dead and not storage.exists(storage.join(output, DATASET_FILE)):
+        moved = any(left.moving for left in dead)
+        if moved and not storage.exists(storage.join(output, DATASET_FILE)):
             for name in (LABELS_FILE, *_split_dirs(output)):
-                storage.remove(storage.join(output, name))  # of a run that died moving them
+                storage.remove(storage.join(output, name))
         for left in dead:
             storage.remove(left.root)
         yield Run(staging)
@@ -115,6 +116,9 @@ def resume_run(output: str, *, overwrite: bool) -> Iterator[Run]:
         finished = storage.exists(storage.join(output, DATASET_FILE))
         leftovers = []
         for left in dead:
+            if not left.count_results():
+                storage.remove(left.root)
+                continue
             lease.end(left.lease)  # should it be alive after all, it must not commit
             moved = (output,) if left.moving and not finished else ()
             leftovers.append(Leftover(left, (left.root, *moved)))
@@ -131,12 +135,12 @@ def commit(staging: Staging, output: str, dataset: Dataset, rejects: Iterable[Re
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
-    # From the note on, what lies in the output must be this run's alone.
+    for name in (DATASET_FILE, FAILED_REJECTS_FILE, *_split_dirs(output)):
+        storage.remove(storage.join(output, name))
+    # From the note on, what lies in the output is this run's and not one's that died moving.
     for other in _runs(output):
         if other != staging:
             storage.remove(other.root)
-    for name in (DATASET_FILE, FAILED_REJECTS_FILE, *_split_dirs(output)):
-        storage.remove(storage.join(output, name))
     staging.start_moving()
     for split in dataset.splits.values():
         for shard in split.shards:
@@ -180,7 +184,7 @@ def _check_output(output: str, *, overwrite: bool) -> None:
         if storage.exists(storage.join(output, name)):
             raise OutputExistsError(
                 f"{output}: there is a {name} already; choose another output or --overwrite"
-                + (" (with --resume to go on with the run that was interrupted)" if died else "")
+                + (" (with --resume if a run was interrupted)" if died else "")
             )
 
 
