@@ -223,7 +223,7 @@ def test_killed_again_while_going_on(
     killed(DEATHS[first][0], source, output)
     killed(death, source, output, resume=True)
     killed(death, source, output, resume=True)
-    result = resume(source, output)
+    result = resume(source, output, beam_args=["--direct_num_workers=2"])
     assert result.kept_shards == shards_of(result)
     assert tree_bytes(output) == whole
 
