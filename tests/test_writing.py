@@ -601,7 +601,9 @@ def test_what_a_run_moved_before_it_died_is_replaced(tmp_path: Path) -> None:
     stale = out / "Split-train" / "data_tfrecord-00000-of-00009"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"half")
-    (out / ".recordgen-staging" / "died").mkdir(parents=True)
+    died = out / ".recordgen-staging" / "died"
+    died.mkdir(parents=True)
+    (died / "moving").touch()
     with pytest.raises(DataError):
         recordgen.write([{"x": None}], out)
     recordgen.write([{"x": 1}], out)

@@ -97,9 +97,10 @@ def open_run(
                 output,
                 finished,
             )
-        if dead and not storage.exists(storage.join(output, DATASET_FILE)):
+        moved = any(left.moving for left in dead)
+        if moved and not storage.exists(storage.join(output, DATASET_FILE)):
             for name in (LABELS_FILE, *_split_dirs(output)):
-                storage.remove(storage.join(output, name))  # of a run that died moving them
+                storage.remove(storage.join(output, name))
         for left in dead:
             storage.remove(left.root)
         yield Run(staging)
@@ -116,6 +117,9 @@ def resume_run(output: str, *, overwrite: bool) -> Iterator[Run]:
         finished = storage.exists(storage.join(output, DATASET_FILE))
         leftovers = []
         for left in dead:
+            if not left.count_results():
+                storage.remove(left.root)
+                continue
             lease.end(left.lease)  # should it be alive after all, it must not commit
             moved = (output,) if left.moving and not finished else ()
             leftovers.append(Leftover(left, (left.root, *moved)))
@@ -146,22 +150,27 @@ def commit(
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
-    # From the note on, what lies in the output must be this run's alone.
-    for other in _runs(output):
-        if other != staging:
-            storage.remove(other.root)
     old = _strays(output, kept) if kept else (DATASET_FILE, *_split_dirs(output))
     for name in (*old, FAILED_REJECTS_FILE):
         storage.remove(storage.join(output, name))
+    # From the note on, what lies in the output is this run's and not one's that died moving.
+    for other in _runs(output):
+        if other != staging:
+            storage.remove(other.root)
     staging.start_moving()
     for split in dataset.splits.values():
         for shard in split.shards:
             if shard.file not in kept:
                 storage.move(staging.path(shard.file), storage.join(output, shard.file))
-    labels = "".join(f"{label}\n" for label in dataset.labels)
-    storage.write_text(storage.join(output, LABELS_FILE), labels)
-    _write_rejects(storage.join(output, REJECTS_FILE), rejects)
-    write_dataset(output, dataset)
+    _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
+    _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
+    put_dataset(staging, output, dataset)
+
+
+def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
+    """Write ``dataset.json``: the commit mark. Raises: StorageError."""
+    write_dataset(staging.root, dataset)
+    storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
 
 
 def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
@@ -173,7 +182,7 @@ def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
     """
     kept = storage.exists(storage.join(output, DATASET_FILE))
     path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
-    _write_rejects(path, rejects)
+    storage.write_text(path, _reject_lines(rejects))
     return path
 
 
@@ -193,7 +202,7 @@ def _check_output(output: str, *, overwrite: bool) -> None:
         if storage.exists(storage.join(output, name)):
             raise OutputExistsError(
                 f"{output}: there is a {name} already; choose another output or --overwrite"
-                + (" (with --resume to go on with the run that was interrupted)" if died else "")
+                + (" (with --resume if a run was interrupted)" if died else "")
             )
 
 
@@ -249,9 +258,14 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
         storage.remove(root)
 
 
-def _write_rejects(path: str, rejects: Iterable[Reject]) -> None:
-    lines = (json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
-    storage.write_text(path, "".join(lines))
+def _put(staging: Staging, output: str, name: str, text: str) -> None:
+    """Write a file of the output; what a kill leaves half written lies in the staging folder."""
+    storage.write_text(staging.path(name), text)
+    storage.move(staging.path(name), storage.join(output, name))
+
+
+def _reject_lines(rejects: Iterable[Reject]) -> str:
+    return "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
 
 
 def _strays(output: str, kept: Collection[str]) -> list[str]:

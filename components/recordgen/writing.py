@@ -34,13 +34,12 @@ from recordgen.dataset import (
     read_dataset,
     shard_file,
     split_dir,
-    write_dataset,
 )
 from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
 from recordgen.example import serialize_example
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS
-from recordgen.runs import FAILED_REJECTS_FILE, open_run
+from recordgen.runs import FAILED_REJECTS_FILE, open_run, put_dataset
 from recordgen.schema import Schema
 from recordgen.shard_writer import ShardedWriter, WrittenShard, staged_file
 from recordgen.shards import default_threads
@@ -270,10 +269,10 @@ def _commit(
         folders = storage.list_folders(target, SPLIT_PREFIX)
         stale = [DATASET_FILE, LABELS_FILE, REJECTS_FILE, FAILED_REJECTS_FILE, *folders]
     else:
-        write_dataset(target, others)
+        put_dataset(staging, target, others)
         stale = [split_dir(split)]
     for name in stale:
         storage.remove(storage.join(target, name))
     for index, shard in enumerate(dataset.splits[split].shards):
         storage.move(staged_file(staging, index), storage.join(target, shard.file))
-    write_dataset(target, dataset)
+    put_dataset(staging, target, dataset)
