@@ -12,18 +12,15 @@ from hypothesis import strategies as st
 from recordgen.errors import DataError, PayloadError, UsageError
 from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import (
+from recordgen.planning import GroupPlan, SplitPlan, make_plan, shard_rows
+from recordgen.resolving import (
     BucketSummary,
     Group,
-    GroupPlan,
     PlacedRow,
     PlannedRow,
-    SplitPlan,
     bucket_of,
-    make_plan,
     merge_rows,
     resolve_bucket,
-    shard_rows,
 )
 from recordgen.rows import Row, placing
 from recordgen.splits import SplitFractions

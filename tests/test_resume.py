@@ -37,7 +37,7 @@ from recordgen.errors import (
 )
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import PlannedRow
+from recordgen.resolving import PlannedRow
 from recordgen.shards import ShardTask
 from recordgen.staging import STAGING
 from tests.conftest import COMPONENTS, encoded, noise, run_python, tree_bytes

@@ -27,7 +27,8 @@ from recordgen.errors import RecordError, UsageError
 from recordgen.example import parse_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base, KnownRow
+from recordgen.planning import Base
+from recordgen.resolving import KnownRow
 from recordgen.rows import Reject, placing
 from recordgen.splits import SPLITS
 from recordgen.tfrecord import read_records

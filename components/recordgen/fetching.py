@@ -20,7 +20,7 @@ from recordgen.access import Access, RowGate
 from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_size
-from recordgen.planning import PlannedRow
+from recordgen.resolving import PlannedRow
 from recordgen.rows import Named, RejectCode
 from recordgen.storage import FileInfo, Terms
 from recordgen.storage.retries import retried

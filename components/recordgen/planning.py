@@ -1,132 +1,26 @@
-"""Plan with rows only: which rows are kept, in which split, in which shard. Pure functions.
+"""How planned rows are cut into shards. Pure functions.
 
-A row's place is a hash of (seed, uri). All rows of one uri fall into the same bucket, a range of
-that hash; a bucket is resolved on its own, and what the buckets say of themselves is enough to
-cut every group (a split, or with ``shard_by=label`` one label of a split) into shards of equal
-bytes:
+What the buckets say of themselves (see :mod:`recordgen.resolving`) is enough to cut every group (a
+split, or with ``shard_by=label`` one label of a split) into shards of equal bytes:
 
-    rows ─place─▶ bucket ─resolve_bucket─▶ PlannedRows by Group + BucketSummary
-                                                                        └─make_plan─▶ Plan
+    BucketSummary of every bucket ─make_plan─▶ Plan
     PlannedRows of a Group + Plan ─shard_rows─▶ shard, rows
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import NamedTuple, TypeVar
 
-from recordgen import storage
-from recordgen.errors import DataError, PayloadError
+from recordgen.errors import DataError
 from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, RejectCode, placing, reject
+from recordgen.resolving import BucketSummary, Group, PlannedRow
 from recordgen.splits import SPLITS
-from recordgen.storage import FileInfo
 
 # Every group is a file of its own at least, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
-
-_Answer = TypeVar("_Answer")
-
-
-class PlacedRow(NamedTuple):
-    """A row and its place, flat: a million of them are pickled and sorted.
-
-    Attributes:
-        order: see :class:`recordgen.rows.Place`.
-        draw: see :class:`recordgen.rows.Place`.
-        source: see :class:`recordgen.rows.Row`, as all that follow.
-    """
-
-    order: int
-    draw: int
-    source: str
-    line: int
-    split: str | None
-    uri: str
-    label: str | None
-
-
-class KnownRow(NamedTuple):
-    """An example of the dataset that is appended to.
-
-    Attributes:
-        order: see :class:`recordgen.rows.Place`.
-        shard: the file that holds it.
-        split: its split.
-        uri: its payload's address as its row gave it.
-        label: its label's text, or None.
-    """
-
-    order: int
-    shard: str
-    split: str
-    uri: str
-    label: str | None
-
-
-class PlannedRow(NamedTuple):
-    """A row that will become an example unless its payload is refused.
-
-    Attributes:
-        order: its position among all rows (64 bit).
-        source: the import file that names it.
-        line: 1-based line in that file.
-        uri: the payload's address as given.
-        label: the label's text or None.
-        bytes: the payload's size.
-        version: changes when the payload does.
-        drawn: its split was drawn, not named.
-    """
-
-    order: int
-    source: str
-    line: int
-    uri: str
-    label: str | None
-    bytes: int
-    version: str
-    drawn: bool
-
-
-class Group(NamedTuple):
-    """The planned rows that share shards.
-
-    Attributes:
-        split: their split.
-        label: the one label of them all, "" if they have none; None: their labels are mixed.
-    """
-
-    split: str
-    label: str | None
-
-
-@dataclass(frozen=True)
-class BucketSummary:
-    """What a bucket's rows came to; the planned ones are counted by group.
-
-    Attributes:
-        bucket: its number; buckets are ranges of ``Place.order``, in that order.
-        rows: planned rows by group.
-        bytes: their payloads' bytes by group.
-        labels: planned rows by label.
-        duplicates: rows that say what another row says.
-        dropped: rows without a split, left out on request.
-        rejects: rows left out, and why.
-        existing: rows whose example is in the dataset that is appended to.
-    """
-
-    bucket: int
-    rows: Mapping[Group, int]
-    bytes: Mapping[Group, int]
-    labels: Mapping[str, int]
-    duplicates: int
-    dropped: int
-    rejects: tuple[Reject, ...]
-    existing: int = 0
 
 
 @dataclass(frozen=True)
@@ -228,175 +122,6 @@ class Base:
 def too_many(rejects: int, read: int, options: ConvertOptions) -> bool:
     """Say whether so many rejects among the rows read fail the run."""
     return rejects > options.max_reject_fraction * read
-
-
-def bucket_of(order: int, buckets: int) -> int:
-    """Return the bucket of a place: equal ranges of the 64-bit order."""
-    return order * buckets >> 64
-
-
-def merge_rows(rows: Sequence[PlacedRow]) -> tuple[PlacedRow | None, list[Reject], int]:
-    """Merge the rows of one payload: the row that stands for them, rejects, and duplicates.
-
-    The first row (by file, then line) wins; a split or label that it leaves open is filled from
-    the others. Labels that differ reject all rows, a split that differs rejects that row.
-    """
-    ordered = sorted(rows, key=lambda row: (row.source, row.line))
-    labels = sorted({row.label for row in ordered if row.label is not None})
-    if len(labels) > 1:
-        message = (
-            f"one image, several labels: {', '.join(map(repr, labels))} in "
-            f"{', '.join(f'{row.source}:{row.line}' for row in ordered[:5])}; keep one"
-        )
-        return None, [reject(row, RejectCode.CONFLICTING_LABELS, message) for row in ordered], 0
-    named = next((row for row in ordered if row.split is not None), ordered[0])
-    conflicts = [
-        reject(
-            row,
-            RejectCode.CONFLICTING_SPLITS,
-            f"split {row.split!r} contradicts {named.split!r} of {named.source}:{named.line}, "
-            f"which is kept",
-        )
-        for row in ordered
-        if row.split not in (None, named.split)
-    ]
-    kept = ordered[0]._replace(split=named.split, label=labels[0] if labels else None)
-    return kept, conflicts, len(ordered) - 1 - len(conflicts)
-
-
-def resolve_bucket(
-    bucket: int,
-    placed: Iterable[PlacedRow],
-    *,
-    options: ConvertOptions,
-    drop_unnamed: bool,
-    infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
-    content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
-    known: Iterable[KnownRow] = (),
-) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
-    """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
-
-    Args:
-        bucket: its number.
-        placed: all rows of the bucket, in any order.
-        options: seed, split fractions, split_by, shard_by.
-        drop_unnamed: leave out rows without a split.
-        infos: returns each payload's size and version, or why it is refused.
-        content_keys: returns each payload's sha256; called only for ``split_by=content``.
-        known: examples of the dataset that is appended to, of this bucket.
-
-    Returns:
-        Planned rows by group, in their order; and the summary.
-    """
-    rejects: list[Reject] = []
-    distinct, duplicates = _distinct(sorted(placed), rejects)
-    new, existing = _without_known(distinct, known, rejects)
-    kept = [row for row in new if row.split is not None] if drop_unnamed else new
-    found = list(_without_refused(kept, infos(kept), rejects))
-    if options.split_by == "content":
-        found = list(_draw_by_content(found, options.seed, content_keys, rejects))
-    by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
-    by_label = options.shard_by == "label"
-    choose = options.split_fractions.choose
-    for (order, draw, source, line, named, uri, label), (size, version) in found:
-        key = (named or choose(draw), (label or "") if by_label else None)
-        row = PlannedRow(order, source, line, uri, label, size, version, named is None)
-        by_group.setdefault(key, []).append(row)
-    groups = {Group(*key): rows for key, rows in by_group.items()}
-    planned = chain.from_iterable(groups.values())
-    labels = Counter(row.label for row in planned if row.label is not None)
-    summary = BucketSummary(
-        bucket,
-        {group: len(rows) for group, rows in groups.items()},
-        {group: sum(row.bytes for row in rows) for group, rows in groups.items()},
-        dict(labels),
-        duplicates,
-        len(new) - len(kept),
-        tuple(rejects),
-        existing,
-    )
-    return groups, summary
-
-
-def _distinct(ordered: Sequence[PlacedRow], rejects: list[Reject]) -> tuple[list[PlacedRow], int]:
-    """Merge rows of one payload, which are neighbours; return one row each, and duplicates."""
-    distinct: list[PlacedRow] = []
-    duplicates = start = 0
-    for end, row in enumerate(ordered, start=1):
-        if end < len(ordered) and ordered[end].order == row.order:
-            continue
-        if end - start == 1:
-            distinct.append(row)
-        else:
-            for same in _by_payload(ordered[start:end]):
-                merged, conflicts, repeated = merge_rows(same)
-                rejects += conflicts
-                duplicates += repeated
-                if merged is not None:
-                    distinct.append(merged)
-        start = end
-    return distinct, duplicates
-
-
-def _by_payload(rows: Sequence[PlacedRow]) -> list[list[PlacedRow]]:
-    """Tell rows apart that fall together: one relative uri in two folders is two payloads."""
-    found: dict[str, list[PlacedRow]] = {}
-    for row in rows:
-        found.setdefault(storage.resolve(row.uri, row.source), []).append(row)
-    return [found[path] for path in sorted(found)]
-
-
-def _without_known(
-    rows: list[PlacedRow], known: Iterable[KnownRow], rejects: list[Reject]
-) -> tuple[list[PlacedRow], int]:
-    """Return the rows without an example yet, and how many others say what theirs says."""
-    examples = {item.uri: item for item in known}
-    if not examples:
-        return rows, 0
-    new = [row for row in rows if row.uri not in examples]
-    existing = 0
-    for row in rows:
-        example = examples.get(row.uri)
-        if example is None:
-            continue
-        if row.label not in (None, example.label):
-            code, word = RejectCode.CONFLICTING_LABELS, f"label {example.label!r}"
-        elif row.split not in (None, example.split):
-            code, word = RejectCode.CONFLICTING_SPLITS, f"split {example.split!r}"
-        else:
-            existing += 1
-            continue
-        message = f"it is in {example.shard} with {word}, which stays; convert anew to change it"
-        rejects.append(reject(row, code, message))
-    return new, existing
-
-
-def _without_refused(
-    items: Iterable[PlacedRow], answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
-) -> Iterator[tuple[PlacedRow, _Answer]]:
-    """Pair rows with what was asked about them; refusals become rejects."""
-    for row, answer in zip(items, answers, strict=True):
-        if isinstance(answer, PayloadError):
-            rejects.append(Reject(row.source, row.line, row.uri, answer.code, answer.message))
-        else:
-            yield row, answer
-
-
-def _draw_by_content(
-    found: Sequence[tuple[PlacedRow, FileInfo]],
-    seed: int,
-    content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
-    rejects: list[Reject],
-) -> Iterator[tuple[PlacedRow, FileInfo]]:
-    """Give rows whose split is drawn the lottery ticket of their content."""
-    place = placing(seed)
-    unnamed = [row for row, _ in found if row.split is None]
-    keys = dict(_without_refused(unnamed, content_keys(unnamed), rejects))
-    for row, info in found:
-        if row.split is not None:
-            yield row, info
-        elif row in keys:
-            yield row._replace(draw=place(keys[row]).draw), info
 
 
 def make_plan(

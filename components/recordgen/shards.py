@@ -27,7 +27,7 @@ from recordgen.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
-from recordgen.planning import PlannedRow
+from recordgen.resolving import PlannedRow
 from recordgen.rows import Reject
 from recordgen.tfrecord import frame, write_frames
 from recordgen.version import __version__

@@ -23,7 +23,6 @@ whoever takes one of them. Every step costs a small run a hundredth of a second.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,24 +35,28 @@ from apache_beam.metrics import Metrics
 
 from recordgen import metrics, storage
 from recordgen.appending import Existing, ExistingShard, known_rows
+from recordgen.blocks import (
+    BucketPlan,
+    KnownBlock,
+    ListedShard,
+    PlannedBlock,
+    PlannedBucket,
+    ReadSummary,
+    RowBlock,
+    SplitsNamed,
+)
 from recordgen.errors import RecordgenError
 from recordgen.fetching import content_keys, payload_infos
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import (
-    Base,
+from recordgen.planning import Base, GroupPlan, Plan, make_plan, shard_rows, too_many
+from recordgen.resolving import (
     BucketSummary,
     Group,
-    GroupPlan,
     KnownRow,
-    PlacedRow,
-    Plan,
     PlannedRow,
     bucket_of,
-    make_plan,
     resolve_bucket,
-    shard_rows,
-    too_many,
 )
 from recordgen.resuming import compare_shard, keep_or_write_shard
 from recordgen.rows import Reject, Row, placing
@@ -82,106 +85,9 @@ _NO_SOURCES = 64
 
 _T = TypeVar("_T")
 
-
-# Split, label (see planning.Group) and number of a shard. A plain tuple: keys must encode to the
+# Split, label (see resolving.Group) and number of a shard. A plain tuple: keys must encode to the
 # same bytes everywhere.
 ShardKey: TypeAlias = "tuple[str, str | None, int]"
-
-
-# Rows travel as bytes: a runner that groups takes apart and packs again whatever it passes on, and
-# plain tuples pickle several times as fast as named ones.
-@dataclass(frozen=True)
-class RowBlock:
-    """Placed rows that travel together."""
-
-    data: bytes
-
-    @classmethod
-    def of(cls, rows: list[tuple[Any, ...]]) -> RowBlock:
-        """Pack rows, given as plain tuples of a PlacedRow's fields."""
-        return cls(pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL))
-
-    @property
-    def rows(self) -> Iterator[PlacedRow]:
-        """The rows."""
-        return map(PlacedRow._make, pickle.loads(self.data))
-
-
-@dataclass(frozen=True)
-class KnownBlock:
-    """Examples of the dataset that is appended to, as they travel together."""
-
-    data: bytes
-
-    @classmethod
-    def of(cls, rows: Iterable[KnownRow]) -> KnownBlock:
-        """Pack rows."""
-        return cls(_packed(rows))
-
-    @property
-    def rows(self) -> Iterator[KnownRow]:
-        """The rows."""
-        return map(KnownRow._make, pickle.loads(self.data))
-
-
-@dataclass(frozen=True)
-class PlannedBlock:
-    """Planned rows that travel together, in order."""
-
-    data: bytes
-
-    @classmethod
-    def of(cls, rows: Iterable[PlannedRow]) -> PlannedBlock:
-        """Pack rows."""
-        return cls(_packed(rows))
-
-    @property
-    def rows(self) -> Iterator[PlannedRow]:
-        """The rows."""
-        return map(PlannedRow._make, pickle.loads(self.data))
-
-
-def _packed(rows: Iterable[tuple[Any, ...]]) -> bytes:
-    return pickle.dumps(list(map(tuple, rows)), protocol=pickle.HIGHEST_PROTOCOL)
-
-
-@dataclass(frozen=True)
-class SplitsNamed:
-    """That some row names a split."""
-
-
-@dataclass(frozen=True)
-class PlannedBucket:
-    """The planned rows of one bucket by group, in order."""
-
-    groups: dict[Group, PlannedBlock]
-
-
-@dataclass(frozen=True)
-class BucketPlan:
-    """What the plan says of one bucket: how its groups are cut."""
-
-    groups: dict[Group, GroupPlan]
-
-
-@dataclass(frozen=True)
-class ListedShard:
-    """That a shard is to be written, also where it has no rows.
-
-    Attributes:
-        count: number of shards in its split.
-    """
-
-    count: int
-
-
-@dataclass(frozen=True)
-class ReadSummary:
-    """What reading some rows came to: how many, whether any names a split, and rejects."""
-
-    read: int = 0
-    named: bool = False
-    rejects: tuple[Reject, ...] = ()
 
 
 @dataclass(frozen=True)
