@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import subprocess
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -162,37 +166,37 @@ def proxying(upstream: str) -> Iterator[Proxy]:
 @contextmanager
 def emulated_gcs() -> Iterator[str]:
     """Emulate Google Cloud Storage; gives its base URL."""
-    from gcp_storage_emulator.server import create_server
-
-    logging.getLogger("gcp_storage_emulator").setLevel(logging.CRITICAL)
-    port = _free_port()
-    server = create_server("127.0.0.1", port, in_memory=True)
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        with suppress(Exception):
-            server.stop()
+    with _process("gcp_storage_emulator", "start", "--in-memory", "--host", "127.0.0.1") as url:
+        yield url
 
 
 @contextmanager
 def emulated_s3() -> Iterator[str]:
     """Emulate S3; gives its base URL."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    try:
-        yield f"http://127.0.0.1:{server.get_host_and_port()[1]}"
-    finally:
-        server.stop()
+    with _process("moto.server", "--host", "127.0.0.1") as url:
+        yield url
 
 
-def _free_port() -> int:
-    import socket
-
+@contextmanager
+def _process(module: str, *args: str) -> Iterator[str]:
+    """Run a server that takes ``--port`` in a process of its own, and so on a core of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-W", "ignore", "-m", module, *args, "--port", str(port)]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=quiet, stderr=quiet) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not _answers(port):
+                assert process.poll() is None, f"{module} ended"
+                assert time.monotonic() < deadline, f"{module} does not answer"
+                time.sleep(0.05)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -120,6 +120,7 @@ ROOTS = [
     ("https://host/images", "https://host/images/%2e%2e/secret.jpg", False),
     ("https://host/images", "https://host/images/..%2fsecret.jpg", False),
     ("https://host/images", "https://host/images/..%5csecret.jpg", False),
+    ("https://host/images", "https://host/images%2fsecret.jpg", False),
     ("https://host/images", "https://host:x/images/1.jpg", False),
 ]
 

@@ -37,6 +37,7 @@ _LOCAL_SCHEMES = ("file", "local", "asynclocal")
 
 # Servers and libraries read these in different ways.
 _ODD = re.compile(r"[\\\x00-\x20\x7f]")
+_ODD_PATH = re.compile(r"\\|%2f|%5c", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +172,10 @@ def _place(path: str) -> tuple[str, ...] | None:
     if is_http(path):
         url = urlsplit(path)
         _, host, port = origin_of(path)
-        decoded = unquote(url.path)
-        if not host or port is None or _ODD.search(url.netloc) or "\\" in decoded:
+        if not host or port is None or _ODD.search(url.netloc) or _ODD_PATH.search(url.path):
             return None
         outside = [scheme, host, str(port)]
-        names = decoded.split("/")[1:]
+        names = unquote(url.path).split("/")[1:]
     else:
         bucket, _, name = rest.partition("/")
         outside = [_FAMILY.get(scheme, scheme), bucket]

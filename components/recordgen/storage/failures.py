@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from enum import Enum
 
 from recordgen.errors import RecordgenError, StorageError
-from recordgen.storage.paths import is_http, scheme_of
+from recordgen.storage.paths import is_http
 
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529})
 _FORBIDDEN_STATUS = frozenset({401, 402, 403, 451})
@@ -41,7 +41,7 @@ _TRANSIENT_NAMES = frozenset(
     }
 )
 
-# A name that cannot be: the row's fault.
+# A name that cannot be is the row's fault.
 _IMPOSSIBLE_NAMES = frozenset(
     {"aiohttp.InvalidURL", "botocore.ParamValidationError", "yarl.InvalidURL"}
 )
@@ -120,6 +120,8 @@ def meaning(exc: BaseException, path: str) -> Meaning:
         return Meaning.MISSING
     if isinstance(exc, IsADirectoryError | NotADirectoryError):
         return Meaning.NO_FILE
+    if _is_impossible(exc):
+        return Meaning.MISSING
     if _credentials_failed(exc):
         return Meaning.LASTING
     status = status_of(exc)
@@ -145,10 +147,6 @@ def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
 def _of_kind(exc: BaseException, path: str) -> Meaning:
     causes = list(_causes(exc))
     names = {name for item in causes for name in _names(item)}
-    if names & _IMPOSSIBLE_NAMES or (isinstance(exc, ValueError) and _is_bad_gcs_name(exc, path)):
-        return Meaning.MISSING
-    if isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG:
-        return Meaning.MISSING
     if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
         return Meaning.LASTING
     if is_http(path) and any(_is_unknown_host(item) for item in causes):
@@ -160,6 +158,8 @@ def _of_kind(exc: BaseException, path: str) -> Meaning:
 
 def status_of(exc: BaseException) -> int | None:
     """Return the HTTP status that an exception, or what it was made of, carries."""
+    if _names(exc) & _TRANSIENT_NAMES:
+        return None  # aiohttp calls a broken connection a 400 of the parser's
     for item in _causes(exc):
         response = getattr(item, "response", None)
         if isinstance(response, dict):  # botocore
@@ -210,5 +210,10 @@ def _is_unknown_host(exc: BaseException) -> bool:
     )
 
 
-def _is_bad_gcs_name(exc: ValueError, path: str) -> bool:
-    return scheme_of(path) in ("gs", "gcs") and "Invalid bucket name" in str(exc)
+def _is_impossible(exc: BaseException) -> bool:
+    """Say whether a bucket, object or host cannot have such a name."""
+    return (
+        bool(_names(exc) & _IMPOSSIBLE_NAMES)
+        or (isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG)
+        or "Invalid bucket name" in str(exc)  # Google's words
+    )

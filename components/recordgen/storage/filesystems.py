@@ -6,6 +6,9 @@ multiply. So those that read do not; those that write in parts do, as only they 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
@@ -19,8 +22,26 @@ from recordgen.storage.retries import RetryPolicy
 #: How many requests may be under way at once.
 CONNECTIONS = 64
 
-# fsspec would make a file system, with its credentials, for each thread that comes first.
-_making = Lock()
+# Who changes these wants other credentials or another endpoint from then on.
+_ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_")
+
+
+@dataclass(frozen=True)
+class _Made:
+    """The file systems of one process. fsspec would make one, and log in, for each thread."""
+
+    filesystems: dict[object, Any] = field(default_factory=dict)
+    making: Lock = field(default_factory=Lock)
+
+    def get(self, key: object, make: Callable[[], Any]) -> Any:
+        with self.making:
+            if key not in self.filesystems:
+                self.filesystems[key] = make()
+            return self.filesystems[key]
+
+
+# By process: neither their connections nor a lock that is held survive a fork.
+_made: dict[int, _Made] = {}
 
 
 def for_requests(path: str) -> tuple[Any, str]:
@@ -53,57 +74,63 @@ def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
     if not is_known(path):
         raise UnknownSchemeError(f"{path}: no storage is known for {scheme}://")
     try:
-        with _making:
-            if is_chained(path):
-                fs, inner = url_to_fs(path)
-                return fs, inner
-            kind = get_filesystem_class(scheme)
-            settings = kind._get_kwargs_from_urls(path)
-            if scheme in ("gs", "gcs"):
-                fs = _gcs(kind, settings, retrying=retrying)
-            elif scheme in ("s3", "s3a"):
-                fs = _s3(kind, settings, retrying=retrying)
-            else:
-                fs = kind(**settings)
-            return fs, kind._strip_protocol(path)
+        if is_chained(path):
+            fs, inner = url_to_fs(path)
+            return fs, inner
+        kind = get_filesystem_class(scheme)
+        settings = kind._get_kwargs_from_urls(path)
+        policy = RetryPolicy.from_environment()
+        environment = tuple(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT))
+        key = (kind, repr(settings), retrying, policy, environment)
+        made = _made.setdefault(os.getpid(), _Made())
+        fs = made.get(key, lambda: _make(kind, scheme, settings, policy, retrying=retrying))
+        return fs, kind._strip_protocol(path)
     except ImportError as exc:
         raise StorageError(f"{path}: {scheme}:// needs a package: {exc}") from exc
 
 
-def _gcs(kind: Any, settings: dict[str, Any], *, retrying: bool) -> Any:
+def _make(
+    kind: Any, scheme: str, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool
+) -> Any:
+    if scheme in ("gs", "gcs"):
+        return _gcs(kind if retrying else _without_retries(kind), settings, policy)
+    if scheme in ("s3", "s3a"):
+        return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
+    return kind(**settings)
+
+
+def _gcs(kind: Any, settings: dict[str, Any], policy: RetryPolicy) -> Any:
     from aiohttp import ClientTimeout
 
-    seconds = RetryPolicy.from_environment().timeout_seconds
-    if not retrying:
-        kind = _without_retries(kind)
+    seconds = policy.timeout_seconds
     timeout = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
     # Listings change under us: we write into what we list.
-    return kind(**{"session_kwargs": {"timeout": timeout}, **settings}, use_listings_cache=False)
-
-
-_gcs_kinds: dict[Any, Any] = {}
+    return kind(
+        **{"session_kwargs": {"timeout": timeout}, **settings},
+        use_listings_cache=False,
+        skip_instance_cache=True,
+    )
 
 
 def _without_retries(kind: Any) -> Any:
     """Return gcsfs's class with the method that it decorates with its retries, undecorated."""
-    if kind not in _gcs_kinds:
-        plain = getattr(kind._request, "__wrapped__", kind._request)
-        _gcs_kinds[kind] = type(f"Plain{kind.__name__}", (kind,), {"_request": plain})
-    return _gcs_kinds[kind]
+    plain = getattr(kind._request, "__wrapped__", kind._request)
+    return type(f"Plain{kind.__name__}", (kind,), {"_request": plain})
 
 
-def _s3(kind: Any, settings: dict[str, Any], *, retrying: bool) -> Any:
-    policy = RetryPolicy.from_environment()
+def _s3(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, attempts: int) -> Any:
     ours = {
-        "retries": {
-            "mode": "standard",
-            "total_max_attempts": policy.attempts if retrying else 1,
-        },
+        "retries": {"mode": "standard", "total_max_attempts": attempts},
         "max_pool_connections": CONNECTIONS,
         "read_timeout": policy.timeout_seconds,
     }
     theirs = config.conf.get("s3", {}).get("config_kwargs", {})
-    fs = kind(**settings, config_kwargs={**ours, **theirs}, use_listings_cache=False)
+    fs = kind(
+        **settings,
+        config_kwargs={**ours, **theirs},
+        use_listings_cache=False,
+        skip_instance_cache=True,
+    )
     fs.retries = 1  # s3fs's own, around those of botocore
-    _ = fs.s3  # connects, which many threads at once would do many times
+    fs.connect()  # which many threads at once would do many times
     return fs

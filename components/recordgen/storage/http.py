@@ -25,7 +25,7 @@ from urllib.parse import urljoin
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from fsspec import filesystem
-from fsspec.asyn import sync
+from fsspec.asyn import get_loop, sync
 
 from recordgen.errors import NotAllowedError
 from recordgen.storage.addresses import is_public, origin_of
@@ -83,7 +83,7 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
 
 def _run(function: Any, path: str, *args: Any) -> Any:
     """Run a coroutine function on fsspec's event loop and wait for it."""
-    return sync(_filesystem(_open_session).loop, function, path, *args)
+    return sync(get_loop(), function, path, *args)
 
 
 async def _info(path: str, terms: Terms) -> FileInfo:

@@ -1,0 +1,531 @@
+"""Storage: web servers of the tests' own, local files, and what libraries' errors mean."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import aiohttp
+import fsspec
+import pytest
+from aiohttp import web
+
+import recordgen
+from recordgen import storage
+from recordgen.access import Access, RowGate
+from recordgen.errors import (
+    FileTooLargeError,
+    NotAllowedError,
+    StorageError,
+    UsageError,
+)
+from recordgen.storage import Terms
+from recordgen.storage.failures import Meaning, meaning
+from recordgen.storage.retries import RetryPolicy
+from tests.conftest import encoded, noise
+from tests.servers import cut, serving
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+IMAGE = encoded(noise(), "JPEG", quality=90)
+ASKED = {"RECORDGEN_STORAGE_ATTEMPTS": "3", "RECORDGEN_STORAGE_FIRST_WAIT_SECONDS": "0.01"}
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answer], str]]:
+    """Return a function that starts a web server and returns its URL."""
+    for name, value in ASKED.items():
+        monkeypatch.setenv(name, value)
+    with ExitStack() as stack:
+        yield lambda answer: stack.enter_context(serving(answer))
+    fsspec.get_filesystem_class("https").clear_instance_cache()
+
+
+def image(_: web.Request) -> web.Response:
+    return web.Response(body=IMAGE, content_type="image/jpeg")
+
+
+def codes(lines: list[str], folder: Path, **options: object) -> list[str]:
+    """Convert an import file of these URLs; return what became of each."""
+    source = folder / "urls.csv"
+    source.write_text("".join(f"TRAIN,{line},a\n" for line in lines))
+    settings = {"allow_scheme": ["http"], "max_reject_fraction": 1, **options}
+    result = recordgen.check(str(source), **settings)
+    rejects = {item.line: item.code for item in result.rejects}
+    return [rejects.get(line, "ok") for line in range(1, len(lines) + 1)]
+
+
+# --- what servers answer ----------------------------------------------------------------------
+
+
+async def chunked(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    answer.enable_chunked_encoding()
+    await answer.prepare(request)
+    for start in range(0, len(IMAGE), 100):
+        await answer.write(IMAGE[start : start + 100])
+    return answer
+
+
+async def until_closed(request: web.Request) -> web.StreamResponse:
+    answer = web.StreamResponse()
+    answer.force_close()
+    await answer.prepare(request)
+    await answer.write(IMAGE)
+    return answer
+
+
+async def compressed(request: web.Request) -> web.StreamResponse:
+    answer = web.Response(body=IMAGE)
+    answer.enable_compression(web.ContentCoding.gzip)
+    return answer
+
+
+async def no_head(request: web.Request) -> web.StreamResponse:
+    return image(request) if request.method == "GET" else web.Response(status=405)
+
+
+async def forbidden_head(request: web.Request) -> web.StreamResponse:
+    return image(request) if request.method == "GET" else web.Response(status=403)
+
+
+async def empty_head(request: web.Request) -> web.StreamResponse:
+    if request.method == "GET":
+        return image(request)
+    return web.Response(headers={"Content-Length": "0"})
+
+
+async def nothing_left(_: web.Request) -> web.StreamResponse:
+    return web.Response(body=b"")
+
+
+async def page(_: web.Request) -> web.StreamResponse:
+    return web.Response(text="<html>Not an image</html>", content_type="text/html")
+
+
+async def endless(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound(request.path + "x")
+
+
+def status(number: int) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=number)
+
+    return answer
+
+
+# server, what becomes of its image
+ANSWERS: list[tuple[Answer, str]] = [
+    (chunked, "ok"),
+    (until_closed, "ok"),
+    (compressed, "ok"),
+    (no_head, "ok"),
+    (forbidden_head, "ok"),
+    (empty_head, "ok"),
+    (nothing_left, "empty_file"),
+    (page, "not_an_image"),
+    (endless, "missing_file"),
+    (status(404), "missing_file"),
+    (status(410), "missing_file"),
+    (status(400), "missing_file"),
+    (status(401), "permission_denied"),
+    (status(403), "permission_denied"),
+]
+
+
+def test_answers(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """Servers without sizes or heads work; what is not there and what is not ours is told apart."""
+    urls = [f"{serve(answer)}/1.jpg" for answer, _ in ANSWERS]
+    assert codes(urls, tmp_path) == [code for _, code in ANSWERS]
+
+
+def flaky(times: int, fault: Answer) -> Answer:
+    """Fail so many times for each path and method, then give the image."""
+    seen: dict[tuple[str, str], int] = {}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        key = (request.method, request.path)
+        seen[key] = seen.get(key, 0) + 1
+        return await fault(request) if seen[key] <= times else image(request)
+
+    return answer
+
+
+async def reset(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.abort()
+    return web.Response()
+
+
+async def hang(_: web.Request) -> web.StreamResponse:
+    await asyncio.sleep(2)
+    return web.Response()
+
+
+async def cut_body(request: web.Request) -> web.StreamResponse:
+    return await cut(request, IMAGE) if request.method == "GET" else image(request)
+
+
+async def cut_without_length(request: web.Request) -> web.StreamResponse:
+    return await cut(request, IMAGE, length=False) if request.method == "GET" else image(request)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [status(500), status(503), status(429), status(408), reset, hang, cut_body, cut_without_length],
+    ids=["500", "503", "429", "408", "reset", "hang", "cut", "cut without length"],
+)
+def test_failures_that_pass_and_that_do_not(
+    fault: Answer,
+    serve: Callable[[Answer], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twice is retried; always is an outage, whose message names the object."""
+    if fault is hang:
+        monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.2")
+    assert codes([f"{serve(flaky(2, fault))}/1.jpg"], tmp_path) == ["ok"]
+    with pytest.raises(StorageError, match=r"always/1\.jpg: .*tried 3 times in \d+ s"):
+        codes([f"{serve(flaky(99, fault))}/always/1.jpg"], tmp_path)
+
+
+def test_an_import_file_that_is_cut_is_read_again(
+    serve: Callable[[Answer], str], tmp_path: Path
+) -> None:
+    """No row is lost, none is there twice; its rows may lie on the same server."""
+    text = "".join(f"TRAIN,images/{number}.jpg,a\n" for number in range(40)).encode()
+    attempts: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if not request.path.endswith(".csv"):
+            return image(request)
+        attempts.append(request.method)
+        if request.method == "GET" and attempts.count("GET") == 1:
+            return await cut(request, text)
+        return web.Response(body=text)
+
+    result = recordgen.convert(f"{serve(answer)}/data/labels.csv", tmp_path / "out")
+    assert (result.dataset.examples, attempts.count("GET")) == (40, 2)
+
+
+# --- how much is read ---------------------------------------------------------------------------
+
+
+def test_large_bodies_are_not_read(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """A size that is announced is enough to refuse; one that is not ends the reading."""
+    sent = 0
+
+    async def huge(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        answer = web.StreamResponse()
+        if request.path == "/announced.jpg":
+            answer.content_length = 1 << 40
+        await answer.prepare(request)
+        while request.method == "GET":
+            await answer.write(b"x" * 100_000)
+            sent += 100_000
+        return answer
+
+    url = serve(huge)
+    assert codes([f"{url}/announced.jpg"], tmp_path, max_image_mb=1) == ["too_many_bytes"]
+    assert sent == 0
+    assert codes([f"{url}/endless.jpg"], tmp_path, max_image_mb=1) == ["too_many_bytes"]
+    assert sent < 20_000_000  # what lies in buffers between the two
+    with pytest.raises(FileTooLargeError):
+        storage.read_bytes(f"{url}/endless.jpg", 1_000_000)
+
+
+def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """Its head says less than its body has: rejected, and hardly more than announced is read."""
+
+    async def liar(request: web.Request) -> web.StreamResponse:
+        if request.method == "GET":
+            return await chunked(request)
+        return web.Response(headers={"Content-Length": "10"})
+
+    assert codes([f"{serve(liar)}/1.jpg"], tmp_path) == ["changed"]
+
+
+def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """Of large payloads fewer are fetched at once: 64 MB of them, here 8 of 8 MB."""
+    body, under_way, most = b"x" * 8_000_000, 0, 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        nonlocal under_way, most
+        if request.method == "HEAD":
+            return web.Response(body=body)
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            await asyncio.sleep(0.05)
+            reply = web.Response(body=body)
+            await reply.prepare(request)
+            await reply.write_eof()
+            return reply
+        finally:
+            under_way -= 1
+
+    url = serve(answer)
+    urls = [f"{url}/{number}.jpg" for number in range(24)]
+    assert codes(urls, tmp_path, check="none") == ["ok"] * 24
+    assert 2 <= most <= 9
+
+
+# --- redirects ----------------------------------------------------------------------------------
+
+
+def redirecting(*targets: str) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.startswith("/to/"):
+            raise web.HTTPFound(targets[int(request.path.removeprefix("/to/"))])
+        return image(request)
+
+    return answer
+
+
+def test_redirects_to_private_addresses_are_refused(
+    serve: Callable[[Answer], str], tmp_path: Path
+) -> None:
+    """Whatever the address is written like; the same server and an --allow-root may be private."""
+    asked: list[str] = []
+
+    async def private(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return image(request)
+
+    inner = serve(private)
+    port = inner.rsplit(":", 1)[1]
+    targets = [
+        f"http://127.1:{port}/secret.jpg",
+        f"http://2130706433:{port}/secret.jpg",
+        f"http://0x7f000001:{port}/secret.jpg",
+        f"{inner}/secret.jpg",
+        f"http://localhost:{port}/secret.jpg",
+        f"http://[::ffff:127.0.0.1]:{port}/secret.jpg",
+        f"http://0.0.0.0:{port}/secret.jpg",
+        "http://169.254.169.254/latest/meta-data/",
+        "file:///etc/passwd",
+        "gs://bucket/1.jpg",
+    ]
+    url = serve(redirecting(*targets, "/elsewhere.jpg"))
+    urls = [f"{url}/to/{number}" for number in range(len(targets) + 1)]
+    found = codes(urls, tmp_path)
+    assert set(found[:3]) <= {"not_allowed", "missing_file"}  # not all resolvers know such names
+    assert found[3:] == ["not_allowed"] * (len(targets) - 3) + ["ok"]
+    assert not asked
+    roots = [f"{inner}/", f"{url}/"]
+    assert codes(urls[3:5], tmp_path, allow_root=roots) == ["ok", "not_allowed"]
+    assert codes([f"{inner}/direct.jpg"], tmp_path) == ["ok"]
+    assert asked
+
+
+def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> None:
+    """It says what lies behind the name and what allows it."""
+    url = serve(redirecting("http://localhost:9/secret.jpg"))
+    terms = Terms(RowGate(Access(("http",)), "labels.csv"))
+    with pytest.raises(NotAllowedError, match=r"localhost \(.*private network.*--allow-root"):
+        storage.read_bytes(f"{url}/to/0", terms=terms)
+
+
+def test_headers_stay_with_their_server(
+    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What is configured for fsspec is sent, but not to the target of a redirect elsewhere."""
+    tokens: dict[str, str | None] = {}
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        tokens[request.path] = request.headers.get("X-Token")
+        if request.path == "/here":
+            raise web.HTTPFound("/there")
+        if request.path == "/there":
+            raise web.HTTPFound(f"{other}/away")
+        return image(request)
+
+    other = serve(look)
+    url = serve(look)
+    monkeypatch.setitem(fsspec.config.conf, "https", {"headers": {"X-Token": "secret"}})
+    assert codes([f"{url}/here"], tmp_path, allow_root=[url, other]) == ["ok"]
+    assert tokens == {"/here": "secret", "/there": "secret", "/away": None}
+
+
+def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """They reach their own server and public ones, no private one, and nothing of another kind."""
+    inner = serve(redirecting())
+    lines = ["1.jpg", f"{inner}/1.jpg", "/etc/passwd", "gs://bucket/1.jpg"]
+    text = "".join(f"TRAIN,{line},a\n" for line in lines)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=text) if request.path.endswith(".csv") else image(request)
+
+    source = f"{serve(answer)}/labels.csv"
+    result = recordgen.check(source, max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (2, "not_allowed"),
+        (3, "not_allowed"),
+        (4, "not_allowed"),
+    ]
+    allowed = recordgen.check(source, max_reject_fraction=1, allow_scheme=["http"])
+    assert [item.line for item in allowed.rejects] == [3, 4]
+
+
+def test_nothing_is_asked_unasked(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """Without --allow-scheme no request leaves; the reject names the option."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return image(request)
+
+    url = serve(answer)
+    assert codes([f"{url}/1.jpg"], tmp_path, allow_scheme=()) == ["not_allowed"]
+    assert not asked
+    with pytest.raises(UsageError, match="web servers cannot be written to"):
+        recordgen.convert(str(tmp_path / "urls.csv"), f"{url}/out")
+    assert not asked
+
+
+# --- local files --------------------------------------------------------------------------------
+
+
+def test_local_files_that_are_none(tmp_path: Path) -> None:
+    """Pipes and devices are refused without waiting for them."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path)):
+        with pytest.raises(IsADirectoryError):
+            storage.info(path)
+        with pytest.raises(IsADirectoryError):
+            storage.read_bytes(path)
+
+
+def test_local_limits(tmp_path: Path) -> None:
+    """A file of too many bytes is not read."""
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert storage.read_bytes(str(path), 5) == b"12345"
+    with pytest.raises(FileTooLargeError) as refused:
+        storage.read_bytes(str(path), 4)
+    assert refused.value.size == 5
+
+
+def test_roots_of_local_files(tmp_path: Path) -> None:
+    """--allow-root keeps rows inside of a folder, whatever links and dots say."""
+    for name in ("images", "secret"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.jpg").write_bytes(IMAGE)
+    (tmp_path / "images" / "link.jpg").symlink_to(tmp_path / "secret" / "1.jpg")
+    lines = ["images/1.jpg", "images/../secret/1.jpg", "images/link.jpg", "secret/1.jpg"]
+    found = codes(lines, tmp_path, allow_root=str(tmp_path / "images"))
+    assert found == ["ok", "not_allowed", "not_allowed", "not_allowed"]
+
+
+def test_options_are_recorded(tmp_path: Path) -> None:
+    """They decide which rows are in a data set, so dataset.json says them."""
+    (tmp_path / "1.jpg").write_bytes(IMAGE)
+    (tmp_path / "labels.csv").write_text("TRAIN,1.jpg,a\n")
+    result = recordgen.convert(
+        str(tmp_path / "labels.csv"), tmp_path / "out", allow_scheme="https, ftp", allow_root="/"
+    )
+    assert result.dataset.options["allow_scheme"] == ["https", "ftp"]
+    assert result.dataset.options["allow_root"] == ["/"]
+    assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
+
+
+# --- what errors mean ---------------------------------------------------------------------------
+
+
+def from_boto(code: str, number: int) -> Exception:
+    """Return what s3fs raises for an answer."""
+    from botocore.exceptions import ClientError
+    from s3fs.errors import translate_boto_error
+
+    answer = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": number}}
+    error: Exception = translate_boto_error(ClientError(answer, "HeadObject"))
+    return error
+
+
+def from_gcs(number: int, text: str) -> Exception:
+    """Return what gcsfs raises for an answer."""
+    from gcsfs.retry import HttpError, validate_response
+
+    try:
+        validate_response(number, text, "b/bucket/o/1.jpg")
+    except (OSError, ValueError, HttpError) as exc:
+        return exc
+    raise AssertionError(number)
+
+
+def connection(error: OSError) -> aiohttp.ClientConnectorError:
+    key = aiohttp.client_reqrep.ConnectionKey("host", 443, True, True, None, None, None)
+    return aiohttp.ClientConnectorError(key, error)
+
+
+def errors() -> list[tuple[str, Exception, Meaning]]:
+    import botocore.exceptions
+    import google.auth.exceptions
+    import requests
+
+    return [
+        ("s3", from_boto("404", 404), Meaning.MISSING),
+        ("s3", from_boto("NoSuchBucket", 404), Meaning.MISSING),
+        ("s3", from_boto("403", 403), Meaning.FORBIDDEN),
+        ("s3", from_boto("AccessDenied", 403), Meaning.FORBIDDEN),
+        ("s3", from_boto("InvalidAccessKeyId", 403), Meaning.LASTING),
+        ("s3", from_boto("ExpiredToken", 400), Meaning.LASTING),
+        ("s3", from_boto("400", 400), Meaning.LASTING),
+        ("s3", from_boto("SlowDown", 503), Meaning.TRANSIENT),
+        ("s3", from_boto("InternalError", 500), Meaning.TRANSIENT),
+        ("s3", botocore.exceptions.NoCredentialsError(), Meaning.LASTING),
+        ("s3", botocore.exceptions.EndpointConnectionError(endpoint_url="x"), Meaning.TRANSIENT),
+        ("s3", botocore.exceptions.ReadTimeoutError(endpoint_url="x"), Meaning.TRANSIENT),
+        ("s3", botocore.exceptions.ParamValidationError(report="x"), Meaning.MISSING),
+        ("gs", from_gcs(404, "{}"), Meaning.MISSING),
+        ("gs", from_gcs(403, '{"error": {"message": "no", "code": 403}}'), Meaning.FORBIDDEN),
+        ("gs", from_gcs(401, '{"error": {"message": "no", "code": 401}}'), Meaning.FORBIDDEN),
+        (
+            "gs",
+            from_gcs(401, '{"error": {"message": "Invalid Credentials", "code": 401}}'),
+            Meaning.LASTING,
+        ),
+        ("gs", from_gcs(503, "busy"), Meaning.TRANSIENT),
+        ("gs", from_gcs(502, "busy"), Meaning.TRANSIENT),
+        ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
+        ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
+        ("gs", from_gcs(400, "something invalid"), Meaning.LASTING),
+        ("gs", requests.ConnectionError(), Meaning.TRANSIENT),
+        ("gs", google.auth.exceptions.DefaultCredentialsError("who?"), Meaning.LASTING),
+        ("gs", google.auth.exceptions.TransportError("?"), Meaning.TRANSIENT),
+        ("gs", connection(socket.gaierror(socket.EAI_NONAME, "?")), Meaning.TRANSIENT),
+        ("https", connection(socket.gaierror(socket.EAI_NONAME, "?")), Meaning.MISSING),
+        ("https", connection(socket.gaierror(socket.EAI_AGAIN, "?")), Meaning.TRANSIENT),
+        ("https", connection(ConnectionRefusedError()), Meaning.TRANSIENT),
+        ("https", connection(ssl.SSLCertVerificationError()), Meaning.LASTING),
+        ("https", aiohttp.ServerDisconnectedError(), Meaning.TRANSIENT),
+        ("https", aiohttp.InvalidURL("https://"), Meaning.MISSING),
+        ("https", asyncio.TimeoutError(), Meaning.TRANSIENT),
+        ("az", OSError(errno.EIO, "?"), Meaning.TRANSIENT),
+        ("az", KeyError("a bug"), Meaning.LASTING),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "error", "expected"), errors(), ids=[f"{s} {e!r:.40}" for s, e, _ in errors()]
+)
+def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
+    """An outage never looks like bad data, nor bad data like an outage."""
+    assert meaning(error, f"{scheme}://bucket/1.jpg") is expected
+
+
+def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators tune it without code; what is no number is an error."""
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "2")
+    monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.5")
+    assert RetryPolicy.from_environment() == RetryPolicy(attempts=2, timeout_seconds=0.5)
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "many")
+    with pytest.raises(UsageError, match="RECORDGEN_STORAGE_"):
+        RetryPolicy.from_environment()

@@ -1,0 +1,321 @@
+"""Object stores, emulated: gs:// and s3:// behind a proxy that is slow or spoils answers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import fsspec
+import pytest
+from aiohttp import web
+
+import recordgen
+from recordgen import storage
+from recordgen.dataset import read_dataset
+from recordgen.errors import PayloadError, SourceError, StorageError
+from recordgen.fetching import Fetcher
+from recordgen.options import ConvertOptions
+from recordgen.planning import PlannedRow
+from tests.conftest import encoded, noise, run_python, tree_bytes
+from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying
+
+_buckets = count()
+
+
+@dataclass
+class Store:
+    """An empty bucket behind a proxy.
+
+    Attributes:
+        url: the bucket, such as ``gs://bucket-1``.
+        proxy: what stands before it.
+    """
+
+    url: str
+    proxy: Proxy
+
+    def put(self, name: str, data: bytes) -> str:
+        url = f"{self.url}/{name}"
+        with storage.replacing(url) as file:
+            file.write(data)
+        return url
+
+    def tree(self, folder: str) -> dict[str, bytes]:
+        """Return every object below a folder with its content."""
+        root = f"{self.url}/{folder}/"
+        files = storage.list_files(f"{root}**")
+        return {file.removeprefix(root): storage.read_bytes(file) for file in files}
+
+
+@pytest.fixture(scope="module")
+def proxies() -> Iterator[dict[str, Proxy]]:
+    with (
+        emulated_gcs() as gcs,
+        emulated_s3() as s3,
+        proxying(gcs) as before_gcs,
+        proxying(s3) as before_s3,
+    ):
+        yield {"gs": before_gcs, "s3": before_s3}
+
+
+@pytest.fixture
+def new_store(
+    proxies: dict[str, Proxy], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], Store]]:
+    """Return a function that gives an empty bucket of a scheme."""
+    environment = {
+        "STORAGE_EMULATOR_HOST": proxies["gs"].url,
+        "AWS_ENDPOINT_URL": proxies["s3"].url,
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "RECORDGEN_STORAGE_ATTEMPTS": "4",
+        "RECORDGEN_STORAGE_FIRST_WAIT_SECONDS": "0.01",
+        "RECORDGEN_STORAGE_LONGEST_WAIT_SECONDS": "0.05",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+
+    def make(scheme: str) -> Store:
+        store = Store(f"{scheme}://bucket-{next(_buckets)}", proxies[scheme])
+        fs = fsspec.filesystem(scheme, skip_instance_cache=True)
+        fs.mkdir(store.url.removeprefix(f"{scheme}://"))
+        return store
+
+    yield make
+    for proxy in proxies.values():
+        proxy.reset()
+
+
+@pytest.fixture(params=["gs", "s3"])
+def store(request: pytest.FixtureRequest, new_store: Callable[[str], Store]) -> Store:
+    return new_store(request.param)
+
+
+def fill(store: Store | None, folder: Path, images: int) -> str:
+    """Put an import file with relative paths and its images into a folder and a store."""
+    (folder / "images").mkdir(parents=True)
+    uses = ("TRAIN", "TRAIN", "VALIDATION", "TEST")
+    lines = [f"{uses[n % 4]},images/{n}.jpg,{n % 3}\n" for n in range(images)]
+    (folder / "labels.csv").write_text("".join(lines))
+    for number in range(images):
+        (folder / "images" / f"{number}.jpg").write_bytes(
+            encoded(noise(seed=number), "JPEG", quality=90)
+        )
+    if store is not None:
+        for name, data in tree_bytes(folder).items():
+            store.put(name, data)
+    return str(folder / "labels.csv")
+
+
+def comparable(tree: dict[str, bytes]) -> dict[str, object]:
+    """Return an output without what names the import file."""
+    files: dict[str, object] = dict(tree)
+    files["dataset.json"] = {**json.loads(tree["dataset.json"]), "source": None}
+    return files
+
+
+@pytest.mark.parametrize(("source", "target"), [("gs", "s3"), ("s3", "gs")])
+def test_the_command_gives_what_a_local_run_gives(
+    source: str, target: str, new_store: Callable[[str], Store], tmp_path: Path
+) -> None:
+    """`recordgen convert gs://… s3://…`, as a process: the same bytes, and nothing left over."""
+    there, back = new_store(source), new_store(target)
+    local = fill(there, tmp_path / "data", 24)
+    recordgen.convert(local, tmp_path / "out", shard_mb=0.002)
+    done = run_python(
+        "-W", "ignore", "-m", "recordgen.cli", "convert", f"{there.url}/labels.csv",
+        f"{back.url}/sets/out", "--shard-mb", "0.002", "--quiet",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert comparable(back.tree("sets/out")) == comparable(tree_bytes(tmp_path / "out"))
+    assert storage.list_dir(f"{back.url}/sets") == [("out", True)]
+
+
+def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
+    """Requests that fail at first, each in one of five ways: the same bytes, exact counts."""
+    local = fill(store, tmp_path / "data", 60)
+    expected = recordgen.convert(local, tmp_path / "out", shard_mb=0.01)
+    store.proxy.spoil_first(2, 503, 429, 500, "cut", "reset", method="GET")
+    result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "spoilt", shard_mb=0.01)
+    assert store.proxy.faults > 60
+    assert result.dataset.rows == expected.dataset.rows
+    assert comparable(tree_bytes(tmp_path / "spoilt")) == comparable(tree_bytes(tmp_path / "out"))
+
+
+def test_spoilt_uploads_lose_nothing(store: Store, tmp_path: Path) -> None:
+    """Every request of a run fails once: parts, commits, copies, listings and deletions as well."""
+    local = fill(None, tmp_path / "data", 12)
+    recordgen.convert(local, tmp_path / "out")
+    store.proxy.spoil_first(1, 503, "reset")
+    recordgen.convert(local, f"{store.url}/out")
+    assert store.proxy.faults > 12
+    store.proxy.reset()
+    assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "out"))
+
+
+def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of several parts, each sent twice, is whole; one given up is not there at all."""
+    monkeypatch.setattr("recordgen.storage.remote._PART_BYTES", 5 << 20)
+    store.proxy.spoil_first(1, 503, "reset", method="PUT" if store.url[:2] == "s3" else "GET")
+    block = os.urandom(1 << 20)
+    with storage.replacing(f"{store.url}/large") as file:
+        for _ in range(12):
+            file.write(block)
+    assert storage.read_bytes(f"{store.url}/large") == block * 12
+    with storage.open_read(f"{store.url}/large") as file:
+        assert file.read(1 << 20) == block
+        file.seek(-(1 << 20), os.SEEK_END)
+        assert file.read() == block
+
+    def give_up() -> None:
+        with storage.replacing(f"{store.url}/given-up") as file:
+            for _ in range(12):
+                file.write(block)
+            raise KeyError("an error of the caller's")
+
+    with pytest.raises(KeyError):
+        give_up()
+    assert storage.list_files(f"{store.url}/*") == [f"{store.url}/large"]
+
+
+def always(fault: Fault, *, name: str, method: str = "") -> Callable[[web.Request], Fault | None]:
+    """Spoil all requests for an object."""
+
+    def spoil(request: web.Request) -> Fault | None:
+        asked = request.path_qs.replace("%2F", "/")
+        return fault if name in asked and method in ("", request.method) else None
+
+    return spoil
+
+
+@pytest.mark.parametrize("fault", [503, 429, "reset", "cut"])
+def test_a_lasting_outage_fails_the_run(store: Store, fault: Fault, tmp_path: Path) -> None:
+    """It names the object and what was tried; no reject, no dataset."""
+    fill(store, tmp_path / "data", 8)
+    store.proxy.fault = always(fault, name="images/5.jpg", method="GET")
+    with pytest.raises(StorageError, match=r"images/5\.jpg: .*; tried 4 times in \d+ s"):
+        recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
+    assert not (tmp_path / "out" / "dataset.json").exists()
+    assert not (tmp_path / "out" / "rejects.jsonl").exists()
+
+
+def test_an_outage_while_writing_fails_the_run(
+    new_store: Callable[[str], Store], tmp_path: Path
+) -> None:
+    """Nothing that looks finished is there."""
+    store = new_store("s3")
+    local = fill(None, tmp_path / "data", 8)
+    store.proxy.fault = always(503, name="Split-eval", method="PUT")
+    with pytest.raises(StorageError, match="Split-eval"):
+        recordgen.convert(local, f"{store.url}/out")
+    store.proxy.reset()
+    assert not storage.exists(f"{store.url}/out/dataset.json")
+    assert not [file for file in storage.list_files(f"{store.url}/**") if "-eval/" in file]
+
+
+def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> None:
+    """Who cannot list or look up does not conclude that there is nothing."""
+    fill(store, tmp_path / "data", 1)
+    store.proxy.fault = lambda request: 503
+    for ask in (storage.exists, storage.list_files, storage.list_dir, storage.size):
+        with pytest.raises(StorageError, match="503"):
+            ask(f"{store.url}/images")
+    with pytest.raises(StorageError, match="503"):
+        recordgen.check(f"{store.url}/*.csv")
+    store.proxy.reset()
+    with pytest.raises(SourceError, match="no such import file"):
+        recordgen.check(f"{store.url}/none/*.csv")
+
+
+def test_missing_and_forbidden_are_told_apart(store: Store, tmp_path: Path) -> None:
+    """404 and 403 are the row's fault, each with a code of its own; planned or fetched."""
+    fill(store, tmp_path / "data", 8)
+    lines = [*(f"TRAIN,images/{n}.jpg,a\n" for n in (0, 5)), "TRAIN,images/none.jpg,a\n"]
+    source = store.put("some.csv", "".join(lines).encode())
+    store.proxy.fault = always(403, name="images/5.jpg")
+    result = recordgen.convert(source, tmp_path / "out", max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (2, "permission_denied"),
+        (3, "missing_file"),
+    ]
+
+
+def test_wrong_credentials_are_no_rejects(
+    new_store: Callable[[str], Store], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whom the storage does not know at all gets an error, not a data set without images."""
+    store = new_store("s3")
+    fill(store, tmp_path / "data", 2)
+    local = tmp_path / "far.csv"
+    local.write_text(f"TRAIN,{store.url}/images/0.jpg,a\nTRAIN,{store.url}/images/1.jpg,a\n")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    with pytest.raises(StorageError, match="Unable to locate credentials"):
+        recordgen.convert(str(local), tmp_path / "out", max_reject_fraction=1)
+
+
+def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
+    """With 40 ms for each answer, 20 to 64 requests are under way at once."""
+    fill(store, tmp_path / "data", 80)
+    store.proxy.latency_seconds = 0.04
+    result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out")
+    assert result.dataset.examples == 80
+    assert 20 <= store.proxy.busiest <= 64
+
+
+def test_splits_by_content(store: Store, tmp_path: Path) -> None:
+    """Contents are read ahead of planning, as many at once."""
+    local = fill(store, tmp_path / "data", 30)
+    Path(local).write_text("".join(f"images/{number}.jpg,a\n" for number in range(30)))
+    store.put("labels.csv", Path(local).read_bytes())
+    recordgen.convert(local, tmp_path / "local", split_by="content")
+    store.proxy.spoil_first(1, 503, "cut", method="GET")
+    recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", split_by="content")
+    assert comparable(tree_bytes(tmp_path / "out")) == comparable(tree_bytes(tmp_path / "local"))
+
+
+@pytest.mark.parametrize("difference", [-10, 10])
+def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
+    """What has another size than it was planned with is neither cut nor half the old image."""
+    url = store.put("1.jpg", b"x" * 1000)
+    row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", drawn=False)
+    with Fetcher([row], ConvertOptions()) as fetcher:
+        with pytest.raises(PayloadError, match="the file changed") as refused:
+            fetcher.start(row)()
+        assert refused.value.code == "changed"
+        assert fetcher.start(row._replace(bytes=1000))() == b"x" * 1000
+
+
+def test_overwriting_leaves_nothing_old(store: Store, tmp_path: Path) -> None:
+    """A second run replaces the first, also where it has fewer shards."""
+    local = fill(store, tmp_path / "data", 12)
+    recordgen.convert(f"{store.url}/labels.csv", f"{store.url}/out", shard_mb=0.001)
+    first = store.tree("out")
+    recordgen.convert(f"{store.url}/*.csv", f"{store.url}/out", overwrite=True)
+    recordgen.convert(local, tmp_path / "out")
+    assert len(first) > len(store.tree("out"))
+    assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "out"))
+    assert read_dataset(f"{store.url}/out").examples == 12
+
+
+def test_a_missing_bucket_is_not_made(store: Store, tmp_path: Path) -> None:
+    """A misspelt output is an error before anything is read."""
+    local = fill(None, tmp_path / "data", 1)
+    with pytest.raises(StorageError, match=r"cannot write: no such bucket or folder"):
+        recordgen.convert(local, f"{store.url}-misspelt/out")
+
+
+def test_names_are_taken_as_they_are(store: Store) -> None:
+    """Objects have names that mean something to shells, URLs and fsspec."""
+    for name in ("a::b", "ä ö/%41.jpg", "[1].jpg", "a#1?x=2", "a+b&c"):
+        url = store.put(name, name.encode())
+        assert storage.info(url).size == len(name.encode())
+        assert storage.read_bytes(url, 100) == name.encode()
+    assert storage.read_bytes(storage.resolve("../[1].jpg", f"{store.url}/csv/a.csv")) == b"[1].jpg"
