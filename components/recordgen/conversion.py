@@ -262,10 +262,11 @@ def convert_source(
 ) -> ConversionResult:
     """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
     started = time.monotonic()
+    storage.check_writable(output)
     pipeline = new_pipeline()
     existing = find_existing(output, options) if append else None
-    is_there = storage.exists(storage.join(output, DATASET_FILE))
-    if resume and is_there and not (overwrite or append):
+    goes_on = resume and not (overwrite or append)
+    if goes_on and storage.exists(storage.join(output, DATASET_FILE)):
         dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
         seconds = time.monotonic() - started
         return ConversionResult(output, dataset, rejects, seconds, counts, unchanged=True)

@@ -85,7 +85,6 @@ def open_run(
             files of our names that no run of ours left.
         OutputBusyError: another run is at work there.
         StorageError: the output cannot be written.
-        UsageError: the output lies where nothing can be written.
     """
     _check_output(output, overwrite=overwrite)
     with _begun(output, no_use) as (staging, dead):
@@ -192,7 +191,6 @@ def count_unfinished(output: str) -> int:
 
 
 def _check_output(output: str, *, overwrite: bool) -> None:
-    storage.check_writable(output)
     if overwrite:
         return
     died = storage.exists(storage.join(output, STAGING))
