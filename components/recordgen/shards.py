@@ -256,7 +256,7 @@ def _records(
         return list(map(load, batch, payloads))
 
     threads = options.threads or default_threads()
-    batches = iter(_batches(rows))
+    batches = iter(_batches(rows, threads))
     waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()
     in_flight = 0
     with (
@@ -284,13 +284,18 @@ def _records(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _batches(rows: Sequence[PlannedRow]) -> Iterator[Sequence[PlannedRow]]:
-    """Cut rows into batches of at most so many rows and, but for a single row, so many bytes."""
+def _batches(rows: Sequence[PlannedRow], threads: int) -> Iterator[Sequence[PlannedRow]]:
+    """Cut rows into batches of at most so many rows and, but for a single row, so many bytes.
+
+    The last ones are small, so that no thread is left with work when the others have none.
+    """
     start = size = 0
+    most = min(_BATCH_ROWS, max(1, len(rows) // (2 * threads)))
     for at, row in enumerate(rows):
-        if at > start and (at - start == _BATCH_ROWS or size + row.bytes > _BATCH_BYTES):
+        if at > start and (at - start >= most or size + row.bytes > _BATCH_BYTES):
             yield rows[start:at]
             start, size = at, 0
+            most = min(_BATCH_ROWS, max(1, (len(rows) - at) // (2 * threads)))
         size += row.bytes
     if rows:
         yield rows[start:]
