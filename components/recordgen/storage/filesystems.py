@@ -18,6 +18,7 @@ from fsspec.core import url_to_fs
 from recordgen.errors import StorageError, UnknownSchemeError
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
+from recordgen.version import __version__
 
 #: How many requests may be under way at once.
 CONNECTIONS = 64
@@ -123,6 +124,8 @@ def _s3(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, attempts: i
         "retries": {"mode": "standard", "total_max_attempts": attempts},
         "max_pool_connections": CONNECTIONS,
         "read_timeout": policy.timeout_seconds,
+        # botocore would put together a long one for every request, a tenth of its time.
+        "user_agent": f"recordgen/{__version__}",
     }
     theirs = config.conf.get("s3", {}).get("config_kwargs", {})
     fs = kind(
