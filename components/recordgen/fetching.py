@@ -7,11 +7,12 @@ a time, by threads that do little but wait; local ones by the thread that needs 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from threading import Condition, Event
+from threading import BoundedSemaphore, Condition, Event
 from types import TracebackType
 from typing import TypeVar
 
@@ -25,8 +26,8 @@ from recordgen.rows import RejectCode, Row
 from recordgen.storage import FileInfo, Terms
 from recordgen.storage.retries import retried
 
-#: How many payloads that are far away are asked for at once.
-FAR_THREADS = 64
+#: How many payloads that are far away are asked for at once by one process, and so by each shard.
+FAR_REQUESTS = 64
 
 #: Bytes of payloads that are held at once, unless a single one has more.
 IN_FLIGHT_BYTES = 64_000_000
@@ -45,7 +46,7 @@ class Fetcher:
         self._options = options
         self._access = options.access
         self._stop = Event()
-        self._pool = ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-fetch")
+        self._pool = ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
 
     def __enter__(self) -> Fetcher:
         return self
@@ -90,7 +91,7 @@ class Fetcher:
                 raise EOFError(f"{len(data)} of {row.bytes} bytes came")
             return data
 
-        with _refusals(path, self._options):
+        with _slot(path), _refusals(path, self._options):
             return retried(read, path, self._stop)
 
 
@@ -113,7 +114,7 @@ def _ask_all(ask: Callable[[Row, Event], _Answer], rows: Sequence[Row]) -> Itera
     stop = Event()
     if all(storage.is_local(_path(row)) for row in rows):
         return (ask(row, stop) for row in rows)
-    with ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-ask") as pool:
+    with ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-ask") as pool:
         try:
             return list(pool.map(ask, rows, [stop] * len(rows)))
         except BaseException:
@@ -127,7 +128,7 @@ def _payload_info(
     try:
         path = _reachable(row, access)
         terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
-        with _refusals(path, options):
+        with _slot(path), _refusals(path, options):
             info = storage.info(path, terms)
         if info.size == 0:
             return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
@@ -145,7 +146,7 @@ def _content_key(
         return info
     path = _path(row)
     try:
-        with room.taken(info.size), _refusals(path, options):
+        with room.taken(info.size), _slot(path), _refusals(path, options):
             data = storage.read_bytes(
                 path, options.max_image_bytes, Terms(RowGate(access, row.source), stop)
             )
@@ -173,6 +174,17 @@ class _Room:
             with self._left:
                 self._taken -= size
                 self._left.notify_all()
+
+
+def _slot(path: str) -> AbstractContextManager[object]:
+    """Wait until one more may be asked for: a process may work on many shards side by side."""
+    if storage.is_local(path):
+        return nullcontext()
+    return _slots.setdefault(os.getpid(), BoundedSemaphore(FAR_REQUESTS))
+
+
+# By process: a slot that is taken when a process forks would never be given back in the child.
+_slots: dict[int, BoundedSemaphore] = {}
 
 
 def _path(row: Row | PlannedRow) -> str:
