@@ -7,11 +7,12 @@ a time, by threads that do little but wait; local ones by the thread that needs 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from threading import Condition, Event
+from threading import BoundedSemaphore, Condition, Event
 from types import TracebackType
 from typing import TypeVar
 
@@ -25,8 +26,8 @@ from recordgen.rows import Named, RejectCode
 from recordgen.storage import FileInfo, Terms
 from recordgen.storage.retries import retried
 
-#: How many payloads that are far away are asked for at once.
-FAR_THREADS = 64
+#: How many payloads that are far away are asked for at once by one process, and so by each shard.
+FAR_REQUESTS = 64
 
 #: Bytes of payloads that are held at once, unless a single one has more.
 IN_FLIGHT_BYTES = 64_000_000
@@ -45,7 +46,7 @@ class Fetcher:
         self._options = options
         self._access = options.access
         self._stop = Event()
-        self._pool = ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-fetch")
+        self._pool = ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-fetch")
 
     def __enter__(self) -> Fetcher:
         return self
@@ -90,7 +91,7 @@ class Fetcher:
                 raise EOFError(f"{len(data)} of {row.bytes} bytes came")
             return data
 
-        with _refusals(path, self._options):
+        with _slot(path), _refusals(path, self._options):
             return retried(read, path, self._stop)
 
 
@@ -113,7 +114,7 @@ def _ask_all(ask: Callable[[Named, Event], _Answer], rows: Sequence[Named]) -> I
     stop = Event()
     if not any("://" in row.uri or "://" in row.source for row in rows):  # all of them are local
         return (ask(row, stop) for row in rows)
-    with ThreadPoolExecutor(FAR_THREADS, thread_name_prefix="recordgen-ask") as pool:
+    with ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-ask") as pool:
         try:
             return list(pool.map(ask, rows, [stop] * len(rows)))
         except BaseException:
@@ -126,12 +127,13 @@ def _payload_info(
 ) -> FileInfo | PayloadError:
     try:
         path = _reachable(row, access)
-        try:  # no context manager and no terms if they do not matter: this is asked for every row
+        try:  # no context managers and no terms if they do not matter: it is asked for every row
             if storage.is_local(path):
                 info = storage.info(path)
             else:
                 terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
-                info = storage.info(path, terms)
+                with _slot(path):
+                    info = storage.info(path, terms)
         except Exception:
             with _refusals(path, options):
                 raise
@@ -151,7 +153,7 @@ def _content_key(
         return info
     path = _path(row)
     try:
-        with room.taken(info.size), _refusals(path, options):
+        with room.taken(info.size), _slot(path), _refusals(path, options):
             data = storage.read_bytes(
                 path, options.max_image_bytes, Terms(RowGate(access, row.source), stop)
             )
@@ -179,6 +181,17 @@ class _Room:
             with self._left:
                 self._taken -= size
                 self._left.notify_all()
+
+
+def _slot(path: str) -> AbstractContextManager[object]:
+    """Wait until one more may be asked for: a process may work on many shards side by side."""
+    if storage.is_local(path):
+        return nullcontext()
+    return _slots.setdefault(os.getpid(), BoundedSemaphore(FAR_REQUESTS))
+
+
+# By process: a slot that is taken when a process forks would never be given back in the child.
+_slots: dict[int, BoundedSemaphore] = {}
 
 
 def _path(row: Named) -> str:

@@ -18,12 +18,17 @@ from fsspec.core import url_to_fs
 from recordgen.errors import StorageError, UnknownSchemeError
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
+from recordgen.version import __version__
 
 #: How many requests may be under way at once.
 CONNECTIONS = 64
 
 # Who changes these wants other credentials or another endpoint from then on.
-_ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "STORAGE_EMULATOR_")
+_ENVIRONMENT = ("AWS_", "AZURE_", "GCSFS_", "GOOGLE_", "STORAGE_EMULATOR_")
+
+# Set by who has zonal buckets. gcsfs asks before each request of what kind a bucket is, and asks
+# again for one that it may not ask about: two requests for every image.
+_ZONAL_BUCKETS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
 
 
 @dataclass(frozen=True)
@@ -93,15 +98,20 @@ def _make(
     kind: Any, scheme: str, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool
 ) -> Any:
     if scheme in ("gs", "gcs"):
-        return _gcs(kind if retrying else _without_retries(kind), settings, policy)
+        return _gcs(kind, settings, policy, retrying=retrying)
     if scheme in ("s3", "s3a"):
         return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
     return kind(**settings)
 
 
-def _gcs(kind: Any, settings: dict[str, Any], policy: RetryPolicy) -> Any:
+def _gcs(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool) -> Any:
     from aiohttp import ClientTimeout
+    from gcsfs.core import GCSFileSystem
 
+    if not os.environ.get(_ZONAL_BUCKETS):
+        kind = GCSFileSystem
+    if not retrying:
+        kind = _without_retries(kind)
     seconds = policy.timeout_seconds
     timeout = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
     # Listings change under us: we write into what we list.
@@ -123,6 +133,8 @@ def _s3(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, attempts: i
         "retries": {"mode": "standard", "total_max_attempts": attempts},
         "max_pool_connections": CONNECTIONS,
         "read_timeout": policy.timeout_seconds,
+        # botocore would put together a long one for every request, a tenth of its time.
+        "user_agent": f"recordgen/{__version__}",
     }
     theirs = config.conf.get("s3", {}).get("config_kwargs", {})
     fs = kind(

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, cast
 
+from fsspec.asyn import sync
 from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
@@ -35,7 +36,7 @@ _MAGIC = re.compile(r"[*?\[]")
 
 def info(path: str, terms: Terms) -> FileInfo:
     """Look up a file."""
-    found = retried(partial(_details, path), path, terms.stop)
+    found = retried(partial(_file_details, path), path, terms.stop)
     if found["type"] != "file":
         raise IsADirectoryError(path)
     marks = (found[key] for key in _VERSION_KEYS if key in found)
@@ -291,6 +292,17 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
         (posixpath.basename(entry["name"].rstrip("/")), entry["type"] == "directory")
         for entry in _entries(fs, inner)
     )
+
+
+def _file_details(path: str) -> dict[str, Any]:
+    """Return what storage says of a file, or else of a folder."""
+    fs, inner = for_requests(path)
+    if scheme_of(path) in ("gs", "gcs") and hasattr(fs, "_get_object"):
+        # Its info() also lists the folder that there might be, which takes and costs more.
+        with suppress(FileNotFoundError):
+            details: dict[str, Any] = sync(fs.loop, fs._get_object, inner)
+            return details
+    return _details(path)
 
 
 def _details(path: str) -> dict[str, Any]:
