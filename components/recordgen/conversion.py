@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Union
 import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
 
-from recordgen import storage, transforms
+from recordgen import transforms
 from recordgen.advice import advice
 from recordgen.dataset import Dataset, ImageStats, RowCounts, Split, dataset_digest, shard_file
 from recordgen.errors import (
@@ -29,7 +29,13 @@ from recordgen.options import ConvertOptions, check_names
 from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
-from recordgen.runners import need_local_workers, pipeline_factory
+from recordgen.runners import (
+    dying_with_workers,
+    need_local_workers,
+    need_reachable,
+    pipeline_factory,
+    release,
+)
 from recordgen.shards import ShardResult
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
@@ -109,10 +115,10 @@ def convert(
         RunnerError: Beam's runner failed.
     """
     target = os.fspath(output)
-    if storage.is_local(target):
-        need_local_workers(beam_args, f"the local output {target}")
+    opened = open_source(source)
+    need_reachable(beam_args, [target, *opened.paths])
     return convert_source(
-        open_source(source),
+        opened,
         target,
         make_options(options),
         new_pipeline=pipeline_factory(beam_args),
@@ -261,7 +267,7 @@ def _running(
     # planned need not look at each of them again and again.
     gc.freeze()
     try:
-        with watching(staging, progress):
+        with watching(staging, progress), dying_with_workers():
             running = pipeline.run()
             running.wait_until_finish()
     except KeyboardInterrupt:
@@ -277,6 +283,7 @@ def _running(
         raise RunnerError(f"Beam's runner failed: {_last_line(exc)}") from exc
     finally:
         gc.unfreeze()
+        release(running)
 
 
 def _last_line(exc: Exception) -> str:

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 import apache_beam as beam
@@ -182,6 +182,14 @@ class Source:
     def buckets(self) -> int:
         """Number of buckets; the plan does not depend on it."""
         return max(1, min(_MAX_BUCKETS, self.bytes // _BUCKET_BYTES))
+
+    @property
+    def paths(self) -> Iterator[str]:
+        """Where the import files lie, or the payloads of rows in memory."""
+        yield from (file.path for file in self.files)
+        for row in chain.from_iterable(self.rows):
+            if isinstance(row, Row):
+                yield storage.resolve(row.uri, row.source)
 
     @property
     def names(self) -> tuple[str, ...]:
