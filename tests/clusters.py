@@ -1,4 +1,4 @@
-"""What runners need to have somewhere to run: clusters, job servers and stand-ins, all on 127.0.0.1.
+"""Where runners can run: job servers, worker pools and stand-ins, all on 127.0.0.1.
 
 Each ends with its ``with`` block.
 """

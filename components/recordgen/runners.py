@@ -136,6 +136,8 @@ def dying_with_workers() -> Iterator[None]:
     hook = threading.excepthook
 
     def note(args: threading.ExceptHookArgs) -> None:
+        if isinstance(args.exc_value, grpc.RpcError):
+            return  # a stream to the worker that died
         if args.thread is None or args.thread.name != "run_worker":
             hook(args)
             return
