@@ -42,7 +42,13 @@ from recordgen.options import ConvertOptions, check_names, parse_names
 from recordgen.planning import too_many
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
-from recordgen.runners import need_local_workers, pipeline_factory
+from recordgen.runners import (
+    dying_with_workers,
+    need_local_workers,
+    need_reachable,
+    pipeline_factory,
+    release,
+)
 from recordgen.runs import commit, leave_rejects, open_run, resume_run
 from recordgen.shards import ShardResult
 from recordgen.sources import ImportFile, find_import_files
@@ -142,10 +148,10 @@ def convert(
     if overwrite and append:
         raise UsageError("either overwrite the dataset that is there, or append to it")
     target = os.fspath(output)
-    if storage.is_local(target):
-        need_local_workers(beam_args, f"the local output {target}")
+    opened = open_source(source)
+    need_reachable(beam_args, [target, *opened.paths])
     return convert_source(
-        open_source(source),
+        opened,
         target,
         make_options(options),
         new_pipeline=pipeline_factory(beam_args),
@@ -390,7 +396,7 @@ def _running(
     yield pipeline
     running: PipelineResult | None = None
     try:
-        with _rare_collections(), watching(staging, progress):
+        with _rare_collections(), watching(staging, progress), dying_with_workers():
             running = pipeline.run()
             running.wait_until_finish()
     except KeyboardInterrupt:
@@ -404,6 +410,8 @@ def _running(
         if reason is not None:
             raise reason from exc
         raise RunnerError(f"Beam's runner failed: {_last_line(exc)}") from exc
+    finally:
+        release(running)
 
 
 @contextmanager

@@ -1,33 +1,63 @@
-"""Beam's runners by the names people give them."""
+"""Beam's runners by the names people give them, and what each must be told."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
 
 import apache_beam as beam
+import grpc
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import PipelineResult
+from google.api_core.exceptions import GoogleAPIError
+from google.auth.exceptions import GoogleAuthError
 
-from recordgen.errors import UsageError
+from recordgen import storage
+from recordgen.errors import RunnerError, UsageError
 
 # By class path: newer Beams start or even download another runner for "DirectRunner".
 IN_MEMORY_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 
+_DATAFLOW = "DataflowRunner"
+_DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
+
 _RUNNERS = {
     "directrunner": IN_MEMORY_RUNNER,
     "fnapirunner": IN_MEMORY_RUNNER,
-    "dataflowrunner": "DataflowRunner",
+    "dataflowrunner": _DATAFLOW,
     "portablerunner": "PortableRunner",
     "flinkrunner": "FlinkRunner",
     "sparkrunner": "SparkRunner",
     "prismrunner": "PrismRunner",
-    "daskrunner": "apache_beam.runners.dask.dask_runner.DaskRunner",
+    "daskrunner": _DASK,
 }
 
-
 # Job servers of other runners have options of their own, which Beam learns from them.
-_DATAFLOW = "--runner=DataflowRunner"
-_CLOSED_RUNNERS = frozenset({f"--runner={IN_MEMORY_RUNNER}", _DATAFLOW})
+_CLOSED_RUNNERS = frozenset({IN_MEMORY_RUNNER, _DATAFLOW, _DASK})
+
+# Beam and Dask wait for five minutes, or half of one.
+_CONNECT_SECONDS = 10
+
+# Dask's runner cuts its work into as many parts as its sources can be cut into; later steps have
+# up to four times as many. Each costs some milliseconds.
+_DASK_PARTS = 8
+
+# What brings this package to Dataflow's workers.
+_PACKAGE_FLAGS = (
+    "--setup_file",
+    "--sdk_container_image",
+    "--extra_package",
+    "--extra_packages",
+    "--requirements_file",
+    "--prebuild_sdk_container_engine",
+)
 
 
 def runner_name(name: str) -> str:
@@ -54,34 +84,157 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
     if _has(flags, "--direct_num_workers") and not _has(flags, "--direct_running_mode"):
         # Beam's own default keeps several workers on one thread; processes take 10 s to start.
         flags.append("--direct_running_mode=multi_threading")
+    if _runner(flags) == _DASK and not _has(flags, "--dask_npartitions", "--dask_partition_size"):
+        flags.append(f"--dask_npartitions={_DASK_PARTS}")
     return flags
 
 
 def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipeline]:
     """Return a function that makes a Beam pipeline for command-line flags.
 
-    The function raises UsageError for flags or a runner that Beam does not take.
+    The function raises UsageError for flags or a runner that Beam does not take, and RunnerError
+    if nothing answers where the flags say that workers are.
     """
     flags = beam_flags(beam_args)
+    runner = _runner(flags)
 
     def new_pipeline() -> beam.Pipeline:
+        if runner == _DATAFLOW:
+            _check_dataflow(flags)
+        if runner == _DASK:
+            _check_dask(flags)
+        endpoint = _value(flags, "--job_endpoint")
+        if endpoint not in ("", "embed"):
+            _check_job_server(endpoint)
         try:
-            if not _CLOSED_RUNNERS.isdisjoint(flags):
+            if runner in _CLOSED_RUNNERS:
                 _check_flags(flags)
             return beam.Pipeline(options=PipelineOptions(flags))
+        except UsageError:
+            raise
         except (ValueError, ImportError, AttributeError, argparse.ArgumentError) as exc:
             raise UsageError(f"Beam does not take {' '.join(flags)}: {exc}") from exc
+        except (GoogleAPIError, GoogleAuthError) as exc:
+            raise RunnerError(f"Google Cloud refused what Dataflow needs: {exc}") from exc
 
     return new_pipeline
 
 
+@contextmanager
+def dying_with_workers() -> Iterator[None]:
+    """End the block with a RuntimeError when a worker process of the in-memory runner dies.
+
+    Beam notes that in a thread of its own and waits for the worker's answer for ever. Blocks
+    outside the main thread, where no signal can end them, are left alone.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    deaths: list[str] = []
+    running = True
+    lock = threading.Lock()
+    hook = threading.excepthook
+
+    def note(args: threading.ExceptHookArgs) -> None:
+        if isinstance(args.exc_value, grpc.RpcError):
+            return  # a stream to the worker that died
+        if args.thread is None or args.thread.name != "run_worker":
+            hook(args)
+            return
+        with lock:
+            if running:
+                deaths.append(str(args.exc_value))
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+
+    def end(*_: Any) -> None:
+        raise RuntimeError(f"a worker process died ({deaths[0]}); run it again")
+
+    handler = signal.signal(signal.SIGUSR1, end)
+    threading.excepthook = note
+    try:
+        yield
+    finally:
+        threading.excepthook = hook
+        with lock:
+            running = False
+        signal.signal(signal.SIGUSR1, handler)
+
+
+def release(result: PipelineResult | None) -> None:
+    """Let go of a run that has ended: Dask's cluster drops what is left of it."""
+    client = getattr(result, "client", None)
+    if client is not None:
+        client.close()
+
+
 def need_local_workers(beam_args: Sequence[str], what: str) -> None:
     """Refuse a runner whose workers cannot reach this machine's files. Raises: UsageError."""
-    if _DATAFLOW in beam_flags(beam_args):
+    if _runner(beam_flags(beam_args)) == _DATAFLOW:
         raise UsageError(
-            f"{what} needs workers on this machine, and Dataflow's are elsewhere: write to a "
-            f"bucket (gs://…), or leave the runner out"
+            f"{what} needs workers on this machine, and Dataflow's are elsewhere: use a bucket "
+            f"(gs://…), or leave the runner out"
         )
+
+
+def need_reachable(beam_args: Sequence[str], paths: Iterable[str]) -> None:
+    """Refuse files of this machine where workers are on others. Raises: UsageError."""
+    if _runner(beam_flags(beam_args)) == _DATAFLOW:
+        for path in filter(storage.is_local, paths):
+            need_local_workers(beam_args, f"the local file {path}")
+
+
+def _check_dataflow(flags: Sequence[str]) -> None:
+    """Refuse what Dataflow's client would ask the cloud about first, or fail on much later."""
+    missing = [
+        name for name in ("--project", "--region", "--temp_location") if not _value(flags, name)
+    ]
+    if missing:
+        raise UsageError(
+            f"Dataflow needs --project=…, --region=… and --temp_location=gs://… (missing: "
+            f"{', '.join(missing)})"
+        )
+    if not _value(flags, "--temp_location").startswith("gs://"):
+        raise UsageError(
+            f"Dataflow needs --temp_location in a bucket, gs://… (got "
+            f"{_value(flags, '--temp_location')})"
+        )
+    if _has(flags, "--template_location", "--dry_run"):
+        raise UsageError(
+            "whoever starts the job waits for it and makes its output whole, so there is nothing "
+            "to start later: leave --template_location and --dry_run out; recordgen has a "
+            "--dry-run of its own"
+        )
+    if not _has(flags, *_PACKAGE_FLAGS):
+        raise UsageError(
+            "Dataflow's workers need this package: add --sdk_container_image=IMAGE, or "
+            "--setup_file=./setup.py in a copy of the repository"
+        )
+
+
+def _check_dask(flags: Sequence[str]) -> None:
+    if find_spec("distributed") is None:
+        raise UsageError(
+            "DaskRunner needs packages that are not installed: pip install 'recordgen[dask]'"
+        )
+    import apache_beam.runners.dask.dask_runner  # noqa: F401  # Beam then knows its flags
+
+    address = _value(flags, "--dask_client_address")
+    where = urlsplit(address if "://" in address else f"tcp://{address}")
+    if where.scheme in ("tcp", "tls") and where.hostname and where.port:
+        try:
+            socket.create_connection((where.hostname, where.port), _CONNECT_SECONDS).close()
+        except OSError as exc:
+            raise RunnerError(f"no Dask scheduler answers at {address}: {exc}") from exc
+
+
+def _check_job_server(endpoint: str) -> None:
+    with grpc.insecure_channel(endpoint) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(_CONNECT_SECONDS)
+        except grpc.FutureTimeoutError as exc:
+            raise RunnerError(
+                f"no job server answers at --job_endpoint={endpoint} (waited {_CONNECT_SECONDS} s)"
+            ) from exc
 
 
 def _check_flags(flags: Sequence[str]) -> None:
@@ -94,5 +247,20 @@ def _check_flags(flags: Sequence[str]) -> None:
         raise UsageError(f"Beam does not know {' '.join(unknown)}")
 
 
-def _has(flags: Sequence[str], name: str) -> bool:
-    return any(flag == name or flag.startswith(f"{name}=") for flag in flags)
+def _runner(flags: Sequence[str]) -> str:
+    return _value(flags, "--runner")
+
+
+def _value(flags: Sequence[str], name: str) -> str:
+    """Return what ``--name=value`` or ``--name value`` says, at last; "" if nothing does."""
+    found = ""
+    for flag, following in zip(flags, [*flags[1:], ""], strict=True):
+        if flag == name:
+            found = following
+        elif flag.startswith(f"{name}="):
+            found = flag.removeprefix(f"{name}=")
+    return found
+
+
+def _has(flags: Sequence[str], *names: str) -> bool:
+    return any(flag.split("=", 1)[0] in names for flag in flags)

@@ -117,6 +117,14 @@ class Source:
         return cls(rows=blocks, bytes=sum(map(len, blocks)) * _ROW_BYTES)
 
     @property
+    def paths(self) -> Iterator[str]:
+        """Where the import files lie, or the payloads of rows in memory."""
+        yield from (file.path for file in self.files)
+        for row in chain.from_iterable(self.rows):
+            if isinstance(row, Row):
+                yield storage.resolve(row.uri, row.source)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What ``dataset.json`` says of the source."""
         return tuple(file.path for file in self.files) or ("DataFrame",)

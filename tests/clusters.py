@@ -1,0 +1,105 @@
+"""Where runners can run: job servers, worker pools and stand-ins, all on 127.0.0.1.
+
+Each ends with its ``with`` block.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.conftest import COMPONENTS
+
+ROOT = Path(__file__).parents[1]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Return the environment of a process that finds this Python, the package and the tests."""
+    return {
+        **os.environ,
+        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+        "PYTHONPATH": f"{COMPONENTS}:{ROOT}",
+        "PYTHONWARNINGS": "ignore",
+        **more,
+    }
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def process(command: Sequence[str], port: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server in a process group of its own; wait until it listens on ``port``."""
+    with subprocess.Popen(
+        [sys.executable, *command],
+        env=environment(**more),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as running:
+        try:
+            deadline = time.monotonic() + 60
+            while not _listens(port):
+                assert running.poll() is None, f"{command} ended"
+                assert time.monotonic() < deadline, f"{command} does not listen"
+                time.sleep(0.05)
+            yield running
+        finally:
+            os.killpg(running.pid, 9)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def job_server() -> Iterator[str]:
+    """Run Beam's own job service; gives its endpoint."""
+    port = free_port()
+    module = "apache_beam.runners.portability.local_job_service_main"
+    with process(["-m", module, f"--port={port}"], port):
+        yield f"localhost:{port}"
+
+
+@contextmanager
+def worker_pool() -> Iterator[str]:
+    """Run a pool that starts a worker process for each that a job asks for; gives its address."""
+    port = free_port()
+    module = "apache_beam.runners.worker.worker_pool_main"
+    with process(["-m", module, f"--service_port={port}"], port):
+        yield f"localhost:{port}"
+
+
+@contextmanager
+def object_store(bucket: str) -> Iterator[str]:
+    """Emulate Google Cloud Storage with one bucket; gives its base URL."""
+    port = free_port()
+    command = ["-m", "gcp_storage_emulator", "start", "--in-memory", "--host=127.0.0.1"]
+    with process([*command, f"--port={port}", f"--default-bucket={bucket}"], port):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def dataflow(store: str, requests: Path) -> Iterator[str]:
+    """Stand in for Dataflow, see :mod:`tests.dataflow_service`; gives its endpoint.
+
+    Args:
+        store: base URL of the object store.
+        requests: a folder for the jobs that were asked for, as JSON.
+    """
+    port = free_port()
+    command = ["-m", "tests.dataflow_service", str(port), str(requests)]
+    with process(command, port, STORAGE_EMULATOR_HOST=store, NO_GCE_CHECK="true"):
+        yield f"http://localhost:{port}"

@@ -1,0 +1,436 @@
+"""The same pipeline on Beam's runners, near and far; and workers that die."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pandas as pd
+import pytest
+from apache_beam.portability import common_urns
+from apache_beam.portability.api import beam_runner_api_pb2
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+import recordgen
+from recordgen import transforms
+from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.runners import beam_flags, pipeline_factory
+from recordgen.sources import find_import_files
+from recordgen.staging import Staging
+from tests.clusters import (
+    ROOT,
+    dataflow,
+    environment,
+    free_port,
+    job_server,
+    object_store,
+    worker_pool,
+)
+from tests.conftest import encoded, noise, tree_bytes, wait_for_first_shard
+
+distributed = pytest.importorskip("distributed")
+
+MakeCsv = Callable[..., str]
+
+_PROCESSES = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return an import file of 60 images, nearly all of them in one split, and a bad row."""
+    folder = tmp_path_factory.mktemp("source")
+    lines = []
+    for number in range(60):
+        name = f"{number:03d}.jpg"
+        (folder / name).write_bytes(encoded(noise(64, 48, seed=number), "JPEG", quality=90))
+        split = ("VALIDATION", "TEST", "")[number] if number < 3 else "TRAIN"
+        lines.append(f"{split},{name},{number % 3}")
+    (folder / "labels.csv").write_text("\n".join([*lines, "TRAIN,nowhere.jpg,1"]))
+    return str(folder / "labels.csv")
+
+
+#: shard_mb and what else a conversion is asked for; about 20 shards.
+_OPTIONS: dict[str, Any] = {"shard_mb": 0.01, "seed": 3, "max_reject_fraction": 0.1}
+
+
+@pytest.fixture(scope="module")
+def expected(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the files that the in-memory runner writes."""
+    output = tmp_path_factory.mktemp("expected") / "out"
+    recordgen.convert(source, output, **_OPTIONS)
+    files = tree_bytes(output)
+    assert len(files) > 20
+    return files
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Run a Dask cluster of two worker processes, each with a nanny that starts it again."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as running:
+        yield running
+
+
+def on_dask(cluster: Any, parts: int = 4) -> list[str]:
+    """Return the flags for a Dask cluster."""
+    return [
+        "--runner=DaskRunner",
+        f"--dask_client_address={cluster.scheduler_address}",
+        f"--dask_npartitions={parts}",
+    ]
+
+
+# --- the same bytes ----------------------------------------------------------------------------
+
+
+def test_worker_processes(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
+    """Two worker processes of Beam's in-memory runner write the same bytes."""
+    recordgen.convert(source, tmp_path / "out", beam_args=_PROCESSES, **_OPTIONS)
+    assert tree_bytes(tmp_path / "out") == expected
+
+
+def test_portable_job_server(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
+    """A job server over gRPC, with a worker in a process of its own, writes the same bytes."""
+    with job_server() as endpoint, worker_pool() as workers:
+        flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
+        flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
+        recordgen.convert(source, tmp_path / "out", beam_args=flags, **_OPTIONS)
+    assert tree_bytes(tmp_path / "out") == expected
+
+
+def test_dask(source: str, expected: dict[str, bytes], tmp_path: Path, cluster: Any) -> None:
+    """Beam's DaskRunner on two worker processes writes the same bytes."""
+    recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), **_OPTIONS)
+    assert tree_bytes(tmp_path / "out") == expected
+
+
+def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any) -> None:
+    """So it does for shards by label, and where rows without a split wait for all others."""
+    options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
+    recordgen.convert(source, tmp_path / "one", **options)
+    recordgen.convert(source, tmp_path / "two", beam_args=on_dask(cluster), **options)
+    assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
+    assert recordgen.read_dataset(str(tmp_path / "two")).rows.dropped == 1
+
+
+def test_dask_checks_and_plans(source: str, cluster: Any) -> None:
+    """check and a dry run work there too."""
+    options = {**_OPTIONS, "max_reject_fraction": 1.0}
+    here = recordgen.check(source, **options)
+    there = recordgen.check(source, beam_args=on_dask(cluster), **options)
+    assert (there.dataset, there.rejects) == (here.dataset, here.rejects)
+    planned = recordgen.plan(source, beam_args=on_dask(cluster), **options)
+    assert planned == recordgen.plan(source, **options)
+
+
+def test_an_error_on_dask_keeps_its_type(source: str, tmp_path: Path, cluster: Any) -> None:
+    """What a worker raises reaches the caller as on any runner."""
+    with pytest.raises(TooManyRejectsError, match="1 of 61 rows were rejected"):
+        recordgen.convert(source, tmp_path / "out", beam_args=on_dask(cluster), shard_mb=0.01)
+    text = Path(source).with_name("text.csv")
+    text.write_text("TRAIN,001.jpg,cat")
+    with pytest.raises(DataError, match="got 'cat'"):
+        recordgen.convert(text, tmp_path / "out", beam_args=on_dask(cluster), labels="integer")
+
+
+@pytest.mark.slow
+def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
+    """Dataflow's own client sends a job that, done as it was sent, gives the same bytes.
+
+    Its bucket is emulated, and a service of ours takes the job instead of Google's.
+    """
+    requests = tmp_path / "requests"
+    requests.mkdir()
+    with object_store("bucket") as store, dataflow(store, requests) as endpoint:
+        bucket = fsspec.filesystem("gs", token="anon", endpoint_url=store)
+        for path in Path(source).parent.iterdir():
+            bucket.pipe(f"bucket/data/{path.name}", path.read_bytes())
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "recordgen.cli", "convert", "-q"),
+                *("gs://bucket/data/labels.csv", "gs://bucket/out", "--shard-mb=0.01", "--seed=3"),
+                *("--max-reject-fraction=0.1", "--", "--runner=DataflowRunner", "--no_auth"),
+                *("--project=my-project", "--region=us-central1", f"--setup_file={ROOT}/setup.py"),
+                *("--temp_location=gs://bucket/tmp", f"--dataflow_endpoint={endpoint}"),
+            ],
+            env=environment(STORAGE_EMULATOR_HOST=store, NO_GCE_CHECK="true"),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        found = {
+            path.removeprefix("bucket/out/"): bucket.cat_file(path)
+            for path in bucket.find("bucket/out")
+        }
+        staged = {path.rpartition("/")[2]: path for path in bucket.find("bucket/tmp")}
+        pipeline = beam_runner_api_pb2.Pipeline.FromString(bucket.cat_file(staged["pipeline.pb"]))
+        package = tmp_path / "workflow.tar.gz"
+        package.write_bytes(bucket.cat_file(staged["workflow.tar.gz"]))
+
+    here = str(Path(source).parent)
+    assert found == {
+        name: data.replace(here.encode(), b"gs://bucket/data") if "json" in name else data
+        for name, data in expected.items()
+    }
+
+    # The package that workers install is this repository's.
+    with tarfile.open(package) as archive:
+        assert any(name.endswith("/recordgen/transforms.py") for name in archive.getnames())
+    [container] = pipeline.components.environments.values()
+    names = [
+        beam_runner_api_pb2.ArtifactStagingToRolePayload.FromString(item.role_payload).staged_name
+        for item in container.dependencies
+    ]
+    assert "workflow.tar.gz" in names
+
+    assert {"ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "WriteShards"} <= {
+        transform.unique_name for transform in pipeline.components.transforms.values()
+    }
+    assert side_inputs(pipeline) == []
+    [request] = requests.glob("*.json")
+    assert json.loads(request.read_text())["type"] == "JOB_TYPE_BATCH"
+
+
+# --- work spreads ------------------------------------------------------------------------------
+
+
+def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_api_pb2.Pipeline:
+    """Return the pipeline of a conversion as runners are given it."""
+    pipeline = pipeline_factory()()
+    decoded, staging = ConvertOptions(**options), Staging(str(folder))
+    rows = transforms.Source.of_files(find_import_files(source))
+    planned, plan = transforms.plan_rows(pipeline, rows, decoded, staging)
+    tasks = transforms.cut_into_shards(planned, plan, decoded)
+    transforms.write_shards(tasks, decoded, staging)
+    return pipeline.to_runner_api()
+
+
+def side_inputs(graph: beam_runner_api_pb2.Pipeline) -> list[str]:
+    """Return the names of steps that have a side input."""
+    return [
+        transform.unique_name
+        for transform in graph.components.transforms.values()
+        if transform.spec.urn == common_urns.primitives.PAR_DO.urn
+        and beam_runner_api_pb2.ParDoPayload.FromString(transform.spec.payload).side_inputs
+    ]
+
+
+@pytest.mark.parametrize("missing_split", ["assign", "drop"])
+def test_shards_are_written_apart_from_planning(
+    source: str, tmp_path: Path, missing_split: str
+) -> None:
+    """Beam's fusion leaves groupings between reading, planning, cutting and writing.
+
+    What is fused stays on one worker, so these are the places where work can spread. No step has
+    a side input: Dask's runner would do all that leads to one again, for each part of the work.
+    """
+    graph = conversion_graph(source, tmp_path, missing_split=missing_split)
+    assert side_inputs(graph) == []
+    _, stages = FnApiRunner().create_stages(graph)
+    steps = ["ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "MakeTasks", "WriteShards"]
+    fused = [
+        [step for step in steps if any(t.unique_name == step for t in stage.transforms)]
+        for stage in stages
+    ]
+    assert sorted(filter(None, fused), key=lambda names: steps.index(names[0])) == [
+        ["ReadRows"],
+        ["ResolveBuckets"],
+        ["MakePlan"],
+        ["CutIntoShards"],
+        ["MakeTasks", "WriteShards"],
+    ]
+
+
+class Witness(fsspec.AbstractFileSystem):
+    """Local files under another name; each process that reads one leaves its id."""
+
+    protocol = "witness"
+    cachable = False
+
+    def info(self, path: str, **_: object) -> dict[str, object]:
+        plain = self._strip_protocol(path)
+        return {"name": plain, "size": os.path.getsize(plain), "type": "file"}
+
+    def cat_file(self, path: str, *_: object, **__: object) -> bytes:
+        plain = Path(self._strip_protocol(path))
+        with open(plain.parent / "readers.txt", "a") as readers:
+            readers.write(f"{os.getpid()}\n")
+        return plain.read_bytes()
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path.removeprefix("witness://")
+
+
+def witness() -> None:
+    """Let this process know ``witness://``."""
+    fsspec.register_implementation("witness", Witness, clobber=True)
+
+
+def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any) -> None:
+    """No shard of a skewed split is larger than asked for, and one import file keeps all busy."""
+    for number in range(80):
+        data = encoded(noise(40 + number, 48, seed=number), "JPEG", quality=90)
+        (tmp_path / f"{number}.jpg").write_bytes(data)
+    largest = max(path.stat().st_size for path in tmp_path.glob("*.jpg"))
+    lines = [f"TRAIN,witness://{tmp_path}/{number}.jpg,a" for number in range(80)]
+    (tmp_path / "skewed.csv").write_text("\n".join(["TEST" + lines[0][5:], *lines[1:]]))
+    with distributed.Client(cluster) as client:
+        client.run(witness)
+    witness()
+    dataset = recordgen.convert(
+        tmp_path / "skewed.csv", tmp_path / "out", shard_mb=0.02, beam_args=on_dask(cluster)
+    ).dataset
+    shards = dataset.splits["train"].shards
+    assert len(shards) > 10
+    framing = 400  # bytes of a record beside its image
+    assert max(s.bytes - s.examples * framing for s in shards) <= 20_000 + largest
+    readers = (tmp_path / "readers.txt").read_text().split()
+    assert len(readers) == 80
+    assert len(set(readers)) == 2
+    assert min(map(readers.count, set(readers))) > 80 / 8
+
+
+# --- workers die -------------------------------------------------------------------------------
+
+
+def kill_once_writing(output: Path, pid: Callable[[], int]) -> threading.Thread:
+    """Kill a process, for real, as soon as the first shard is written."""
+
+    def kill() -> None:
+        wait_for_first_shard(output)
+        os.kill(pid(), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+@pytest.mark.slow
+def test_a_dead_dask_worker_leaves_no_trace(slow_source: str, tmp_path: Path, cluster: Any) -> None:
+    """kill -9 of one of two workers while shards are written: the bytes of an undisturbed run."""
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    recordgen.convert(slow_source, whole, shard_mb=1)
+    nanny = cluster.workers[0]
+    victim = nanny.pid
+    killing = kill_once_writing(output, lambda: victim)
+    recordgen.convert(slow_source, output, shard_mb=1, beam_args=on_dask(cluster, parts=8))
+    killing.join()
+    assert nanny.pid != victim  # it died, and the nanny has started another
+    assert tree_bytes(output) == tree_bytes(whole)  # no .tmp, no staging folder
+
+
+@pytest.mark.slow
+def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
+    slow_source: str, tmp_path: Path
+) -> None:
+    """Beam would wait for it for ever: the run fails and says so, and the next one succeeds."""
+    whole, output = tmp_path / "whole", tmp_path / "out"
+    recordgen.convert(slow_source, whole, shard_mb=1)
+    killing = kill_once_writing(output, lambda: sdk_workers(os.getpid())[0])
+    with pytest.raises(RunnerError, match=r"a worker process died .*; run it again"):
+        recordgen.convert(slow_source, output, shard_mb=1, beam_args=_PROCESSES)
+    killing.join()
+    assert os.listdir(output) == [".recordgen-staging"]
+    recordgen.convert(slow_source, output, shard_mb=1)
+    assert tree_bytes(output) == tree_bytes(whole)
+
+
+def sdk_workers(parent: int) -> list[int]:
+    """Return Beam's worker processes below a process."""
+    children = [
+        int(child)
+        for path in Path(f"/proc/{parent}/task").glob("*/children")
+        for child in path.read_text().split()
+    ]
+    command = Path(f"/proc/{parent}/cmdline").read_bytes().split(b"\0")
+    found = (
+        [parent] if command[1:3] == [b"-m", b"apache_beam.runners.worker.sdk_worker_main"] else []
+    )
+    return found + [worker for child in children for worker in sdk_workers(child)]
+
+
+# --- what a runner lacks -----------------------------------------------------------------------
+
+_CLOUD = ["--runner=DataflowRunner", "--project=p", "--region=r", "--temp_location=gs://b/tmp"]
+
+# flags; words of the message
+LACKING = [
+    (["--runner=DataflowRunner"], r"missing: --project, --region, --temp_location"),
+    (_CLOUD[:3], r"missing: --temp_location\)"),
+    ([*_CLOUD[:3], "--temp_location", "/tmp"], r"in a bucket, gs://… \(got /tmp\)"),
+    (_CLOUD, r"workers need this package: add --sdk_container_image=IMAGE"),
+    ([*_CLOUD, "--setup_file=./setup.py", "--template_location=gs://b/t"], "start later"),
+    ([*_CLOUD, "--setup_file=./setup.py", "--num_worker=2"], "does not know --num_worker=2"),
+    (["--runner=DaskRunner", "--dask_npartition=2"], "does not know --dask_npartition=2"),
+]
+
+
+@pytest.mark.parametrize(("flags", "words"), LACKING, ids=[words for _, words in LACKING])
+def test_wrong_flags(flags: Sequence[str], words: str) -> None:
+    """What a runner lacks is said before anything is done."""
+    with pytest.raises(UsageError, match=words):
+        pipeline_factory(flags)()
+
+
+def test_nobody_answers(source: str, tmp_path: Path) -> None:
+    """A wrong address is said soon, and the output is not touched."""
+    address = f"127.0.0.1:{free_port()}"
+    started = time.monotonic()
+    for flags in (
+        ["--runner=DaskRunner", f"--dask_client_address=tcp://{address}"],
+        ["--runner=PortableRunner", "--job_endpoint", address],
+    ):
+        with pytest.raises(RunnerError, match=f"answers at .*{address}"):
+            recordgen.convert(source, tmp_path / "out", beam_args=flags)
+    assert time.monotonic() - started < 30
+    assert not (tmp_path / "out").exists()
+
+
+def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the extra."""
+    monkeypatch.setattr("recordgen.runners.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"pip install 'recordgen\[dask\]'"):
+        pipeline_factory(["--runner=DaskRunner"])()
+
+
+def test_workers_elsewhere_cannot_read_local_files(source: str, tmp_path: Path) -> None:
+    """Dataflow takes neither a local import file, nor a local output, nor a DataFrame's paths."""
+    cloud = [*_CLOUD, "--setup_file=./setup.py"]
+    with pytest.raises(UsageError, match=r"the local file .*labels\.csv needs workers on this"):
+        recordgen.convert(source, "memory://out", beam_args=cloud)
+    frame = pd.DataFrame({"image_uri": ["gs://b/1.jpg", "2.jpg"], "label": ["a", "b"]})
+    with pytest.raises(UsageError, match=r"the local file 2\.jpg"):
+        recordgen.convert(frame, "memory://out", beam_args=cloud)
+    with pytest.raises(UsageError, match=r"the local file .*out"):
+        recordgen.convert(frame.head(1), tmp_path / "out", beam_args=cloud)
+
+
+# given; what Beam gets
+FLAGS = [
+    (["--runner", "daskrunner"], ["--dask_npartitions=8"]),
+    (["--runner=DaskRunner", "--dask_partition_size=1"], []),
+    (["--direct_num_workers=2"], ["--direct_running_mode=multi_threading"]),
+    (_PROCESSES, []),
+]
+
+
+@pytest.mark.parametrize(("given", "added"), FLAGS)
+def test_defaults_are_added_where_none_are_given(given: list[str], added: list[str]) -> None:
+    """Each runner's own defaults stand in the flags that Beam gets."""
+    known = {flag.split("=")[0] for flag in given}
+    more = [f for f in beam_flags(given) if f.split("=")[0] not in {*known, "--runner"}]
+    assert more == added
