@@ -26,6 +26,7 @@ from recordgen import transforms
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.runners import beam_flags, pipeline_factory
+from recordgen.runs import Run
 from recordgen.sources import find_import_files
 from recordgen.staging import Staging
 from tests.clusters import (
@@ -213,8 +214,8 @@ def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_a
     decoded, staging = ConvertOptions(**options), Staging(str(folder))
     rows = transforms.Source.of_files(find_import_files(source))
     planned, plan = transforms.plan_rows(pipeline, rows, decoded, staging)
-    tasks = transforms.cut_into_shards(planned, plan, decoded)
-    transforms.write_shards(tasks, decoded, staging)
+    shards = transforms.cut_into_shards(planned, plan)
+    transforms.write_shards(shards, decoded, Run(staging))
     return pipeline.to_runner_api()
 
 
@@ -240,7 +241,7 @@ def test_shards_are_written_apart_from_planning(
     graph = conversion_graph(source, tmp_path, missing_split=missing_split)
     assert side_inputs(graph) == []
     _, stages = FnApiRunner().create_stages(graph)
-    steps = ["ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "MakeTasks", "WriteShards"]
+    steps = ["ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "WriteShards"]
     fused = [
         [step for step in steps if any(t.unique_name == step for t in stage.transforms)]
         for stage in stages
@@ -250,7 +251,7 @@ def test_shards_are_written_apart_from_planning(
         ["ResolveBuckets"],
         ["MakePlan"],
         ["CutIntoShards"],
-        ["MakeTasks", "WriteShards"],
+        ["WriteShards"],
     ]
 
 
@@ -292,7 +293,11 @@ def test_a_huge_split_is_many_tasks_on_all_workers(tmp_path: Path, cluster: Any)
         client.run(witness)
     witness()
     dataset = recordgen.convert(
-        tmp_path / "skewed.csv", tmp_path / "out", shard_mb=0.02, beam_args=on_dask(cluster)
+        tmp_path / "skewed.csv",
+        tmp_path / "out",
+        shard_mb=0.02,
+        allow_scheme=("witness",),
+        beam_args=on_dask(cluster),
     ).dataset
     shards = dataset.splits["train"].shards
     assert len(shards) > 10
