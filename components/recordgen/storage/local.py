@@ -34,6 +34,8 @@ def _reading(path: str) -> Iterator[None]:
         if exc.errno in _NO_SUCH_NAME:
             raise FileNotFoundError(exc.errno, exc.strerror, path) from exc
         raise StorageError(f"{path}: {type(exc).__name__}: {exc}") from exc
+    except ValueError as exc:  # NUL, or what cannot be encoded
+        raise FileNotFoundError(errno.EINVAL, str(exc), path) from exc
 
 
 @contextmanager
@@ -49,7 +51,7 @@ def info(path: str) -> FileInfo:
     """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
     try:  # no context manager: this is asked for every row
         status = os.stat(local_path(path))
-    except OSError:
+    except (OSError, ValueError):
         with _reading(path):
             raise
     if not stat.S_ISREG(status.st_mode):
@@ -74,7 +76,7 @@ def read_bytes(path: str, at_most: int | None) -> bytes:
             return data
         finally:
             os.close(file)
-    except OSError:
+    except (OSError, ValueError):
         with _reading(path):
             raise
 
