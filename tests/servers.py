@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,8 +25,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @contextmanager
-def serving(handler: Handler) -> Iterator[str]:
-    """Serve requests in a thread; gives the server's base URL."""
+def serving(handler: Handler, sessions: Sequence[aiohttp.ClientSession] = ()) -> Iterator[str]:
+    """Serve requests in a thread; gives the server's base URL. Closes the sessions at the end."""
     ready: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
@@ -39,6 +39,8 @@ def serving(handler: Handler) -> Iterator[str]:
         ready.set_result((port, asyncio.get_running_loop(), done))
         await done.wait()
         await runner.cleanup()
+        for session in sessions:
+            await session.close()
 
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the faults are on purpose
     thread = threading.Thread(target=asyncio.run, args=[serve()], daemon=True)
@@ -158,7 +160,7 @@ def proxying(upstream: str) -> Iterator[Proxy]:
             headers.append(("Content-Length", response.headers["Content-Length"]))
         return web.Response(status=response.status, body=body, headers=headers)
 
-    with serving(handle) as url:
+    with serving(handle, sessions) as url:
         proxy.url = url
         yield proxy
 

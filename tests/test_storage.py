@@ -145,6 +145,20 @@ def test_answers(serve: Callable[[Answer], str], tmp_path: Path) -> None:
     assert codes(urls, tmp_path) == [code for _, code in ANSWERS]
 
 
+ODD = ["http://", "http://[bad/1.jpg", "http://a:99999/1.jpg", "http://a b/1.jpg", "http:///1.jpg"]
+
+
+def test_odd_urls_are_the_rows_fault(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """Also where a redirect gives them."""
+    url = serve(redirecting(*ODD))
+    redirected = [f"{url}/to/{number}" for number in range(4)]  # "http:///a" joins to "/a"
+    local = ["a\0b.jpg", f"{'x' * 300}.jpg"]
+    found = codes([*ODD, *redirected, *local], tmp_path)
+    assert set(found) <= {"missing_file", "not_allowed", "bad_line"}
+    found = codes([*ODD, *local], tmp_path, allow_root=[url, str(tmp_path)])
+    assert set(found) <= {"missing_file", "not_allowed", "bad_line"}
+
+
 def flaky(times: int, fault: Answer) -> Answer:
     """Fail so many times for each path and method, then give the image."""
     seen: dict[tuple[str, str], int] = {}
@@ -283,7 +297,8 @@ def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: P
 def redirecting(*targets: str) -> Answer:
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path.startswith("/to/"):
-            raise web.HTTPFound(targets[int(request.path.removeprefix("/to/"))])
+            target = targets[int(request.path.removeprefix("/to/"))]
+            return web.Response(status=302, headers={"Location": target})
         return image(request)
 
     return answer
@@ -496,7 +511,7 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
         ("gs", from_gcs(502, "busy"), Meaning.TRANSIENT),
         ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
-        ("gs", from_gcs(400, "something invalid"), Meaning.LASTING),
+        ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
         ("gs", requests.ConnectionError(), Meaning.TRANSIENT),
         ("gs", google.auth.exceptions.DefaultCredentialsError("who?"), Meaning.LASTING),
         ("gs", google.auth.exceptions.TransportError("?"), Meaning.TRANSIENT),

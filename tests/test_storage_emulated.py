@@ -305,6 +305,20 @@ def test_overwriting_leaves_nothing_old(store: Store, tmp_path: Path) -> None:
     assert read_dataset(f"{store.url}/out").examples == 12
 
 
+ODD = ["", "/", "/1.jpg", "bucket", "bucket/", "UPPER/1.jpg", "a b!/1.jpg", "../1.jpg", "b/../../1"]
+
+
+def test_odd_names_are_the_rows_fault(store: Store, tmp_path: Path) -> None:
+    """Whatever stands in a row is a reject, never an outage."""
+    uris = [store.url.split("//")[0] + f"//{name}" for name in ODD]
+    uris += [f"{store.url}/{'x' * 2000}.jpg", f"{store.url}/a\0b.jpg", f"{store.url}/\x7f\x01.jpg"]
+    source = tmp_path / "labels.csv"
+    source.write_text("".join(f"TRAIN,{uri},a\n" for uri in uris))
+    rejects = recordgen.check(str(source), max_reject_fraction=1).rejects
+    assert [item.line for item in rejects] == list(range(1, len(uris) + 1))
+    assert {item.code for item in rejects} <= {"missing_file", "not_a_file", "bad_line"}
+
+
 def test_a_missing_bucket_is_not_made(store: Store, tmp_path: Path) -> None:
     """A misspelt output is an error before anything is read."""
     local = fill(None, tmp_path / "data", 1)

@@ -170,9 +170,11 @@ def _place(path: str) -> tuple[str, ...] | None:
         return ("file", *_stripped(names))
     scheme, rest = path.split("://", 1)
     if is_http(path):
-        url = urlsplit(path)
         _, host, port = origin_of(path)
-        if not host or port is None or _ODD.search(url.netloc) or _ODD_PATH.search(url.path):
+        if not host or port is None:
+            return None
+        url = urlsplit(path)
+        if _ODD.search(url.netloc) or _ODD_PATH.search(url.path):
             return None
         outside = [scheme, host, str(port)]
         names = unquote(url.path).split("/")[1:]

@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from threading import BoundedSemaphore, Condition, Event
 from types import TracebackType
@@ -20,7 +20,7 @@ from recordgen import storage
 from recordgen.access import Access, RowGate
 from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import check_size
+from recordgen.payloads.image import check_size, too_many_bytes
 from recordgen.resolving import PlannedRow
 from recordgen.rows import Named, RejectCode
 from recordgen.storage import FileInfo, Terms
@@ -67,17 +67,20 @@ class Fetcher:
 
         What it raises: PayloadError if the payload is refused, StorageError if storage failed.
         """
-        if storage.is_local(_path(row)):
-            return partial(self._read_local, row)
-        return self._pool.submit(self._read_far, row).result
+        path = _path(row)
+        if storage.is_local(path):
+            return partial(self._read_local, row, path)
+        return self._pool.submit(self._read_far, row, path).result
 
-    def _read_local(self, row: PlannedRow) -> bytes:
-        path = _reachable(row, self._access)
-        with _refusals(path, self._options):
+    def _read_local(self, row: PlannedRow, path: str) -> bytes:
+        _check_reach(path, row, self._access)
+        try:
             return storage.read_bytes(path, self._options.max_image_bytes)
+        except _REFUSALS as exc:
+            raise _refusal(exc, path, self._options) from exc
 
-    def _read_far(self, row: PlannedRow) -> bytes:
-        path = _reachable(row, self._access)
+    def _read_far(self, row: PlannedRow, path: str) -> bytes:
+        _check_reach(path, row, self._access)
         terms = Terms(RowGate(self._access, row.source), self._stop)
 
         def read() -> bytes:
@@ -91,8 +94,11 @@ class Fetcher:
                 raise EOFError(f"{len(data)} of {row.bytes} bytes came")
             return data
 
-        with _slot(path), _refusals(path, self._options):
-            return retried(read, path, self._stop)
+        with _slot():
+            try:
+                return retried(read, path, self._stop)
+            except _REFUSALS as exc:
+                raise _refusal(exc, path, self._options) from exc
 
 
 def payload_infos(
@@ -125,23 +131,22 @@ def _ask_all(ask: Callable[[Named, Event], _Answer], rows: Sequence[Named]) -> I
 def _payload_info(
     row: Named, stop: Event, *, options: ConvertOptions, access: Access
 ) -> FileInfo | PayloadError:
+    path = _path(row)
     try:
-        path = _reachable(row, access)
-        try:  # no context managers and no terms if they do not matter: it is asked for every row
-            if storage.is_local(path):
-                info = storage.info(path)
-            else:
-                terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
-                with _slot(path):
-                    info = storage.info(path, terms)
-        except Exception:
-            with _refusals(path, options):
-                raise
+        _check_reach(path, row, access)
+        if storage.is_local(path):
+            info = storage.info(path)
+        else:
+            terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
+            with _slot():
+                info = storage.info(path, terms)
         if info.size == 0:
-            return PayloadError(RejectCode.EMPTY_FILE.value, "the file is empty (0 bytes)")
+            return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
         check_size(info.size, options)
     except PayloadError as exc:
         return exc
+    except _REFUSALS as exc:
+        return _refusal(exc, path, options)
     return info
 
 
@@ -152,14 +157,13 @@ def _content_key(
     if isinstance(info, PayloadError):
         return info
     path = _path(row)
-    try:
-        with room.taken(info.size), _slot(path), _refusals(path, options):
-            data = storage.read_bytes(
-                path, options.max_image_bytes, Terms(RowGate(access, row.source), stop)
-            )
-            return hashlib.sha256(data).digest()
-    except PayloadError as exc:
-        return exc
+    terms = Terms(RowGate(access, row.source), stop)
+    with room.taken(info.size), nullcontext() if storage.is_local(path) else _slot():
+        try:
+            data = storage.read_bytes(path, options.max_image_bytes, terms)
+        except _REFUSALS as exc:
+            return _refusal(exc, path, options)
+        return hashlib.sha256(data).digest()
 
 
 class _Room:
@@ -183,10 +187,8 @@ class _Room:
                 self._left.notify_all()
 
 
-def _slot(path: str) -> AbstractContextManager[object]:
+def _slot() -> BoundedSemaphore:
     """Wait until one more may be asked for: a process may work on many shards side by side."""
-    if storage.is_local(path):
-        return nullcontext()
     return _slots.setdefault(os.getpid(), BoundedSemaphore(FAR_REQUESTS))
 
 
@@ -198,35 +200,33 @@ def _path(row: Named) -> str:
     return storage.resolve(row.uri, row.source)
 
 
-def _reachable(row: Named, access: Access) -> str:
-    """Return where a row's payload lies. Raises: PayloadError, if the row may not reach it."""
-    path = _path(row)
+def _check_reach(path: str, row: Named, access: Access) -> None:
+    """Check that a row may reach its payload. Raises: PayloadError."""
     reason = access.refusal(path, row.source)
     if reason is None:
-        return path
+        return
     if not storage.is_known(path):
         raise _refused(RejectCode.UNKNOWN_SCHEME, f"no storage is known for {path}")
     raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
 
 
-@contextmanager
-def _refusals(path: str, options: ConvertOptions) -> Iterator[None]:
-    """Turn what speaks against one payload into PayloadError; StorageError stays."""
-    try:
-        yield
-    except PermissionError as exc:
-        raise _refused(RejectCode.PERMISSION_DENIED, f"may not read {path}{_detail(exc)}") from exc
-    except (IsADirectoryError, NotADirectoryError) as exc:
-        raise _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}") from exc
-    except OSError as exc:
-        raise _refused(RejectCode.MISSING_FILE, f"no such file: {path}{_detail(exc)}") from exc
-    except UnknownSchemeError as exc:
-        raise _refused(RejectCode.UNKNOWN_SCHEME, str(exc)) from exc
-    except NotAllowedError as exc:
-        raise _refused(RejectCode.NOT_ALLOWED, str(exc)) from exc
-    except FileTooLargeError as exc:
-        check_size(exc.size, options)
-        raise
+# What speaks against one payload; any other StorageError speaks against storage.
+_REFUSALS = (OSError, UnknownSchemeError, NotAllowedError, FileTooLargeError)
+
+
+def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError:
+    """Return what speaks against a payload as its refusal."""
+    if isinstance(exc, PermissionError):
+        return _refused(RejectCode.PERMISSION_DENIED, f"may not read {path}{_detail(exc)}")
+    if isinstance(exc, IsADirectoryError | NotADirectoryError):
+        return _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}")
+    if isinstance(exc, OSError):
+        return _refused(RejectCode.MISSING_FILE, f"no such file: {path}{_detail(exc)}")
+    if isinstance(exc, UnknownSchemeError):
+        return _refused(RejectCode.UNKNOWN_SCHEME, str(exc))
+    if isinstance(exc, FileTooLargeError):
+        return too_many_bytes(exc.size, options)
+    return _refused(RejectCode.NOT_ALLOWED, str(exc))
 
 
 def _detail(exc: OSError) -> str:

@@ -88,11 +88,16 @@ def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
 def check_size(size: int, options: ConvertOptions) -> None:
     """Refuse a payload of too many bytes. Raises: PayloadError."""
     if size > options.max_image_bytes:
-        raise _refused(
-            RejectCode.TOO_MANY_BYTES,
-            f"an image must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
-            f"--max-image-mb allows more",
-        )
+        raise too_many_bytes(size, options)
+
+
+def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
+    """Return why a payload of ``size`` bytes, or more, is refused."""
+    return _refused(
+        RejectCode.TOO_MANY_BYTES,
+        f"an image must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
+        f"--max-image-mb allows more",
+    )
 
 
 def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:

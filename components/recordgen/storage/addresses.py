@@ -14,14 +14,13 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 def origin_of(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port: ``https://Host/a`` → ``("https", "host", 443)``.
 
-    A port that is no number is None.
+    What is no URL has no port, which is None.
     """
-    parts = urlsplit(url)
     try:
-        port = parts.port
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
     except ValueError:
-        return parts.scheme, parts.hostname or "", None
-    return parts.scheme, parts.hostname or "", port or _PORTS.get(parts.scheme)
+        return url, "", None
 
 
 def is_public(address: str) -> bool:

@@ -41,10 +41,8 @@ _TRANSIENT_NAMES = frozenset(
     }
 )
 
-# A name that cannot be is the row's fault.
-_IMPOSSIBLE_NAMES = frozenset(
-    {"aiohttp.InvalidURL", "botocore.ParamValidationError", "yarl.InvalidURL"}
-)
+# A name that cannot be is the row's fault. ValueErrors need not be named.
+_IMPOSSIBLE_NAMES = frozenset({"botocore.ParamValidationError"})
 
 # S3 says these of whoever asks, not of the object; s3fs makes PermissionErrors of some.
 _CREDENTIAL_CODES = frozenset(
@@ -139,9 +137,10 @@ def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
         return Meaning.FORBIDDEN
     if status in _MISSING_STATUS:
         return Meaning.MISSING
-    # Any other 4xx says of a web page that it cannot be had. Object stores also say 400 of
-    # credentials and regions, so there it is not the object's fault.
-    return Meaning.MISSING if is_http(path) and 400 <= status < 500 else Meaning.LASTING
+    # Any other 4xx says of a web page that it cannot be had, and 400 of an object of Google's. S3
+    # says 400 of credentials and regions, too.
+    is_named = 400 <= status < 500 if is_http(path) else status == 400 and _is_gcs(path)
+    return Meaning.MISSING if is_named and "requester pays" not in str(exc) else Meaning.LASTING
 
 
 def _of_kind(exc: BaseException, path: str) -> Meaning:
@@ -199,6 +198,10 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
         following = following.__cause__
 
 
+def _is_gcs(path: str) -> bool:
+    return path.startswith(("gs://", "gcs://"))
+
+
 def _names(exc: BaseException) -> set[str]:
     return {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(exc).__mro__}
 
@@ -212,8 +215,10 @@ def _is_unknown_host(exc: BaseException) -> bool:
 
 def _is_impossible(exc: BaseException) -> bool:
     """Say whether a bucket, object or host cannot have such a name."""
+    if "requester pays" in str(exc):  # gcsfs's ValueError
+        return False
     return (
-        bool(_names(exc) & _IMPOSSIBLE_NAMES)
+        isinstance(exc, ValueError)  # which libraries raise of arguments only
+        or bool(_names(exc) & _IMPOSSIBLE_NAMES)
         or (isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG)
-        or "Invalid bucket name" in str(exc)  # Google's words
     )

@@ -20,12 +20,12 @@ from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
 from typing import IO, Any
-from urllib.parse import urljoin
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from fsspec import filesystem
 from fsspec.asyn import get_loop, sync
+from yarl import URL
 
 from recordgen.errors import NotAllowedError
 from recordgen.storage.addresses import is_public, origin_of
@@ -157,7 +157,7 @@ async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.C
                 response.raise_for_status()
                 yield response
                 return
-            url = urljoin(url, target)
+            url = str(URL(url).join(URL(target)))  # as aiohttp will read it
             if reason := gate.refusal(url):
                 raise NotAllowedError(f"{path}: redirected to {url}: {reason}")
     raise FileNotFoundError(f"{path}: more than {_MAX_REDIRECTS} redirects")

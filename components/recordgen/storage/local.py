@@ -19,10 +19,8 @@ from recordgen.storage.paths import local_path
 # Says "there can be no such file", not "storage failed".
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
-
-def _open(path: str, flags: int) -> int:
-    """Open a file; a pipe without waiting for somebody who writes to it."""
-    return os.open(path, flags | os.O_NONBLOCK)
+# Opening a pipe would wait for somebody who writes to it.
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @contextmanager
@@ -36,6 +34,8 @@ def _reading(path: str) -> Iterator[None]:
         if exc.errno in _NO_SUCH_NAME:
             raise FileNotFoundError(exc.errno, exc.strerror, path) from exc
         raise StorageError(f"{path}: {type(exc).__name__}: {exc}") from exc
+    except ValueError as exc:  # NUL, or what cannot be encoded
+        raise FileNotFoundError(errno.EINVAL, str(exc), path) from exc
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def info(path: str) -> FileInfo:
     """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
     try:  # no context manager: this is asked for every row
         status = os.stat(local_path(path))
-    except OSError:
+    except (OSError, ValueError):
         with _reading(path):
             raise
     if not stat.S_ISREG(status.st_mode):
@@ -61,13 +61,24 @@ def info(path: str) -> FileInfo:
 
 def read_bytes(path: str, at_most: int | None) -> bytes:
     """Return a regular file's content; a larger one is not read. Raises: FileTooLargeError."""
-    with _reading(path), open(local_path(path), "rb", buffering=0, opener=_open) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise IsADirectoryError(path)
-        if at_most is not None and status.st_size > at_most:
-            raise too_large(path, status.st_size)
-        return file.read()
+    try:  # plain calls: this is done for every row
+        file = os.open(local_path(path), _READ_FLAGS)
+        try:
+            status = os.fstat(file)
+            if not stat.S_ISREG(status.st_mode):
+                raise IsADirectoryError(path)
+            size = status.st_size
+            if at_most is not None and size > at_most:
+                raise too_large(path, size)
+            data = os.read(file, size)
+            while len(data) < size and (more := os.read(file, size - len(data))):
+                data += more
+            return data
+        finally:
+            os.close(file)
+    except (OSError, ValueError):
+        with _reading(path):
+            raise
 
 
 def open_read(path: str) -> IO[bytes]:

@@ -25,6 +25,9 @@ from recordgen.storage.terms import Terms
 # Where fsspec's file systems keep what tells one version of an object from the next.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
 
+# What names an object: a bucket and a name in it.
+_OBJECT = re.compile(r"\w+://[^/]+/+[^/]", re.DOTALL)
+
 _RANGE_NOT_SATISFIABLE = 416
 _BUFFER_BYTES = 1 << 20
 
@@ -36,6 +39,8 @@ _MAGIC = re.compile(r"[*?\[]")
 
 def info(path: str, terms: Terms) -> FileInfo:
     """Look up a file."""
+    if scheme_of(path) in OBJECT_STORES and not _OBJECT.match(path):
+        raise IsADirectoryError(path)
     found = retried(partial(_file_details, path), path, terms.stop)
     if found["type"] != "file":
         raise IsADirectoryError(path)
