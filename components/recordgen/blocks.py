@@ -9,66 +9,52 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from recordgen.planning import GroupPlan
 from recordgen.resolving import Group, KnownRow, PlacedRow, PlannedRow
 from recordgen.rows import Reject
 
 
-@dataclass(frozen=True)
-class RowBlock:
-    """Placed rows that travel together."""
-
-    data: bytes
-
-    @classmethod
-    def of(cls, rows: list[tuple[Any, ...]]) -> RowBlock:
-        """Pack rows, given as plain tuples of a PlacedRow's fields."""
-        return cls(pickle.dumps(rows, protocol=pickle.HIGHEST_PROTOCOL))
-
-    @property
-    def rows(self) -> Iterator[PlacedRow]:
-        """The rows."""
-        return map(PlacedRow._make, pickle.loads(self.data))
+_Row = TypeVar("_Row")
+_B = TypeVar("_B", bound="_Block[Any]")
 
 
 @dataclass(frozen=True)
-class KnownBlock:
-    """Examples of the dataset that is appended to, as they travel together."""
+class _Block(Generic[_Row]):
+    """Rows that travel together, in order."""
 
     data: bytes
 
-    @classmethod
-    def of(cls, rows: Iterable[KnownRow]) -> KnownBlock:
-        """Pack rows."""
-        return cls(_packed(rows))
-
-    @property
-    def rows(self) -> Iterator[KnownRow]:
-        """The rows."""
-        return map(KnownRow._make, pickle.loads(self.data))
-
-
-@dataclass(frozen=True)
-class PlannedBlock:
-    """Planned rows that travel together, in order."""
-
-    data: bytes
+    _kind: ClassVar[Any]
 
     @classmethod
-    def of(cls, rows: Iterable[PlannedRow]) -> PlannedBlock:
-        """Pack rows."""
-        return cls(_packed(rows))
+    def of(cls: type[_B], rows: Iterable[tuple[Any, ...]]) -> _B:
+        """Pack rows, also given as plain tuples of their fields."""
+        return cls(pickle.dumps(list(map(tuple, rows)), protocol=pickle.HIGHEST_PROTOCOL))
 
     @property
-    def rows(self) -> Iterator[PlannedRow]:
+    def rows(self) -> Iterator[_Row]:
         """The rows."""
-        return map(PlannedRow._make, pickle.loads(self.data))
+        return map(self._kind._make, pickle.loads(self.data))
 
 
-def _packed(rows: Iterable[tuple[Any, ...]]) -> bytes:
-    return pickle.dumps(list(map(tuple, rows)), protocol=pickle.HIGHEST_PROTOCOL)
+class RowBlock(_Block[PlacedRow]):
+    """Placed rows."""
+
+    _kind = PlacedRow
+
+
+class KnownBlock(_Block[KnownRow]):
+    """Examples of the dataset that is appended to."""
+
+    _kind = KnownRow
+
+
+class PlannedBlock(_Block[PlannedRow]):
+    """Planned rows."""
+
+    _kind = PlannedRow
 
 
 @dataclass(frozen=True)
