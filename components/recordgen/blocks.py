@@ -15,7 +15,6 @@ from recordgen.planning import GroupPlan
 from recordgen.resolving import Group, KnownRow, PlacedRow, PlannedRow
 from recordgen.rows import Reject
 
-
 _Row = TypeVar("_Row")
 _B = TypeVar("_B", bound="_Block[Any]")
 
