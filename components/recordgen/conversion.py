@@ -8,7 +8,6 @@ import os
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -18,28 +17,27 @@ import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage, transforms
-from recordgen.advice import advice
 from recordgen.appending import find_existing, merge
 from recordgen.dataset import (
     DATASET_FILE,
     Dataset,
-    ImageStats,
-    RowCounts,
-    Split,
-    dataset_digest,
     read_dataset,
-    shard_file,
 )
 from recordgen.errors import (
-    NothingToConvertError,
     OutputExistsError,
     RunnerError,
-    TooManyRejectsError,
     UsageError,
 )
 from recordgen.metrics import total_counts
 from recordgen.options import ConvertOptions, check_names, parse_names
-from recordgen.planning import too_many
+from recordgen.outcome import (
+    TASK,
+    all_rejects,
+    read_outcome,
+    read_plan,
+    stop_unless_usable,
+    to_dataset,
+)
 from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
 from recordgen.runners import (
@@ -49,8 +47,7 @@ from recordgen.runners import (
     pipeline_factory,
     release,
 )
-from recordgen.runs import commit, leave_rejects, open_run, resume_run
-from recordgen.shards import ShardResult
+from recordgen.runs import commit, open_run, resume_run
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
@@ -59,8 +56,6 @@ from recordgen.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TASK = "image_classification"
 
 _log = logging.getLogger(__name__)
 
@@ -184,9 +179,9 @@ def check(
             planned, plan = transforms.plan_rows(pipeline, opened, unlimited, staging)
             shards = transforms.cut_into_shards(planned, plan)
             transforms.check_shards(shards, unlimited, staging)
-        staged, results = _read_outcome(staging, unlimited)
-    rejects = _all_rejects(staged, results)
-    dataset = _to_dataset(opened, staged, results, decoded)
+        staged, results = read_outcome(staging, unlimited)
+    rejects = all_rejects(staged, results)
+    dataset = to_dataset(opened, staged, results, decoded)
     counts = total_counts(staged, results)
     return CheckResult(dataset, rejects, time.monotonic() - started, counts)
 
@@ -217,7 +212,7 @@ def plan(
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
             transforms.plan_rows(pipeline, open_source(source), decoded, staging, existing)
-        return _read_plan(staging)
+        return read_plan(staging)
 
 
 def convert_files(
@@ -286,10 +281,10 @@ def convert_source(
             )
             shards = transforms.cut_into_shards(planned, the_plan)
             transforms.write_shards(shards, options, run)
-        staged, results = _read_outcome(run.staging, options)
-        rejects = _all_rejects(staged, results)
-        _stop_unless_usable(staged, results, rejects, output, options)
-        dataset = _to_dataset(source, staged, results, options)
+        staged, results = read_outcome(run.staging, options)
+        rejects = all_rejects(staged, results)
+        stop_unless_usable(staged, results, rejects, output, options)
+        dataset = to_dataset(source, staged, results, options)
         if existing is not None:
             dataset = merge(existing.dataset, dataset)
             rejects = tuple(sorted({*existing.rejects, *rejects}))
@@ -336,8 +331,8 @@ def _confirm(
             planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)
             shards = transforms.cut_into_shards(planned, the_plan)
             transforms.compare_shards(shards, options, output, run.staging)
-        staged, results = _read_outcome(run.staging, options)
-        dataset = _to_dataset(source, staged, results, options)
+        staged, results = read_outcome(run.staging, options)
+        dataset = to_dataset(source, staged, results, options)
         _refuse_other(
             output,
             [
@@ -346,7 +341,7 @@ def _confirm(
                 if getattr(there, item.name) != getattr(dataset, item.name)
             ],
         )
-    return dataset, _all_rejects(staged, results), total_counts(staged, results)
+    return dataset, all_rejects(staged, results), total_counts(staged, results)
 
 
 def _refuse_other(output: str, differences: Sequence[str]) -> None:
@@ -434,129 +429,3 @@ def _rare_collections() -> Iterator[None]:
 def _last_line(exc: Exception) -> str:
     lines = [line for line in str(exc).splitlines() if line.strip()]
     return f"{type(exc).__name__}: {lines[-1]}" if lines else type(exc).__name__
-
-
-def _read_plan(staging: Staging) -> StagedPlan:
-    staged = staging.read_plan()
-    if staged is None:
-        raise RunnerError(f"the run ended without a plan in {staging.root}")
-    return staged
-
-
-def _read_outcome(
-    staging: Staging, options: ConvertOptions
-) -> tuple[StagedPlan, list[ShardResult]]:
-    """Return the plan and the result of every shard that it names.
-
-    Raises:
-        RunnerError: a shard or a row is missing.
-    """
-    staged = _read_plan(staging)
-    results = staging.read_results()
-    planned = {
-        shard_file(split, index, numbers["shards"], options.compression)
-        for split, numbers in staged.splits.items()
-        for index in range(numbers["first"], numbers["shards"])
-    }
-    if too_many(len(staged.rejects), staged.read, options):
-        planned = set()  # then nothing is written
-    found = {result.shard.file for result in results}
-    if found != planned:
-        odd = sorted(found ^ planned)
-        raise RunnerError(
-            f"the run ended with {len(found)} of {len(planned)} shards (such as {odd[0]}); "
-            f"run it again"
-        )
-    done = sum(result.shard.examples + len(result.rejects) for result in results)
-    rows = staged.rows if planned else 0
-    if done != rows:
-        raise RunnerError(f"the run ended with {done} of {rows} planned rows; run it again")
-    return staged, results
-
-
-def _all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Reject, ...]:
-    rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
-    return tuple(sorted(rejects))
-
-
-def _stop_unless_usable(
-    staged: StagedPlan,
-    results: Sequence[ShardResult],
-    rejects: Sequence[Reject],
-    output: str,
-    options: ConvertOptions,
-) -> None:
-    """Raise unless there are examples and few enough rejects; rejects are written either way."""
-    examples = sum(result.shard.examples for result in results)
-    failed = too_many(len(rejects), staged.read, options)
-    if (examples or staged.existing) and not failed:
-        return
-    path = leave_rejects(output, rejects)
-    if failed:
-        raise TooManyRejectsError(
-            f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
-            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}); mend them or raise "
-            f"max_reject_fraction",
-            rejects=rejects,
-            rejects_file=path,
-        )
-    raise NothingToConvertError(
-        f"nothing to convert: {staged.read} rows read, {len(rejects)} rejected "
-        f"({_by_reason(rejects)}), {staged.dropped} dropped for want of a split",
-        rejects=rejects,
-        rejects_file=path if rejects else None,
-    )
-
-
-def _by_reason(rejects: Sequence[Reject]) -> str:
-    counts = Counter(item.code for item in rejects).most_common()
-    return ", ".join(f"{code} {count}" for code, count in counts) or "none"
-
-
-def _to_dataset(
-    source: Source,
-    staged: StagedPlan,
-    results: Sequence[ShardResult],
-    options: ConvertOptions,
-) -> Dataset:
-    splits: dict[str, Split] = {}
-    for name in staged.splits:
-        mine = [result for result in results if result.split == name]
-        labels: Counter[str] = Counter()
-        for result in mine:
-            labels.update(result.labels)
-        shards = tuple(result.shard for result in mine)
-        examples = sum(shard.examples for shard in shards)
-        if examples:
-            size = sum(shard.bytes for shard in shards)
-            # A shard whose rows were all rejected has no images to speak of.
-            images = ImageStats.merge(item.images for item in mine if item.shard.examples)
-            splits[name] = Split(examples, size, dict(sorted(labels.items())), shards, images)
-    reencoded: Counter[str] = Counter()
-    for result in results:
-        reencoded.update(result.reencoded)
-    rejects = _all_rejects(staged, results)
-    rows = RowCounts(
-        read=staged.read,
-        examples=sum(split.examples for split in splits.values()),
-        duplicates=staged.duplicates,
-        dropped=staged.dropped,
-        existing=staged.existing,
-        assigned=sum(result.drawn for result in results),
-        rejected=dict(sorted(Counter(item.code for item in rejects).items())),
-    )
-    return Dataset(
-        task=TASK,
-        recordgen_version=__version__,
-        source=source.names,
-        seed=options.seed,
-        options=options.recorded(),
-        compression=options.compression,
-        label_kind=staged.vocabulary.kind,
-        labels=staged.vocabulary.names,
-        splits=splits,
-        rows=rows,
-        reencoded=dict(sorted(reencoded.items())),
-        warnings=advice(staged.vocabulary, splits, rows),
-        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
-    )

@@ -1,0 +1,147 @@
+"""What a run came to: its plan and the results of its shards, judged and made a dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from recordgen.advice import advice
+from recordgen.dataset import Dataset, ImageStats, RowCounts, Split, dataset_digest, shard_file
+from recordgen.errors import NothingToConvertError, RunnerError, TooManyRejectsError
+from recordgen.options import ConvertOptions
+from recordgen.planning import too_many
+from recordgen.rows import Reject
+from recordgen.runs import leave_rejects
+from recordgen.shards import ShardResult
+from recordgen.staging import StagedPlan, Staging
+from recordgen.transforms import Source
+from recordgen.version import __version__
+
+TASK = "image_classification"
+
+
+def read_plan(staging: Staging) -> StagedPlan:
+    """Return the plan. Raises: RunnerError: there is none."""
+    staged = staging.read_plan()
+    if staged is None:
+        raise RunnerError(f"the run ended without a plan in {staging.root}")
+    return staged
+
+
+def read_outcome(staging: Staging, options: ConvertOptions) -> tuple[StagedPlan, list[ShardResult]]:
+    """Return the plan and the result of every shard that it names.
+
+    Raises:
+        RunnerError: a shard or a row is missing.
+    """
+    staged = read_plan(staging)
+    results = staging.read_results()
+    planned = {
+        shard_file(split, index, numbers["shards"], options.compression)
+        for split, numbers in staged.splits.items()
+        for index in range(numbers["first"], numbers["shards"])
+    }
+    if too_many(len(staged.rejects), staged.read, options):
+        planned = set()  # then nothing is written
+    found = {result.shard.file for result in results}
+    if found != planned:
+        odd = sorted(found ^ planned)
+        raise RunnerError(
+            f"the run ended with {len(found)} of {len(planned)} shards (such as {odd[0]}); "
+            f"run it again"
+        )
+    done = sum(result.shard.examples + len(result.rejects) for result in results)
+    rows = staged.rows if planned else 0
+    if done != rows:
+        raise RunnerError(f"the run ended with {done} of {rows} planned rows; run it again")
+    return staged, results
+
+
+def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Reject, ...]:
+    """Return what was rejected while planning and while writing, sorted."""
+    rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
+    return tuple(sorted(rejects))
+
+
+def stop_unless_usable(
+    staged: StagedPlan,
+    results: Sequence[ShardResult],
+    rejects: Sequence[Reject],
+    output: str,
+    options: ConvertOptions,
+) -> None:
+    """Raise unless there are examples and few enough rejects; rejects are written either way."""
+    examples = sum(result.shard.examples for result in results)
+    failed = too_many(len(rejects), staged.read, options)
+    if (examples or staged.existing) and not failed:
+        return
+    path = leave_rejects(output, rejects)
+    if failed:
+        raise TooManyRejectsError(
+            f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
+            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}); mend them or raise "
+            f"max_reject_fraction",
+            rejects=rejects,
+            rejects_file=path,
+        )
+    raise NothingToConvertError(
+        f"nothing to convert: {staged.read} rows read, {len(rejects)} rejected "
+        f"({_by_reason(rejects)}), {staged.dropped} dropped for want of a split",
+        rejects=rejects,
+        rejects_file=path if rejects else None,
+    )
+
+
+def _by_reason(rejects: Sequence[Reject]) -> str:
+    counts = Counter(item.code for item in rejects).most_common()
+    return ", ".join(f"{code} {count}" for code, count in counts) or "none"
+
+
+def to_dataset(
+    source: Source,
+    staged: StagedPlan,
+    results: Sequence[ShardResult],
+    options: ConvertOptions,
+) -> Dataset:
+    """Return the dataset that the shards make, without what it may be appended to."""
+    splits: dict[str, Split] = {}
+    for name in staged.splits:
+        mine = [result for result in results if result.split == name]
+        labels: Counter[str] = Counter()
+        for result in mine:
+            labels.update(result.labels)
+        shards = tuple(result.shard for result in mine)
+        examples = sum(shard.examples for shard in shards)
+        if examples:
+            size = sum(shard.bytes for shard in shards)
+            # A shard whose rows were all rejected has no images to speak of.
+            images = ImageStats.merge(item.images for item in mine if item.shard.examples)
+            splits[name] = Split(examples, size, dict(sorted(labels.items())), shards, images)
+    reencoded: Counter[str] = Counter()
+    for result in results:
+        reencoded.update(result.reencoded)
+    rejects = all_rejects(staged, results)
+    rows = RowCounts(
+        read=staged.read,
+        examples=sum(split.examples for split in splits.values()),
+        duplicates=staged.duplicates,
+        dropped=staged.dropped,
+        existing=staged.existing,
+        assigned=sum(result.drawn for result in results),
+        rejected=dict(sorted(Counter(item.code for item in rejects).items())),
+    )
+    return Dataset(
+        task=TASK,
+        recordgen_version=__version__,
+        source=source.names,
+        seed=options.seed,
+        options=options.recorded(),
+        compression=options.compression,
+        label_kind=staged.vocabulary.kind,
+        labels=staged.vocabulary.names,
+        splits=splits,
+        rows=rows,
+        reencoded=dict(sorted(reencoded.items())),
+        warnings=advice(staged.vocabulary, splits, rows),
+        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
+    )
