@@ -20,6 +20,7 @@ import pytest
 from apache_beam.portability import common_urns
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from gcsfs.core import GCSFileSystem
 
 import recordgen
 from recordgen import transforms
@@ -31,6 +32,7 @@ from recordgen.staging import Staging
 from tests.clusters import (
     ROOT,
     dataflow,
+    emulated,
     environment,
     free_port,
     job_server,
@@ -154,7 +156,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
     requests = tmp_path / "requests"
     requests.mkdir()
     with object_store("bucket") as store, dataflow(store, requests) as endpoint:
-        bucket = fsspec.filesystem("gs", token="anon", endpoint_url=store)
+        bucket = GCSFileSystem(token="anon", endpoint_url=store)
         for path in Path(source).parent.iterdir():
             bucket.pipe(f"bucket/data/{path.name}", path.read_bytes())
         done = subprocess.run(
@@ -165,7 +167,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
                 *("--project=my-project", "--region=us-central1", f"--setup_file={ROOT}/setup.py"),
                 *("--temp_location=gs://bucket/tmp", f"--dataflow_endpoint={endpoint}"),
             ],
-            env=environment(STORAGE_EMULATOR_HOST=store, NO_GCE_CHECK="true"),
+            env=environment(**emulated(store)),
             capture_output=True,
             text=True,
             timeout=120,
