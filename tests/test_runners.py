@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -23,9 +24,12 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from gcsfs.core import GCSFileSystem
 
 import recordgen
+from benchmarks import costs
 from recordgen import transforms
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
+from recordgen.planning import PlannedRow
+from recordgen.rows import place
 from recordgen.runners import beam_flags, pipeline_factory
 from recordgen.sources import find_import_files
 from recordgen.staging import Staging
@@ -166,6 +170,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
                 *("--max-reject-fraction=0.1", "--", "--runner=DataflowRunner", "--no_auth"),
                 *("--project=my-project", "--region=us-central1", f"--setup_file={ROOT}/setup.py"),
                 *("--temp_location=gs://bucket/tmp", f"--dataflow_endpoint={endpoint}"),
+                "--sdk_container_image=example.com/recordgen:1",
             ],
             env=environment(**emulated(store)),
             capture_output=True,
@@ -197,13 +202,16 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
         for item in container.dependencies
     ]
     assert "workflow.tar.gz" in names
+    image = beam_runner_api_pb2.DockerPayload.FromString(container.payload).container_image
+    assert image == "example.com/recordgen:1"
 
     assert {"ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "WriteShards"} <= {
         transform.unique_name for transform in pipeline.components.transforms.values()
     }
     assert side_inputs(pipeline) == []
     [request] = requests.glob("*.json")
-    assert json.loads(request.read_text())["type"] == "JOB_TYPE_BATCH"
+    job = json.loads(request.read_text())
+    assert job["type"] in ("JOB_TYPE_BATCH", 1)  # the number: as newer Beams say it
 
 
 # --- work spreads ------------------------------------------------------------------------------
@@ -436,3 +444,23 @@ def test_defaults_are_added_where_none_are_given(given: list[str], added: list[s
     known = {flag.split("=")[0] for flag in given}
     more = [f for f in beam_flags(given) if f.split("=")[0] not in {*known, "--runner"}]
     assert more == added
+
+
+# --- on paper ----------------------------------------------------------------------------------
+
+
+def test_the_page_shows_what_the_script_says() -> None:
+    """The table in docs/runners.md is the output of benchmarks.costs."""
+    assert f"\n{costs.table()}\n" in (ROOT / "docs" / "runners.md").read_text()
+
+
+def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
+    """Rows with paths of 50 characters stay below the figure that the costs are made of."""
+    uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
+    rows = [
+        PlannedRow(place(0, uri).order, "gs://my-bucket/labels.csv", n, uri, "rose", 100_000 + n,
+                   str(1_700_000_000_000_000 + n), True)
+        for n, uri in enumerate(uris)
+    ]  # fmt: skip
+    size = len(pickle.dumps(transforms.PlannedBlock.of(rows)))
+    assert size / len(rows) < costs.ROW_BYTES

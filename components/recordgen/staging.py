@@ -32,6 +32,7 @@ from recordgen.dataset import (
     REJECTS_FILE,
     SPLIT_PREFIX,
     Dataset,
+    Shard,
     write_dataset,
 )
 from recordgen.errors import OutputExistsError, RecordgenError, StorageError
@@ -44,8 +45,8 @@ from recordgen.version import __version__
 STAGING = ".recordgen-staging"
 FAILED_REJECTS_FILE = "failed-rejects.jsonl"
 
-# Object stores answer in tens of milliseconds, so read many small files at once.
-_READ_THREADS = 32
+# Object stores answer in tens of milliseconds, so ask for many files at once.
+_STORAGE_THREADS = 32
 
 _LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
@@ -142,7 +143,7 @@ class Staging:
         """Return what became of all shards, by split and index."""
         names = [name for name, _ in storage.list_dir(self.path("results"))]
         paths = [self.path("results", name) for name in names if name.endswith(".json")]
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
+        with ThreadPoolExecutor(_STORAGE_THREADS) as pool:
             return list(map(ShardResult.from_json, pool.map(storage.read_text, paths)))
 
     def write_error(self, error: RecordgenError) -> None:
@@ -242,9 +243,13 @@ def commit(staging: Staging, output: str, dataset: Dataset, rejects: Iterable[Re
     """
     for name in (DATASET_FILE, FAILED_REJECTS_FILE, *_split_dirs(output)):
         storage.remove(storage.join(output, name))
-    for split in dataset.splits.values():
-        for shard in split.shards:
-            storage.move(staging.path(shard.file), storage.join(output, shard.file))
+
+    def move(shard: Shard) -> None:
+        storage.move(staging.path(shard.file), storage.join(output, shard.file))
+
+    shards = [shard for split in dataset.splits.values() for shard in split.shards]
+    with ThreadPoolExecutor(_STORAGE_THREADS) as pool:
+        list(pool.map(move, shards))
     labels = "".join(f"{label}\n" for label in dataset.labels)
     storage.write_text(storage.join(output, LABELS_FILE), labels)
     _write_rejects(storage.join(output, REJECTS_FILE), rejects)
