@@ -72,8 +72,8 @@ _MAX_BUCKETS = 4096
 # Object stores answer in tens of milliseconds, so ask for many sizes at once.
 _REMOTE_THREADS = 64
 
-# Dask's runner makes no more parts of the work than there are sources: these make up the number.
-_NO_SOURCES = 64
+# Dask's runner cuts the work into no more parts than there are to read: these make up the number.
+_EMPTY_PARTS = 64
 
 _T = TypeVar("_T")
 
@@ -132,9 +132,11 @@ class ListedShard:
     """That a shard is to be written, also where it has no rows.
 
     Attributes:
+        label: the one label of all its rows, as its group has it.
         count: number of shards in its split.
     """
 
+    label: str | None
     count: int
 
 
@@ -191,6 +193,14 @@ class Source:
             if isinstance(row, Row):
                 yield storage.resolve(row.uri, row.source)
 
+    def parts(self) -> list[Any]:
+        """Return what can be read on its own, evenly among parts that are empty."""
+        full: list[Any] = [*self.files, *self.rows]
+        parts: list[Any] = [()] * (len(full) + _EMPTY_PARTS)
+        for index, part in enumerate(full):
+            parts[index * len(parts) // len(full)] = part
+        return parts
+
     @property
     def names(self) -> tuple[str, ...]:
         """What ``dataset.json`` says of the source."""
@@ -205,11 +215,10 @@ def plan_rows(
     Returns:
         PlannedBuckets, and the Plan (one element), which is also left in ``staging``.
     """
-    sources = [*source.files, *source.rows]
     read = (
         pipeline
         | "ListSources"  # ImportFile | (Row, …)
-        >> beam.Create([*sources, *[()] * _NO_SOURCES], reshuffle=len(sources) > 1)
+        >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
         | "ReadRows" >> beam.ParDo(ReadRows(options.seed, source.buckets, staging))
     )  # (bucket, RowBlock | ReadSummary)
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
@@ -217,8 +226,8 @@ def plan_rows(
             read
             | "ForgetBuckets" >> beam.Values()
             | "ReadSummaries" >> beam.Filter(_is_a, ReadSummary)
-            | "SummariesToOne" >> beam.WithKeys(None)
-            | "GatherNamed" >> beam.GroupByKey()  # (None, [ReadSummary])
+            | "SummariesToOne" >> beam.WithKeys(0)
+            | "GatherNamed" >> beam.GroupByKey()  # (0, [ReadSummary])
             | "TellBuckets" >> beam.FlatMap(_tell_buckets, source.buckets)  # (bucket, SplitsNamed)
         )
         read = (read, named) | "RowsAndNamed" >> beam.Flatten()
@@ -231,8 +240,8 @@ def plan_rows(
     plan = (
         resolved
         | "Summaries" >> beam.Filter(_is_a, (BucketSummary, ReadSummary))
-        | "ToOne" >> beam.WithKeys(None)
-        | "GatherSummaries" >> beam.GroupByKey()  # (None, [BucketSummary | ReadSummary])
+        | "ToOne" >> beam.WithKeys(0)
+        | "GatherSummaries" >> beam.GroupByKey()  # (0, [BucketSummary | ReadSummary])
         | "MakePlan" >> beam.ParDo(MakePlan(options, staging))
     )  # Plan
     return planned, plan
@@ -250,14 +259,14 @@ def cut_into_shards(
         | "BucketsAndPlan" >> beam.Flatten()
         | "JoinPlan" >> beam.GroupByKey()  # (bucket, [PlannedBucket | BucketPlan])
         | "CutIntoShards" >> beam.FlatMap(_cut_bucket)
-    )  # ((split, label, shard), PlannedBlock)
+    )  # ((split, shard), PlannedBlock)
     # A payload larger than a shard leaves others without rows; their numbers must not be missing.
     shards = usable | "ListShards" >> beam.FlatMap(_list_shards)
-    # ((split, label, shard), ListedShard)
+    # ((split, shard), ListedShard)
     return (
         (runs, shards)
         | "AllShards" >> beam.Flatten()
-        | "GroupByShard" >> beam.GroupByKey()  # ((split, label, shard), [PlannedBlock, …])
+        | "GroupByShard" >> beam.GroupByKey()  # ((split, shard), [PlannedBlock | ListedShard])
         | "MakeTasks" >> beam.Map(_to_task)  # ShardTask
     )
 
@@ -369,7 +378,7 @@ class ResolveBuckets(_Step):
 
 
 class MakePlan(_Step):
-    """(None, all summaries) → Plan, which it also leaves in the staging folder."""
+    """(0, all summaries) → Plan, which it also leaves in the staging folder."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
@@ -378,7 +387,7 @@ class MakePlan(_Step):
     def process(self, element: Any) -> Any:  # noqa: D102
         return self._reported(self._make(*element))
 
-    def _make(self, _: None, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Plan]:
+    def _make(self, _: int, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Plan]:
         read: list[ReadSummary] = []
         resolved: list[BucketSummary] = []
         for summary in summaries:
@@ -428,7 +437,7 @@ def _is_a(element: Any, kind: type | tuple[type, ...]) -> bool:
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
-    """(None, [ReadSummary]) → word to every bucket if any row names a split."""
+    """(0, [ReadSummary]) → word to every bucket if any row names a split."""
     _, summaries = element
     if any(summary.named for summary in summaries):
         for bucket in range(buckets):
@@ -451,7 +460,7 @@ def _by_bucket(plan: Plan) -> Iterator[tuple[int, BucketPlan]]:
         yield bucket, BucketPlan(groups)
 
 
-def _cut_bucket(element: Any) -> Iterator[tuple[tuple[str, str | None, int], PlannedBlock]]:
+def _cut_bucket(element: Any) -> Iterator[tuple[tuple[str, int], PlannedBlock]]:
     """(bucket, [PlannedBucket, BucketPlan]) → runs of rows; no plan: nothing."""
     bucket, parts = element
     parts = list(parts)
@@ -459,24 +468,24 @@ def _cut_bucket(element: Any) -> Iterator[tuple[tuple[str, str | None, int], Pla
         [planned] = (part for part in parts if isinstance(part, PlannedBucket))
         for group, block in planned.groups.items():
             for shard, run in shard_rows(bucket, block.rows, plan.groups[group]):
-                yield (*group, shard), PlannedBlock.of(run)
+                yield (group.split, shard), PlannedBlock.of(run)
 
 
-def _list_shards(plan: Plan) -> Iterator[tuple[tuple[str, str | None, int], ListedShard]]:
+def _list_shards(plan: Plan) -> Iterator[tuple[tuple[str, int], ListedShard]]:
     for split, cut in plan.splits.items():
         for label, group in cut.groups.items():
             for shard in range(group.first, group.first + group.shards):
-                yield (split, label, shard), ListedShard(cut.shards)
+                yield (split, shard), ListedShard(label, cut.shards)
 
 
 def _to_task(element: Any) -> ShardTask:
-    """((split, label, shard), [PlannedBlock, ListedShard]) → ShardTask."""
-    (split, label, shard), parts = element
+    """((split, shard), [PlannedBlock | ListedShard]) → ShardTask."""
+    (split, shard), parts = element
     parts = list(parts)
     [listed] = [part for part in parts if isinstance(part, ListedShard)]
     blocks = [part for part in parts if isinstance(part, PlannedBlock)]
     rows = sorted((row for block in blocks for row in block.rows), key=_order)
-    return ShardTask(split, label, shard, listed.count, tuple(rows))
+    return ShardTask(split, listed.label, shard, listed.count, tuple(rows))
 
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
