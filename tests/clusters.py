@@ -101,5 +101,14 @@ def dataflow(store: str, requests: Path) -> Iterator[str]:
     """
     port = free_port()
     command = ["-m", "tests.dataflow_service", str(port), str(requests)]
-    with process(command, port, STORAGE_EMULATOR_HOST=store, NO_GCE_CHECK="true"):
+    with process(command, port, **emulated(store)):
         yield f"http://localhost:{port}"
+
+
+def emulated(store: str) -> dict[str, str]:
+    """Return what libraries need in their environment to take an emulated store for Google's."""
+    return {
+        "STORAGE_EMULATOR_HOST": store,
+        "NO_GCE_CHECK": "true",  # or google-auth looks for a server that hands out credentials
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # or gcsfs asks over gRPC what a bucket can
+    }

@@ -80,9 +80,11 @@ class ListedShard:
     """That a shard is to be written, also where it has no rows.
 
     Attributes:
+        label: the one label of all its rows, as its group has it.
         count: number of shards in its split.
     """
 
+    label: str | None
     count: int
 
 

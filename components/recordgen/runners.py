@@ -45,8 +45,8 @@ _CLOSED_RUNNERS = frozenset({IN_MEMORY_RUNNER, _DATAFLOW, _DASK})
 # Beam and Dask wait for five minutes, or half of one.
 _CONNECT_SECONDS = 10
 
-# Dask's runner cuts its work into as many parts as its sources can be cut into; later steps have
-# up to four times as many. Each costs some milliseconds.
+# Parts that Dask's runner cuts reading into; writing has three times as many. Each costs it some
+# milliseconds.
 _DASK_PARTS = 8
 
 # What brings this package to Dataflow's workers.

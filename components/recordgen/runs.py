@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from uuid import uuid4
@@ -33,7 +34,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.rows import Reject
-from recordgen.staging import STAGING, Staging
+from recordgen.staging import STAGING, STORAGE_THREADS, Staging
 
 FAILED_REJECTS_FILE = "failed-rejects.jsonl"
 
@@ -157,10 +158,13 @@ def commit(
         if other != staging:
             storage.remove(other.root)
     staging.start_moving()
-    for split in dataset.splits.values():
-        for shard in split.shards:
-            if shard.file not in kept:
-                storage.move(staging.path(shard.file), storage.join(output, shard.file))
+
+    def move(file: str) -> None:
+        storage.move(staging.path(file), storage.join(output, file))
+
+    files = (shard.file for split in dataset.splits.values() for shard in split.shards)
+    with ThreadPoolExecutor(STORAGE_THREADS) as pool:
+        list(pool.map(move, (file for file in files if file not in kept)))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
     _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
     put_dataset(staging, output, dataset)

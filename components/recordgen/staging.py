@@ -35,8 +35,8 @@ from recordgen.shards import ShardResult
 
 STAGING = ".recordgen-staging"
 
-# Object stores answer in tens of milliseconds, so read many small files at once.
-_READ_THREADS = 32
+# Object stores answer in tens of milliseconds, so ask for many files at once.
+STORAGE_THREADS = 32
 
 _LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
@@ -159,7 +159,7 @@ class Staging:
     def read_results(self) -> list[ShardResult]:
         """Return what became of all shards, by split and index."""
         paths = [self.path("results", name) for name in self._result_names()]
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
+        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
             return list(map(ShardResult.from_json, pool.map(storage.read_text, paths)))
 
     def _result_path(self, split: str, index: int) -> str:
@@ -219,7 +219,7 @@ class Staging:
             for name, _ in storage.list_dir(self.path(folder))
             if name not in finished and name.endswith(".json")
         ]
-        with ThreadPoolExecutor(_READ_THREADS) as pool:
+        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
             texts = pool.map(storage.read_text, [self.path(folder, name) for name in names])
             for name, text in zip(names, texts, strict=True):
                 examples, rejects, size, done = json.loads(text)

@@ -80,14 +80,17 @@ _BUCKET_BYTES = 2_000_000
 _ROW_BYTES = 100
 _MAX_BUCKETS = 4096
 
-# Dask's runner makes no more parts of the work than there are sources: these make up the number.
-_NO_SOURCES = 64
+# Dask's runner cuts the work into no more parts than there are to read: these make up the number.
+_EMPTY_PARTS = 64
+
+# The key of what all buckets say together. Not None: its hash differs from process to process, and
+# some runners group by that.
+_ALL = -1
 
 _T = TypeVar("_T")
 
-# Split, label (see resolving.Group) and number of a shard. A plain tuple: keys must encode to the
-# same bytes everywhere.
-ShardKey: TypeAlias = "tuple[str, str | None, int]"
+# Split and number of a shard: plain, so that it encodes to the same bytes everywhere.
+ShardKey: TypeAlias = "tuple[str, int]"
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,14 @@ class Source:
             if isinstance(row, Row):
                 yield storage.resolve(row.uri, row.source)
 
+    def parts(self) -> list[Any]:
+        """Return what can be read on its own, evenly among parts that are empty."""
+        full: list[Any] = [*self.files, *self.rows]
+        parts: list[Any] = [()] * (len(full) + _EMPTY_PARTS)
+        for index, part in enumerate(full):
+            parts[index * len(parts) // len(full)] = part
+        return parts
+
     @property
     def names(self) -> tuple[str, ...]:
         """What ``dataset.json`` says of the source."""
@@ -151,18 +162,17 @@ def plan_rows(
         is left in ``staging``.
     """
     buckets = _buckets(source, existing)
-    sources = [*source.files, *source.rows]
     parts = [
         pipeline
         | "ListSources"  # ImportFile | (Row, …)
-        >> beam.Create([*sources, *[()] * _NO_SOURCES], reshuffle=len(sources) > 1)
+        >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
         | "ReadRows" >> beam.ParDo(ReadRows(options.seed, buckets, staging))
     ]  # (bucket, RowBlock | ReadSummary)
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
         parts.append(
             parts[0]
             | "ReadSummaries" >> beam.FlatMap(_summary_of_any_bucket)
-            | "GatherNamed" >> beam.GroupByKey()  # (None, [ReadSummary])
+            | "GatherNamed" >> beam.GroupByKey()  # (_ALL, [ReadSummary])
             | "TellBuckets" >> beam.FlatMap(_tell_buckets, buckets)  # (bucket, SplitsNamed)
         )
     if existing is not None:
@@ -176,11 +186,11 @@ def plan_rows(
         together
         | "GroupByBucket" >> beam.GroupByKey()
         | "ResolveBuckets" >> beam.ParDo(ResolveBuckets(options, staging))
-    )  # (bucket, PlannedBucket) | (None, BucketSummary | ReadSummary)
+    )  # (bucket, PlannedBucket) | (_ALL, BucketSummary | ReadSummary)
     plan = (
         resolved
         | "Summaries" >> beam.Filter(_has_no_bucket)
-        | "GatherSummaries" >> beam.GroupByKey()  # (None, [BucketSummary | ReadSummary])
+        | "GatherSummaries" >> beam.GroupByKey()  # (_ALL, [BucketSummary | ReadSummary])
         | "MakePlan"
         >> beam.ParDo(MakePlan(options, existing.base if existing else Base(), staging))
     )  # (bucket, BucketPlan) | (ShardKey, ListedShard)
@@ -340,7 +350,7 @@ class ReadExisting(_Step):
 
 
 class ResolveBuckets(_PlanningStep):
-    """(bucket, all that is of it) → (bucket, PlannedBucket), and (None, summary) of any kind."""
+    """(bucket, all that is of it) → (bucket, PlannedBucket), and (_ALL, summary) of any kind."""
 
     def __init__(self, options: ConvertOptions, staging: Staging) -> None:
         super().__init__(staging)
@@ -368,10 +378,10 @@ class ResolveBuckets(_PlanningStep):
         )
         self._count(summary)
         yield bucket, PlannedBucket({group: PlannedBlock.of(planned[group]) for group in planned})
-        yield None, summary
+        yield _ALL, summary
         for part in parts:
             if isinstance(part, ReadSummary):
-                yield None, part
+                yield _ALL, part
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())
@@ -384,7 +394,7 @@ class ResolveBuckets(_PlanningStep):
 
 
 class MakePlan(_Step):
-    """(None, all summaries) → (bucket, BucketPlan), (ShardKey, ListedShard); leaves the plan."""
+    """(_ALL, all summaries) → (bucket, BucketPlan), (ShardKey, ListedShard); leaves the plan."""
 
     def __init__(self, options: ConvertOptions, base: Base, staging: Staging) -> None:
         super().__init__(staging)
@@ -394,7 +404,7 @@ class MakePlan(_Step):
     def process(self, element: Any) -> Any:  # noqa: D102
         return self._reported(self._make(*element))
 
-    def _make(self, _: None, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Any]:
+    def _make(self, _: int, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Any]:
         read: list[ReadSummary] = []
         resolved: list[BucketSummary] = []
         for summary in summaries:
@@ -453,20 +463,20 @@ def _counter(name: str) -> Any:
 
 
 def _has_bucket(element: Any) -> bool:
-    return element[0] is not None
+    return bool(element[0] != _ALL)
 
 
 def _has_no_bucket(element: Any) -> bool:
-    return element[0] is None
+    return bool(element[0] == _ALL)
 
 
-def _summary_of_any_bucket(element: Any) -> Iterator[tuple[None, ReadSummary]]:
+def _summary_of_any_bucket(element: Any) -> Iterator[tuple[int, ReadSummary]]:
     if isinstance(element[1], ReadSummary):
-        yield None, element[1]
+        yield _ALL, element[1]
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
-    """(None, [ReadSummary]) → word to every bucket if any row names a split."""
+    """(_ALL, [ReadSummary]) → word to every bucket if any row names a split."""
     if any(summary.named for summary in element[1]):
         for bucket in range(buckets):
             yield bucket, SplitsNamed()
@@ -489,7 +499,7 @@ def _listed_shards(plan: Plan) -> Iterator[tuple[ShardKey, ListedShard]]:
     for split, cut in plan.splits.items():
         for label, group in cut.groups.items():
             for index in range(group.first, group.first + group.shards):
-                yield (split, label, index), ListedShard(cut.shards)
+                yield (split, index), ListedShard(label, cut.shards)
 
 
 def _cut(element: Any) -> Iterator[tuple[ShardKey, PlannedBlock | ListedShard]]:
@@ -503,7 +513,7 @@ def _cut(element: Any) -> Iterator[tuple[ShardKey, PlannedBlock | ListedShard]]:
         elif isinstance(part, BucketPlan):
             for group, block in planned[0].groups.items():
                 for index, run in shard_rows(key, list(block.rows), part.groups[group]):
-                    yield (*group, index), PlannedBlock.of(run)
+                    yield (group.split, index), PlannedBlock.of(run)
 
 
 def _to_task(key: ShardKey, grouped: Iterable[PlannedBlock | ListedShard]) -> ShardTask:
@@ -511,7 +521,8 @@ def _to_task(key: ShardKey, grouped: Iterable[PlannedBlock | ListedShard]) -> Sh
     [listed] = [part for part in parts if isinstance(part, ListedShard)]
     blocks = [part for part in parts if isinstance(part, PlannedBlock)]
     rows = sorted((row for block in blocks for row in block.rows), key=_order)
-    return ShardTask(*key, listed.count, tuple(rows))
+    split, index = key
+    return ShardTask(split, listed.label, index, listed.count, tuple(rows))
 
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
