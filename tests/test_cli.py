@@ -166,7 +166,7 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    first, second = errors.splitlines()
+    second, first = errors.splitlines()
     assert first == "recordgen: interrupted; nothing was committed, run it again"
     assert f"finished shards wait in {output}: --resume keeps them" in second
     assert not (output / "dataset.json").exists()

@@ -58,13 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = args.run(args)
         return code
     except RecordgenError as exc:
-        logs.failed(exc, exc.exit_code, traceback=debug)
         if not isinstance(exc, UsageError):
             _offer_resume(arguments)
+        logs.failed(exc, exc.exit_code, traceback=debug)
         return exc.exit_code
     except KeyboardInterrupt as exc:
-        logs.interrupted(exc, _INTERRUPTED, traceback=debug)
         _offer_resume(arguments)
+        logs.interrupted(exc, _INTERRUPTED, traceback=debug)
         return _INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has gone: point stdout elsewhere for the final flush.
