@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import socket
 import ssl
@@ -512,6 +513,7 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
         ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
         ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
+        ("gs", json.JSONDecodeError("an answer that was cut", "{", 1), Meaning.TRANSIENT),
         ("gs", requests.ConnectionError(), Meaning.TRANSIENT),
         ("gs", google.auth.exceptions.DefaultCredentialsError("who?"), Meaning.LASTING),
         ("gs", google.auth.exceptions.TransportError("?"), Meaning.TRANSIENT),

@@ -227,6 +227,10 @@ def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> N
             ask(f"{store.url}/images")
     with pytest.raises(StorageError, match="503"):
         recordgen.check(f"{store.url}/*.csv")
+    store.proxy.fault = lambda request: 403
+    for ask in (storage.exists, storage.list_files, storage.list_dir):
+        with pytest.raises(StorageError, match="cannot look: permission denied"):
+            ask(f"{store.url}/images")
     store.proxy.reset()
     with pytest.raises(SourceError, match="no such import file"):
         recordgen.check(f"{store.url}/none/*.csv")

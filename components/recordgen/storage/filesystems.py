@@ -97,11 +97,14 @@ def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
 def _make(
     kind: Any, scheme: str, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool
 ) -> Any:
-    if scheme in ("gs", "gcs"):
-        return _gcs(kind, settings, policy, retrying=retrying)
-    if scheme in ("s3", "s3a"):
-        return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
-    return kind(**settings)
+    try:
+        if scheme in ("gs", "gcs"):
+            return _gcs(kind, settings, policy, retrying=retrying)
+        if scheme in ("s3", "s3a"):
+            return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
+        return kind(**settings)
+    except (ValueError, OSError) as exc:  # a wrong setting, or a file of certificates or keys
+        raise StorageError(f"{scheme}:// cannot be used: {type(exc).__name__}: {exc}") from exc
 
 
 def _gcs(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool) -> Any:
