@@ -274,6 +274,19 @@ def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
     assert 20 <= store.proxy.busiest <= 64
 
 
+def test_several_processes(store: Store, tmp_path: Path) -> None:
+    """Each worker has connections of its own; connections do not survive a fork."""
+    local = fill(store, tmp_path / "data", 24)
+    recordgen.convert(local, tmp_path / "local", shard_mb=0.004)
+    recordgen.convert(
+        f"{store.url}/labels.csv",
+        f"{store.url}/out",
+        shard_mb=0.004,
+        beam_args=["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
+    )
+    assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "local"))
+
+
 def test_splits_by_content(store: Store, tmp_path: Path) -> None:
     """Contents are read ahead of planning, as many at once."""
     local = fill(store, tmp_path / "data", 30)
