@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recordgen.access import Access, RowGate
@@ -167,7 +167,8 @@ def test_nothing_escapes_a_url_root(scheme: str, root: list[str], path: str) -> 
     """An allowed URL starts with the root, literally and after any resolving of dots."""
     prefix = "/".join([f"{scheme}://host", *root])
     url = f"{scheme}://host/{path}"
-    assume(Access(("https",), (prefix,)).refusal(url, LOCAL) is None)
+    if Access(("https",), (prefix,)).refusal(url, LOCAL) is not None:
+        return
     assert (url.rstrip("/") + "/").startswith(f"{prefix}/")
     assert (os.path.normpath("/" + path) + "/").startswith(
         "/".join(["", *root, ""]).replace("//", "/")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
+import resource
 import socket
 import ssl
+import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -131,6 +134,7 @@ ANSWERS: list[tuple[Answer, str]] = [
     (nothing_left, "empty_file"),
     (page, "not_an_image"),
     (endless, "missing_file"),
+    (status(304), "missing_file"),
     (status(404), "missing_file"),
     (status(410), "missing_file"),
     (status(400), "missing_file"),
@@ -253,6 +257,20 @@ def test_large_bodies_are_not_read(serve: Callable[[Answer], str], tmp_path: Pat
     assert sent < 20_000_000  # what lies in buffers between the two
     with pytest.raises(FileTooLargeError):
         storage.read_bytes(f"{url}/endless.jpg", 1_000_000)
+
+
+def test_compressed_bodies_do_not_burst(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """What a megabyte unpacks to is counted while it is unpacked."""
+    packer = zlib.compressobj(wbits=31)  # gzip
+    bomb = b"".join(packer.compress(bytes(1_000_000)) for _ in range(1000)) + packer.flush()
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    url = serve(answer)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert codes([f"{url}/1.jpg"], tmp_path) == ["too_many_bytes"]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
 
 
 def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path: Path) -> None:
@@ -512,6 +530,7 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
         ("gs", from_gcs(429, "slowly"), Meaning.TRANSIENT),
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
         ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
+        ("gs", json.JSONDecodeError("an answer that was cut", "{", 1), Meaning.TRANSIENT),
         ("gs", requests.ConnectionError(), Meaning.TRANSIENT),
         ("gs", google.auth.exceptions.DefaultCredentialsError("who?"), Meaning.LASTING),
         ("gs", google.auth.exceptions.TransportError("?"), Meaning.TRANSIENT),

@@ -227,6 +227,10 @@ def test_an_outage_does_not_look_like_nothing(store: Store, tmp_path: Path) -> N
             ask(f"{store.url}/images")
     with pytest.raises(StorageError, match="503"):
         recordgen.check(f"{store.url}/*.csv")
+    store.proxy.fault = lambda request: 403
+    for ask in (storage.exists, storage.list_files, storage.list_dir):
+        with pytest.raises(StorageError, match="cannot look: permission denied"):
+            ask(f"{store.url}/images")
     store.proxy.reset()
     with pytest.raises(SourceError, match="no such import file"):
         recordgen.check(f"{store.url}/none/*.csv")
@@ -268,6 +272,19 @@ def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
     result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out")
     assert result.dataset.examples == 80
     assert 20 <= store.proxy.busiest <= 64
+
+
+def test_several_processes(store: Store, tmp_path: Path) -> None:
+    """Each worker has connections of its own; connections do not survive a fork."""
+    local = fill(store, tmp_path / "data", 24)
+    recordgen.convert(local, tmp_path / "local", shard_mb=0.004)
+    recordgen.convert(
+        f"{store.url}/labels.csv",
+        f"{store.url}/out",
+        shard_mb=0.004,
+        beam_args=["--direct_num_workers=2", "--direct_running_mode=multi_processing"],
+    )
+    assert comparable(store.tree("out")) == comparable(tree_bytes(tmp_path / "local"))
 
 
 def test_splits_by_content(store: Store, tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
         OutputExistsError: the split is there already, or a dataset of another kind.
         UsageError: the other splits are compressed in another way.
     """
+    storage.check_writable(target)
     if not storage.exists(storage.join(target, DATASET_FILE)):
         return None
     found = read_dataset(target)

@@ -18,6 +18,7 @@ from typing import IO, Protocol
 
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
+from recordgen.storage.failures import only_storage_errors
 from recordgen.storage.fileinfo import FileInfo
 from recordgen.storage.paths import (
     OBJECT_STORES,
@@ -64,6 +65,7 @@ __all__ = [
 
 
 _ON_ANY_TERMS = Terms()
+_LOOKING = "cannot look"
 
 
 class _Far(Protocol):
@@ -202,21 +204,33 @@ def remove(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file or folder at ``path``. Raises: as :func:`info`."""
-    return local.exists(path) if is_local(path) else _far(path).exists(path)
+    """Say whether there is a file or folder at ``path``. Raises: StorageError."""
+    if is_local(path):
+        return local.exists(path)
+    with only_storage_errors(path, _LOOKING):
+        return _far(path).exists(path)
 
 
 def list_files(pattern: str) -> list[str]:
     """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path.
 
-    Folders are left out. Nothing that matches gives an empty list. Raises: as :func:`info`.
+    Folders are left out. Nothing that matches gives an empty list. Raises: StorageError.
     """
-    return local.list_files(pattern) if is_local(pattern) else _far(pattern).list_files(pattern)
+    if is_local(pattern):
+        return local.list_files(pattern)
+    with only_storage_errors(pattern, _LOOKING):
+        return _far(pattern).list_files(pattern)
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
-    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
-    return local.list_dir(folder) if is_local(folder) else _far(folder).list_dir(folder)
+    """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing.
+
+    Raises: StorageError.
+    """
+    if is_local(folder):
+        return local.list_dir(folder)
+    with only_storage_errors(folder, _LOOKING):
+        return _far(folder).list_dir(folder)
 
 
 def list_folders(root: str, prefix: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import socket
 import ssl
 from collections.abc import Iterator
@@ -40,6 +41,8 @@ _TRANSIENT_NAMES = frozenset(
         "requests.RequestException",
     }
 )
+
+_TRANSIENT_KINDS = (OSError, EOFError, asyncio.TimeoutError, json.JSONDecodeError)
 
 # A name that cannot be is the row's fault. ValueErrors need not be named.
 _IMPOSSIBLE_NAMES = frozenset({"botocore.ParamValidationError"})
@@ -100,6 +103,27 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
 
 
 @contextmanager
+def only_storage_errors(path: str, doing: str) -> Iterator[None]:
+    """Turn what speaks against one file into StorageError, where there must be one.
+
+    Args:
+        path: the file or folder.
+        doing: what is impossible then, such as ``cannot write``.
+    """
+    try:
+        yield
+    except OSError as exc:
+        detail = f" ({exc.strerror})" if exc.strerror else ""
+        if isinstance(exc, PermissionError):
+            reason = f"permission denied{detail}; check your credentials and their rights"
+        elif isinstance(exc, FileNotFoundError):
+            reason = f"no such bucket or folder{detail}"
+        else:
+            reason = f"{type(exc).__name__}: {exc}"
+        raise StorageError(f"{path}: {doing}: {reason}") from exc
+
+
+@contextmanager
 def named_errors(path: str) -> Iterator[None]:
     """Turn what a library raises into what :func:`to_error` makes of it."""
     try:
@@ -150,7 +174,7 @@ def _of_kind(exc: BaseException, path: str) -> Meaning:
         return Meaning.LASTING
     if is_http(path) and any(_is_unknown_host(item) for item in causes):
         return Meaning.MISSING
-    if names & _TRANSIENT_NAMES or isinstance(exc, OSError | EOFError | asyncio.TimeoutError):
+    if names & _TRANSIENT_NAMES or isinstance(exc, _TRANSIENT_KINDS):
         return Meaning.TRANSIENT
     return Meaning.LASTING
 
@@ -218,7 +242,8 @@ def _is_impossible(exc: BaseException) -> bool:
     if "requester pays" in str(exc):  # gcsfs's ValueError
         return False
     return (
-        isinstance(exc, ValueError)  # which libraries raise of arguments only
+        # Libraries raise it of arguments only, but for an answer that was cut.
+        (isinstance(exc, ValueError) and not isinstance(exc, json.JSONDecodeError))
         or bool(_names(exc) & _IMPOSSIBLE_NAMES)
         or (isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG)
     )

@@ -24,7 +24,17 @@ from recordgen.version import __version__
 CONNECTIONS = 64
 
 # Who changes these wants other credentials or another endpoint from then on.
-_ENVIRONMENT = ("AWS_", "AZURE_", "GCSFS_", "GOOGLE_", "STORAGE_EMULATOR_")
+_ENVIRONMENT = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_PROFILE",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_STORAGE_CONNECTION_STRING",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "STORAGE_EMULATOR_HOST",
+)
 
 # Set by who has zonal buckets. gcsfs asks before each request of what kind a bucket is, and asks
 # again for one that it may not ask about: two requests for every image.
@@ -85,7 +95,7 @@ def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
         kind = get_filesystem_class(scheme)
         settings = kind._get_kwargs_from_urls(path)
         policy = RetryPolicy.from_environment()
-        environment = tuple(item for item in os.environ.items() if item[0].startswith(_ENVIRONMENT))
+        environment = tuple(map(os.environ.get, _ENVIRONMENT))
         key = (kind, repr(settings), retrying, policy, environment)
         made = _made.setdefault(os.getpid(), _Made())
         fs = made.get(key, lambda: _make(kind, scheme, settings, policy, retrying=retrying))
@@ -97,11 +107,14 @@ def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
 def _make(
     kind: Any, scheme: str, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool
 ) -> Any:
-    if scheme in ("gs", "gcs"):
-        return _gcs(kind, settings, policy, retrying=retrying)
-    if scheme in ("s3", "s3a"):
-        return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
-    return kind(**settings)
+    try:
+        if scheme in ("gs", "gcs"):
+            return _gcs(kind, settings, policy, retrying=retrying)
+        if scheme in ("s3", "s3a"):
+            return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
+        return kind(**settings)
+    except (ValueError, OSError) as exc:  # a wrong setting, or a file of certificates or keys
+        raise StorageError(f"{scheme}:// cannot be used: {type(exc).__name__}: {exc}") from exc
 
 
 def _gcs(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool) -> Any:

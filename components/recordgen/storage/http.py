@@ -155,6 +155,8 @@ async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.C
             target = response.headers.get("Location") if 300 <= response.status < 400 else None
             if target is None:
                 response.raise_for_status()
+                if response.status >= 300:
+                    raise FileNotFoundError(f"{path}: HTTP {response.status} without a target")
                 yield response
                 return
             url = str(URL(url).join(URL(target)))  # as aiohttp will read it

@@ -15,7 +15,7 @@ from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
 from recordgen.errors import StorageError
-from recordgen.storage.failures import named_errors, status_of
+from recordgen.storage.failures import named_errors, only_storage_errors, status_of
 from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.filesystems import for_requests, for_uploads
 from recordgen.storage.paths import OBJECT_STORES, scheme_of
@@ -34,6 +34,7 @@ _BUFFER_BYTES = 1 << 20
 # What is held of a file that is being written: the stores take parts of 5 MB and more, s3fs would
 # make them 50. A multiple of 256 KiB, for Google's.
 _PART_BYTES = 16 << 20
+_WRITING = "cannot write"
 _MAGIC = re.compile(r"[*?\[]")
 
 
@@ -45,7 +46,10 @@ def info(path: str, terms: Terms) -> FileInfo:
     if found["type"] != "file":
         raise IsADirectoryError(path)
     marks = (found[key] for key in _VERSION_KEYS if key in found)
-    return FileInfo(int(found["size"]), str(next(marks, "")))
+    size = found["size"]
+    if size is None:  # few storages do not know
+        size = len(read_bytes(path, None, terms))
+    return FileInfo(int(size), str(next(marks, "")))
 
 
 def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
@@ -115,31 +119,13 @@ class _RetriedFile(io.RawIOBase):
 
 
 @contextmanager
-def _writing(path: str) -> Iterator[None]:
-    """Turn what says "not there" or "may not" into StorageError: an output must be writable."""
-    try:
-        yield
-    except OSError as exc:
-        raise StorageError(f"{path}: cannot write: {_reason(exc)}") from exc
-
-
-def _reason(exc: OSError) -> str:
-    detail = f" ({exc.strerror})" if exc.strerror else ""
-    if isinstance(exc, PermissionError):
-        return f"permission denied{detail}; check your credentials and their rights"
-    if isinstance(exc, FileNotFoundError):
-        return f"no such bucket or folder{detail}"
-    return f"{type(exc).__name__}: {exc}"
-
-
-@contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file that appears when it is closed, and not at all if an error comes first.
 
     Parts are sent while it is written; it is the library that sends one again. At the end storage
     is asked whether it has all.
     """
-    with _writing(path):
+    with only_storage_errors(path, _WRITING):
         file = retried(partial(_create, path), path)
         try:
             yield cast(IO[bytes], file)
@@ -212,13 +198,13 @@ def write_bytes(path: str, data: bytes) -> None:
         _make_folder(fs, inner, path)
         fs.pipe_file(inner, data)
 
-    with _writing(path):
+    with only_storage_errors(path, _WRITING):
         retried(write, path)
 
 
 def move(source: str, target: str) -> None:
     """Move a file within one storage, replacing the one at ``target``."""
-    with _writing(target), named_errors(target):
+    with only_storage_errors(target, _WRITING), named_errors(target):
         fs, inner = for_requests(source)
         to = for_requests(target)[1]
         if scheme_of(source) in OBJECT_STORES:
@@ -236,7 +222,7 @@ def remove(path: str) -> None:
         fs, inner = for_requests(path)
         fs.rm(inner, recursive=True)
 
-    with _writing(path), suppress(FileNotFoundError):
+    with only_storage_errors(path, _WRITING), suppress(FileNotFoundError):
         retried(delete, path)
 
 

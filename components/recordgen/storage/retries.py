@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from threading import Event
 from typing import TypeVar
 
@@ -26,8 +27,6 @@ from recordgen.errors import UsageError
 from recordgen.storage.failures import is_transient, to_error
 
 _T = TypeVar("_T")
-
-_PREFIX = "RECORDGEN_STORAGE_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +50,24 @@ class RetryPolicy:
     @classmethod
     def from_environment(cls) -> RetryPolicy:
         """Return the policy that the environment asks for. Raises: UsageError."""
-        given = {f.name: os.environ.get(_PREFIX + f.name.upper()) for f in fields(cls)}
-        try:
-            values = {
-                name: type(getattr(_DEFAULTS, name))(text) for name, text in given.items() if text
-            }
-        except ValueError as exc:
-            raise UsageError(f"{_PREFIX}… must be numbers: {exc}") from exc
-        return cls(**values) if values else _DEFAULTS
+        return _parse(tuple(map(os.environ.get, _VARIABLES)))
 
 
 _DEFAULTS = RetryPolicy()
+_VARIABLES = tuple(f"RECORDGEN_STORAGE_{item.name.upper()}" for item in fields(RetryPolicy))
+
+
+@lru_cache(8)
+def _parse(texts: tuple[str | None, ...]) -> RetryPolicy:
+    values = {}
+    for item, variable, text in zip(fields(RetryPolicy), _VARIABLES, texts, strict=True):
+        if text:
+            kind = type(getattr(_DEFAULTS, item.name))
+            try:
+                values[item.name] = kind(text)
+            except ValueError as exc:
+                raise UsageError(f"{variable} must be a number (got {text!r})") from exc
+    return RetryPolicy(**values)
 
 
 def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _T:
