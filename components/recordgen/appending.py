@@ -110,8 +110,8 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
     return tuple(Reject(**json.loads(line)) for line in lines if line)
 
 
-# They decide when a run fails, not what a row becomes.
-_MAY_DIFFER = frozenset({"max_reject_fraction"})
+# They decide which rows become examples, or when a run fails, but not what a row becomes.
+_MAY_DIFFER = frozenset({"max_reject_fraction", "allow_scheme", "allow_root"})
 
 
 def known_rows(shard: ExistingShard, seed: int) -> Iterator[KnownRow]:
