@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,14 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.digits import write_digits
-from recordgen import convert, read_dataset, storage
+from recordgen import convert, read_dataset, runs, storage
 from recordgen.cli import main
 from recordgen.conversion import ConversionResult, plan
 from recordgen.dataset import Dataset
-from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.example import parse_example
 from recordgen.labels import Vocabulary, extend_vocabulary
+from recordgen.staging import STAGING, Staging
 from recordgen.tfrecord import read_records
+from tests.conftest import encoded, noise
 
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
 
@@ -242,6 +246,110 @@ def test_dry_run_and_summary(
     assert "to 40 examples that stay" in text
     assert main(["convert", second, out, "--append", "--resume"]) == 0
     assert "Converted 0 images" in capsys.readouterr().out
+
+
+def test_relative_paths_of_another_folder_are_other_images(tmp_path: Path) -> None:
+    """Equal relative paths are the same image only below the same folder."""
+    for day, count in (("mon", 3), ("tue", 3), ("wed", 1)):
+        (tmp_path / day).mkdir()
+        for number in range(count):
+            data = encoded(noise(20, 20, seed=len(day) * 100 + ord(day[0]) + number), "PNG")
+            (tmp_path / day / f"{number}.png").write_bytes(data)
+        write(tmp_path / day, "labels.csv", [f"TRAIN,{number}.png,a" for number in range(count)])
+    out = tmp_path / "out"
+    days = [str(tmp_path / day / "labels.csv") for day in ("mon", "tue", "wed")]
+    convert(days[0], out, **OPTIONS)
+    result = convert(days[1], out, append=True, **OPTIONS)
+    assert (result.dataset.examples, result.dataset.rows.existing) == (6, 0)
+    # Both folders hold them all, so nothing is new; and one name of the third could be any.
+    again = convert(days[1], out, append=True, **OPTIONS)
+    assert (again.dataset.examples, again.dataset.rows.existing) == (6, 3)
+    third = convert(days[2], out, append=True, **OPTIONS)
+    assert third.dataset.examples == 7
+    (tmp_path / "wed" / "1.png").write_bytes((tmp_path / "mon" / "1.png").read_bytes())
+    write(tmp_path / "wed", "labels.csv", ["TRAIN,0.png,a", "TRAIN,1.png,a"])
+    fourth = convert(days[2], out, append=True, **OPTIONS)
+    assert [item.code for item in fourth.rejects] == ["ambiguous_path"]
+    assert "absolute paths" in fourth.rejects[0].message
+
+
+def test_a_shard_that_is_gone(tmp_path: Path, lines: list[str]) -> None:
+    """It is named, and nothing changes."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    gone = sorted(out.glob("Split-train/*"))[0]
+    gone.unlink()
+    with pytest.raises(RecordError, match=gone.name):
+        convert(write(tmp_path, "two.csv", lines[:60]), out, append=True, **OPTIONS)
+
+
+def test_foreign_files_beside_shards_stay(tmp_path: Path, lines: list[str]) -> None:
+    """Whoever appends or overwrites removes only what is named as a shard."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    index = out / "Split-train" / "data.idx"
+    index.write_text("mine")
+    second = write(tmp_path, "two.csv", lines[:60])
+    convert(second, out, append=True, **OPTIONS)
+    convert(second, out, overwrite=True, **OPTIONS)
+    assert index.read_text() == "mine"
+
+
+def test_another_run_finishes_in_between(
+    tmp_path: Path, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is there is read when nobody else can write any more."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
+    held = runs.lease.held
+
+    @contextmanager
+    def held_late(path: str) -> Iterator[None]:
+        """Take the lease, but let another run finish first."""
+        monkeypatch.setattr(runs.lease, "held", held)
+        convert(two, out, append=True, **OPTIONS)
+        with held(path):
+            yield
+
+    monkeypatch.setattr(runs.lease, "held", held_late)
+    result = convert(three, out, append=True, **OPTIONS)
+    assert result.dataset.examples == 90
+    assert consistent(result.dataset, out)
+
+    empty = tmp_path / "empty"
+
+    @contextmanager
+    def held_later(path: str) -> Iterator[None]:
+        monkeypatch.setattr(runs.lease, "held", held)
+        convert(two, empty, **OPTIONS)
+        with held(path):
+            yield
+
+    monkeypatch.setattr(runs.lease, "held", held_later)
+    with pytest.raises(UsageError, match="just finished"):
+        convert(three, empty, **OPTIONS)
+    assert read_dataset(str(empty)).examples == 20
+
+
+def test_an_overwriting_run_died_while_it_moved_shards(tmp_path: Path, lines: list[str]) -> None:
+    """There is nothing to append to, and something to finish first."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
+    (out / "dataset.json").unlink()
+    Staging(str(out / STAGING / "dead")).start_moving()
+    second = write(tmp_path, "two.csv", lines[:60])
+    with pytest.raises(UsageError, match="--resume before you append"):
+        convert(second, out, append=True, **OPTIONS)
+    assert list(out.glob("Split-*/*"))
+
+
+def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
+    """What the new part lacks, the whole may have."""
+    out = tmp_path / "out"
+    convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
+    result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
+    assert not [text for text in result.dataset.warnings if "lost all" in text or "split" in text]
 
 
 LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recordgen import features, storage
+from recordgen.advice import advice
 from recordgen.dataset import (
     DATASET_FILE,
     REJECTS_FILE,
@@ -54,6 +55,11 @@ class Existing:
     dataset: Dataset
     shards: tuple[ExistingShard, ...]
     rejects: tuple[Reject, ...]
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The folders of the import files it was made of: their relative uris start there."""
+        return frozenset(map(storage.folder_of, self.dataset.source))
 
     @property
     def files(self) -> frozenset[str]:
@@ -118,11 +124,10 @@ def known_rows(shard: ExistingShard, seed: int) -> Iterator[KnownRow]:
     """Yield what each record of a shard says of its row.
 
     Raises:
-        RecordError: the shard is damaged, or a record is none of ours.
-        FileNotFoundError: it is gone.
+        RecordError: the shard is damaged or gone, or a record is none of ours.
     """
     place = placing(seed)
-    for number, record in enumerate(read_records(shard.path)):
+    for number, record in enumerate(_records(shard)):
         try:
             values = parse_example(record)
             [uri] = values[features.IMAGE_SOURCE_ID]
@@ -138,6 +143,16 @@ def known_rows(shard: ExistingShard, seed: int) -> Iterator[KnownRow]:
         )
 
 
+def _records(shard: ExistingShard) -> Iterator[bytes]:
+    try:
+        yield from read_records(shard.path)
+    except OSError as exc:
+        raise RecordError(
+            f"{shard.path}: dataset.json names this shard, and it cannot be read "
+            f"({exc.strerror or exc}); nothing was appended"
+        ) from exc
+
+
 def _text(value: bytes | int | float) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
@@ -149,11 +164,13 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         for name in sorted({*old.splits, *new.splits}, key=_numbered)
     }
     shards = [shard for split in splits.values() for shard in split.shards]
+    rows = _merge_rows(old.rows, new.rows)
     return replace(
         new,
         source=tuple(dict.fromkeys((*old.source, *new.source))),
         splits=splits,
-        rows=_merge_rows(old.rows, new.rows),
+        rows=rows,
+        warnings=advice(Vocabulary(new.label_kind, new.labels), splits, rows),
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
     )

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ from recordgen.runners import (
     pipeline_factory,
     release,
 )
-from recordgen.runs import commit, open_run, resume_run
+from recordgen.runs import check_appendable, commit, open_run, resume_run
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
@@ -265,14 +266,16 @@ def convert_source(
     started = time.monotonic()
     storage.check_writable(output)
     pipeline = new_pipeline()
-    existing = find_existing(output, options) if append else None
-    goes_on = resume and not (overwrite or append)
-    if goes_on and storage.exists(storage.join(output, DATASET_FILE)):
+    is_there = storage.exists(storage.join(output, DATASET_FILE))
+    if resume and is_there and not (overwrite or append):
         dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
         seconds = time.monotonic() - started
         return ConversionResult(output, dataset, rejects, seconds, counts, unchanged=True)
     begin = resume_run if resume else open_run
-    with begin(output, overwrite=overwrite or existing is not None) as run:
+    if append:
+        check_appendable(output)
+    with begin(output, overwrite=overwrite, append=append) as run:
+        existing = find_existing(output, options) if append else None
         if run.leftovers:
             _log.info("%s: going on where an interrupted run has stopped", output)
         with _running(pipeline, run.staging, progress):
@@ -287,7 +290,9 @@ def convert_source(
         dataset = to_dataset(source, staged, results, options)
         if existing is not None:
             dataset = merge(existing.dataset, dataset)
-            rejects = tuple(sorted({*existing.rejects, *rejects}))
+            # An import file that was read again tells its rejects anew.
+            old = [item for item in existing.rejects if item.source not in source.names]
+            rejects = tuple(sorted({*old, *rejects}))
         commit(run.staging, output, dataset, rejects, existing.files if existing else ())
     kept = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
@@ -416,6 +421,9 @@ def _rare_collections() -> Iterator[None]:
     Neither a million objects of Beam and its libraries nor the rows, which hold no cycles, need
     be looked at again and again.
     """
+    if not _sparing.acquire(blocking=False):  # another conversion of this process sees to it
+        yield
+        return
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(200_000, *thresholds[1:])
@@ -424,6 +432,10 @@ def _rare_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*thresholds)
         gc.unfreeze()
+        _sparing.release()
+
+
+_sparing = threading.Lock()
 
 
 def _last_line(exc: Exception) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -35,6 +36,14 @@ def shard_file(split: str, index: int, count: int, compression: str) -> str:
     """Return a shard's path inside an output: ``Split-train/data_tfrecord-00000-of-00008``."""
     suffix = ".gz" if compression == "gzip" else ""
     return f"{split_dir(split)}/data_tfrecord-{index:05d}-of-{count:05d}{suffix}"
+
+
+def is_shard(name: str) -> bool:
+    """Say whether a file in a split's folder is named as shards are."""
+    return _SHARD_NAME.fullmatch(name) is not None
+
+
+_SHARD_NAME = re.compile(r"data_tfrecord-\d{5,}-of-\d{5,}(\.gz)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ that hash, so nothing outside a bucket decides what becomes of its rows:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple, TypeVar
@@ -163,6 +163,7 @@ def resolve_bucket(
     infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     known: Iterable[KnownRow] = (),
+    folders: Collection[str] = (),
 ) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
     """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
 
@@ -174,13 +175,14 @@ def resolve_bucket(
         infos: returns each payload's size and version, or why it is refused.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
         known: examples of the dataset that is appended to, of this bucket.
+        folders: those of the import files that it was made of.
 
     Returns:
         Planned rows by group, in their order; and the summary.
     """
     rejects: list[Reject] = []
     distinct, duplicates = _distinct(sorted(placed), rejects)
-    new, existing = _without_known(distinct, known, rejects)
+    new, existing = _without_known(distinct, known, folders, rejects)
     kept = [row for row in new if row.split is not None] if drop_unnamed else new
     found = list(_without_refused(kept, infos(kept), rejects))
     if options.split_by == "content":
@@ -237,28 +239,54 @@ def _by_payload(rows: Sequence[PlacedRow]) -> list[list[PlacedRow]]:
 
 
 def _without_known(
-    rows: list[PlacedRow], known: Iterable[KnownRow], rejects: list[Reject]
+    rows: list[PlacedRow],
+    known: Iterable[KnownRow],
+    folders: Collection[str],
+    rejects: list[Reject],
 ) -> tuple[list[PlacedRow], int]:
     """Return the rows without an example yet, and how many others say what theirs says."""
-    examples = {item.uri: item for item in known}
+    examples: dict[str, list[KnownRow]] = {}
+    for item in known:
+        examples.setdefault(item.uri, []).append(item)
     if not examples:
         return rows, 0
-    new = [row for row in rows if row.uri not in examples]
+    new: list[PlacedRow] = []
     existing = 0
     for row in rows:
-        example = examples.get(row.uri)
-        if example is None:
-            continue
-        if row.label not in (None, example.label):
-            code, word = RejectCode.CONFLICTING_LABELS, f"label {example.label!r}"
-        elif row.split not in (None, example.split):
-            code, word = RejectCode.CONFLICTING_SPLITS, f"split {example.split!r}"
-        else:
+        found = examples.get(row.uri, [])
+        if found and storage.is_relative(row.uri):
+            if storage.folder_of(row.source) not in folders:
+                found = []  # it has the name of an example, and is another file
+            elif len(folders) > len(found) > 0 and len(folders) > 1:
+                message = (
+                    "the path is relative, and the dataset was made from import files in several "
+                    "folders, so it cannot be told which image it holds; write absolute paths"
+                )
+                rejects.append(reject(row, RejectCode.AMBIGUOUS_PATH, message))
+                continue
+        if not found:
+            new.append(row)
+        elif (conflict := _contradiction(row, found)) is None:
             existing += 1
-            continue
-        message = f"it is in {example.shard} with {word}, which stays; convert anew to change it"
-        rejects.append(reject(row, code, message))
+        else:
+            rejects.append(conflict)
     return new, existing
+
+
+def _contradiction(row: PlacedRow, examples: Sequence[KnownRow]) -> Reject | None:
+    """Return the reject of a row that says something else than each of its examples."""
+    first = examples[0]
+    same = [item for item in examples if row.label in (None, item.label)]
+    if not same:
+        code, word, shard = RejectCode.CONFLICTING_LABELS, f"label {first.label!r}", first.shard
+    elif all(row.split not in (None, item.split) for item in same):
+        code, word = RejectCode.CONFLICTING_SPLITS, f"split {same[0].split!r}"
+        shard = same[0].shard
+    else:
+        return None
+    return reject(
+        row, code, f"it is in {shard} with {word}, which stays; convert anew to change it"
+    )
 
 
 def _without_refused(

@@ -132,8 +132,10 @@ def _may_change(result: ShardResult) -> bool:
 
 def _renumbered(result: ShardResult, task: ShardTask) -> ShardResult:
     """Return a result whose rejects name the import files and lines of the task's rows."""
-    rows = {storage.resolve(row.uri, row.source): row for row in task.rows}
-    rejects = [(item, rows[storage.resolve(item.uri, item.source)]) for item in result.rejects]
+    rows = {(storage.resolve(row.uri, row.source), row.uri): row for row in task.rows}
+    rejects = [
+        (item, rows[storage.resolve(item.uri, item.source), item.uri]) for item in result.rejects
+    ]
     return replace(
         result,
         rejects=tuple(item._replace(source=row.source, line=row.line) for item, row in rejects),

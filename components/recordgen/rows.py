@@ -19,6 +19,7 @@ class RejectCode(str, Enum):
     NO_PATH = "no_path"
     CONFLICTING_LABELS = "conflicting_labels"
     CONFLICTING_SPLITS = "conflicting_splits"
+    AMBIGUOUS_PATH = "ambiguous_path"
     MISSING_FILE = "missing_file"
     PERMISSION_DENIED = "permission_denied"
     UNKNOWN_SCHEME = "unknown_scheme"

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
+from types import FrameType
 from urllib.parse import urlsplit
 
 import apache_beam as beam
@@ -125,9 +125,12 @@ def dying_with_workers() -> Iterator[None]:
     """End the block with a RuntimeError when a worker process of the in-memory runner dies.
 
     Beam notes that in a thread of its own and waits for the worker's answer for ever. Blocks
-    outside the main thread, where no signal can end them, are left alone.
+    outside the main thread, where no signal can end them, are left alone. A SIGUSR1 from elsewhere
+    goes to whom it is for.
     """
-    if threading.current_thread() is not threading.main_thread():
+    handler = signal.getsignal(signal.SIGUSR1)
+    # None: somebody's handler in C, which could not be put back.
+    if threading.current_thread() is not threading.main_thread() or handler is None:
         yield
         return
     deaths: list[str] = []
@@ -146,10 +149,13 @@ def dying_with_workers() -> Iterator[None]:
                 deaths.append(str(args.exc_value))
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
-    def end(*_: Any) -> None:
-        raise RuntimeError(f"a worker process died ({deaths[0]}); run it again")
+    def end(number: int, frame: FrameType | None) -> None:
+        if deaths:
+            raise RuntimeError(f"a worker process died ({deaths[0]}); run it again")
+        if callable(handler):
+            handler(number, frame)
 
-    handler = signal.signal(signal.SIGUSR1, end)
+    signal.signal(signal.SIGUSR1, end)
     threading.excepthook = note
     try:
         yield

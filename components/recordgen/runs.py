@@ -24,6 +24,7 @@ from recordgen.dataset import (
     REJECTS_FILE,
     SPLIT_PREFIX,
     Dataset,
+    is_shard,
     write_dataset,
 )
 from recordgen.errors import (
@@ -72,6 +73,7 @@ def open_run(
     output: str,
     *,
     overwrite: bool,
+    append: bool = False,
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
     """Begin a run in an empty staging folder; what runs that died have left is removed.
@@ -79,6 +81,7 @@ def open_run(
     Args:
         output: folder or URL prefix that is written.
         overwrite: a dataset that is there will be replaced.
+        append: a dataset that is there will be added to.
         no_use: errors after which nobody can go on: what the run has staged is removed.
 
     Raises:
@@ -87,8 +90,9 @@ def open_run(
         OutputBusyError: another run is at work there.
         StorageError: the output cannot be written.
     """
-    _check_output(output, overwrite=overwrite)
+    _check_output(output, overwrite=overwrite, append=append)
     with _begun(output, no_use) as (staging, dead):
+        _check_unchanged(output, overwrite=overwrite, append=append)
         finished = sum(left.count_results() for left in dead)
         if finished:
             _log.warning(
@@ -99,21 +103,22 @@ def open_run(
             )
         moved = any(left.moving for left in dead)
         if moved and not storage.exists(storage.join(output, DATASET_FILE)):
-            for name in (LABELS_FILE, *_split_dirs(output)):
-                storage.remove(storage.join(output, name))
+            storage.remove(storage.join(output, LABELS_FILE))
+            _clear_shards(output)
         for left in dead:
             storage.remove(left.root)
         yield Run(staging)
 
 
 @contextmanager
-def resume_run(output: str, *, overwrite: bool) -> Iterator[Run]:
+def resume_run(output: str, *, overwrite: bool, append: bool = False) -> Iterator[Run]:
     """Begin a run that goes on where runs that died have stopped; a failed one keeps its shards.
 
     Raises: as :func:`open_run`.
     """
-    _check_output(output, overwrite=overwrite)
+    _check_output(output, overwrite=overwrite, append=append)
     with _begun(output, (UsageError,)) as (staging, dead):
+        _check_unchanged(output, overwrite=overwrite, append=append)
         finished = storage.exists(storage.join(output, DATASET_FILE))
         leftovers = []
         for left in dead:
@@ -150,9 +155,9 @@ def commit(
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
-    old = _strays(output, kept) if kept else (DATASET_FILE, *_split_dirs(output))
-    for name in (*old, FAILED_REJECTS_FILE):
+    for name in (FAILED_REJECTS_FILE,) if kept else (DATASET_FILE, FAILED_REJECTS_FILE):
         storage.remove(storage.join(output, name))
+    _clear_shards(output, kept)
     # From the note on, what lies in the output is this run's and not one's that died moving.
     for other in _runs(output):
         if other != staging:
@@ -194,8 +199,30 @@ def count_unfinished(output: str) -> int:
     return sum(staging.count_results() for staging in _runs(output))
 
 
-def _check_output(output: str, *, overwrite: bool) -> None:
-    if overwrite:
+def check_appendable(output: str) -> None:
+    """Check that no dead run was about to put a dataset where there is none to append to.
+
+    Raises:
+        OutputExistsError: one was.
+        StorageError: storage failed.
+    """
+    if storage.exists(storage.join(output, DATASET_FILE)):
+        return
+    if any(run.moving for run in _runs(output)):
+        raise OutputExistsError(
+            f"{output}: an interrupted run was moving a dataset to its place here; finish it with "
+            f"its own command and --resume before you append"
+        )
+
+
+def _check_unchanged(output: str, *, overwrite: bool, append: bool) -> None:
+    """Check that no other run has finished since the output was looked at."""
+    if not overwrite and not append and storage.exists(storage.join(output, DATASET_FILE)):
+        raise OutputExistsError(f"{output}: another run has just finished here")
+
+
+def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
+    if overwrite or (append and storage.exists(storage.join(output, DATASET_FILE))):
         return
     died = storage.exists(storage.join(output, STAGING))
     # Files without their dataset.json are ours only if a run died while it moved them.
@@ -270,14 +297,16 @@ def _reject_lines(rejects: Iterable[Reject]) -> str:
     return "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
 
 
-def _strays(output: str, kept: Collection[str]) -> list[str]:
-    """Return the files in split folders that no dataset names: a run died while it moved them."""
-    found = (
-        f"{folder}/{name}"
-        for folder in _split_dirs(output)
-        for name, _ in storage.list_dir(storage.join(output, folder))
-    )
-    return [file for file in found if file not in kept]
+def _clear_shards(output: str, kept: Collection[str] = ()) -> None:
+    """Remove the shards in split folders but those to be kept; other files stay."""
+    for folder in _split_dirs(output):
+        path = storage.join(output, folder)
+        names = [name for name, _ in storage.list_dir(path)]
+        old = [name for name in names if is_shard(name) and f"{folder}/{name}" not in kept]
+        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
+            list(pool.map(storage.remove, [storage.join(path, name) for name in old]))
+        if len(old) == len(names):
+            storage.remove(path)
 
 
 def _split_dirs(output: str) -> list[str]:

@@ -185,7 +185,10 @@ def plan_rows(
     resolved = (
         together
         | "GroupByBucket" >> beam.GroupByKey()
-        | "ResolveBuckets" >> beam.ParDo(ResolveBuckets(options, staging))
+        | "ResolveBuckets"
+        >> beam.ParDo(
+            ResolveBuckets(options, existing.folders if existing else frozenset(), staging)
+        )
     )  # (bucket, PlannedBucket) | (_ALL, BucketSummary | ReadSummary)
     plan = (
         resolved
@@ -352,9 +355,10 @@ class ReadExisting(_Step):
 class ResolveBuckets(_PlanningStep):
     """(bucket, all that is of it) → (bucket, PlannedBucket), and (_ALL, summary) of any kind."""
 
-    def __init__(self, options: ConvertOptions, staging: Staging) -> None:
+    def __init__(self, options: ConvertOptions, folders: frozenset[str], staging: Staging) -> None:
         super().__init__(staging)
         self._options = options
+        self._folders = folders
         self._planned = _counter(metrics.ROWS_PLANNED)
         self._rejected = _counter(metrics.ROWS_REJECTED)
         self._duplicates = _counter(metrics.ROWS_DUPLICATE)
@@ -375,6 +379,7 @@ class ResolveBuckets(_PlanningStep):
             infos=partial(payload_infos, options=options),
             content_keys=partial(content_keys, options=options),
             known=chain.from_iterable(part.rows for part in parts if isinstance(part, KnownBlock)),
+            folders=self._folders,
         )
         self._count(summary)
         yield bucket, PlannedBucket({group: PlannedBlock.of(planned[group]) for group in planned})

@@ -113,6 +113,8 @@ def write(
     if others is not None:
         schema = Schema(others.features, f"{target}, split {next(iter(others.splits))!r}")
     with _staging(target, split, others, overwrite=overwrite) as staging:
+        if _other_splits(target, split, compression, overwrite=overwrite) != others:
+            raise OutputExistsError(f"{target}: another run has just finished here; write again")
         threads = workers or default_threads()
         with ShardedWriter(
             staging, shards=shards, workers=threads, compression=compression

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 
 #: Schemes of object stores that fsspec knows: buckets with objects, behind the user's credentials.
@@ -40,6 +41,18 @@ def is_chained(path: str) -> bool:
 def join(root: str, *parts: str) -> str:
     """Join path parts with ``/``, for local paths and URLs alike."""
     return posixpath.join(root, *parts)
+
+
+def is_relative(uri: str) -> bool:
+    """Say whether a payload's address starts at its import file's folder."""
+    return "://" not in uri and not uri.startswith("/")
+
+
+def folder_of(source: str) -> str:
+    """Return the folder in which an import file lies, as one text for each folder."""
+    if is_local(source):
+        return os.path.abspath(posixpath.dirname(local_path(source)))
+    return posixpath.dirname(source)
 
 
 def resolve(uri: str, source: str) -> str:
