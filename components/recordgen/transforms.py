@@ -215,6 +215,7 @@ def plan_rows(
     Returns:
         PlannedBuckets, and the Plan (one element), which is also left in ``staging``.
     """
+    # Create spreads several sources over the workers by a shuffle, which one does not need.
     read = (
         pipeline
         | "ListSources"  # ImportFile | (Row, …)
@@ -388,10 +389,9 @@ class MakePlan(_Step):
         return self._reported(self._make(*element))
 
     def _make(self, _: int, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Plan]:
-        read: list[ReadSummary] = []
-        resolved: list[BucketSummary] = []
-        for summary in summaries:
-            read.append(summary) if isinstance(summary, ReadSummary) else resolved.append(summary)
+        summaries = list(summaries)
+        read = [item for item in summaries if isinstance(item, ReadSummary)]
+        resolved = [item for item in summaries if isinstance(item, BucketSummary)]
         parse_rejects = [item for summary in read for item in summary.rejects]
         plan = make_plan(
             resolved,
