@@ -6,12 +6,13 @@ Each ends with its ``with`` block.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.conftest import COMPONENTS
@@ -56,7 +57,8 @@ def process(command: Sequence[str], port: int, **more: str) -> Iterator[subproce
                 time.sleep(0.05)
             yield running
         finally:
-            os.killpg(running.pid, 9)
+            with suppress(ProcessLookupError):  # it may be what the test has killed
+                os.killpg(running.pid, signal.SIGKILL)
 
 
 def _listens(port: int) -> bool:
@@ -65,12 +67,12 @@ def _listens(port: int) -> bool:
 
 
 @contextmanager
-def job_server() -> Iterator[str]:
-    """Run Beam's own job service; gives its endpoint."""
+def job_server() -> Iterator[tuple[str, int]]:
+    """Run Beam's own job service; gives its endpoint and process id."""
     port = free_port()
     module = "apache_beam.runners.portability.local_job_service_main"
-    with process(["-m", module, f"--port={port}"], port):
-        yield f"localhost:{port}"
+    with process(["-m", module, f"--port={port}"], port) as running:
+        yield f"localhost:{port}", running.pid
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def test_worker_processes(source: str, expected: dict[str, bytes], tmp_path: Pat
 
 def test_portable_job_server(source: str, expected: dict[str, bytes], tmp_path: Path) -> None:
     """A job server over gRPC, with a worker in a process of its own, writes the same bytes."""
-    with job_server() as endpoint, worker_pool() as workers:
+    with job_server() as (endpoint, _), worker_pool() as workers:
         flags = ["--runner=PortableRunner", f"--job_endpoint={endpoint}"]
         flags += ["--environment_type=EXTERNAL", f"--environment_config={workers}"]
         recordgen.convert(source, tmp_path / "out", beam_args=flags, **_OPTIONS)
@@ -362,6 +362,30 @@ def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
     assert os.listdir(output) == [".recordgen-staging"]
     recordgen.convert(slow_source, output, shard_mb=1)
     assert tree_bytes(output) == tree_bytes(whole)
+
+
+@pytest.mark.slow
+def test_a_dead_job_server_ends_the_run(slow_source: str, tmp_path: Path) -> None:
+    """kill -9 of the job server: one message, nothing that looks finished."""
+    output = tmp_path / "out"
+    with job_server() as (endpoint, pid), worker_pool() as workers:
+        killing = kill_once_writing(output, lambda: pid)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output)),
+                *("--shard-mb=1", "-q", "--", "--runner=PortableRunner"),
+                *(f"--job_endpoint={endpoint}", "--environment_type=EXTERNAL"),
+                f"--environment_config={workers}",
+            ],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        killing.join()
+    assert done.returncode == 1
+    assert "recordgen: Beam's runner failed: _MultiThreadedRendezvous: UNAVAILABLE" in done.stderr
+    assert os.listdir(output) == [".recordgen-staging"]
 
 
 def sdk_workers(parent: int) -> list[int]:

@@ -43,6 +43,7 @@ from recordgen.progress import Progress, watching
 from recordgen.rows import Reject
 from recordgen.runners import (
     dying_with_workers,
+    last_line,
     need_local_workers,
     need_reachable,
     pipeline_factory,
@@ -404,12 +405,12 @@ def _running(
             running.cancel()  # a job on other machines would go on without us
         raise
     except Exception as exc:
-        if "KeyboardInterrupt" in _last_line(exc):  # Beam wraps what its steps raise
+        if "KeyboardInterrupt" in last_line(exc):  # Beam wraps what its steps raise
             raise KeyboardInterrupt from exc
         reason = staging.read_error()
         if reason is not None:
             raise reason from exc
-        raise RunnerError(f"Beam's runner failed: {_last_line(exc)}") from exc
+        raise RunnerError(f"Beam's runner failed: {last_line(exc)}") from exc
     finally:
         release(running)
 
@@ -436,8 +437,3 @@ def _rare_collections() -> Iterator[None]:
 
 
 _sparing = threading.Lock()
-
-
-def _last_line(exc: Exception) -> str:
-    lines = [line for line in str(exc).splitlines() if line.strip()]
-    return f"{type(exc).__name__}: {lines[-1]}" if lines else type(exc).__name__

@@ -173,6 +173,13 @@ def release(result: PipelineResult | None) -> None:
         client.close()
 
 
+def last_line(exc: Exception) -> str:
+    """Return what a runner's error says at last, after its workers' tracebacks."""
+    text = f"{exc.code().name}: {exc.details()}" if isinstance(exc, grpc.Call) else str(exc)
+    lines = [line for line in text.splitlines() if line.strip()]
+    return f"{type(exc).__name__}: {lines[-1]}" if lines else type(exc).__name__
+
+
 def need_local_workers(beam_args: Sequence[str], what: str) -> None:
     """Refuse a runner whose workers cannot reach this machine's files. Raises: UsageError."""
     if _runner(beam_flags(beam_args)) == _DATAFLOW:

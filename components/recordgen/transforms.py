@@ -162,6 +162,7 @@ def plan_rows(
         is left in ``staging``.
     """
     buckets = _buckets(source, existing)
+    # Create spreads several sources over the workers by a shuffle, which one does not need.
     parts = [
         pipeline
         | "ListSources"  # ImportFile | (Row, …)
@@ -410,13 +411,9 @@ class MakePlan(_Step):
         return self._reported(self._make(*element))
 
     def _make(self, _: int, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Any]:
-        read: list[ReadSummary] = []
-        resolved: list[BucketSummary] = []
-        for summary in summaries:
-            if isinstance(summary, ReadSummary):
-                read.append(summary)
-            else:
-                resolved.append(summary)
+        summaries = list(summaries)
+        read = [item for item in summaries if isinstance(item, ReadSummary)]
+        resolved = [item for item in summaries if isinstance(item, BucketSummary)]
         parse_rejects = [item for summary in read for item in summary.rejects]
         plan = make_plan(
             resolved,
