@@ -29,7 +29,7 @@ from recordgen import transforms
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning import PlannedRow
-from recordgen.rows import place
+from recordgen.rows import placing
 from recordgen.runners import beam_flags, pipeline_factory
 from recordgen.runs import Run
 from recordgen.sources import find_import_files
@@ -488,7 +488,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
     """Rows with paths of 50 characters stay below the figure that the costs are made of."""
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
     rows = [
-        PlannedRow(place(0, uri).order, "gs://my-bucket/labels.csv", n, uri, "rose", 100_000 + n,
+        PlannedRow(placing(0)(uri).order, "gs://my-bucket/labels.csv", n, uri, "rose", 100_000 + n,
                    str(1_700_000_000_000_000 + n), True)
         for n, uri in enumerate(uris)
     ]  # fmt: skip
