@@ -72,10 +72,13 @@ from recordgen.staging import Staging
 
 # Rows cross Beam in blocks: one pickle for many rows is what makes a million of them cheap. Many
 # buckets share the rows that are read, so more must be read for blocks worth it.
-_BLOCK_ROWS = 10_000
-_BLOCK_ROWS_PER_BUCKET = 50
+_BLOCK_ROWS = 2000
+_BLOCK_ROWS_PER_BUCKET = 250
+_MAX_BLOCK_ROWS = 200_000
 
-# Bytes of import file per bucket; a bucket's rows are held in memory together.
+# A bucket's rows are held in memory together, so small sources have small ones; of large ones, each
+# takes so many bytes of import file.
+_SMALL_BUCKET_BYTES, _SMALL_BUCKETS = 100_000, 16
 _BUCKET_BYTES = 2_000_000
 _ROW_BYTES = 100
 _MAX_BUCKETS = 4096
@@ -204,7 +207,8 @@ def plan_rows(
 def _buckets(source: Source, existing: Existing | None) -> int:
     """Return the number of buckets, on which the plan does not depend."""
     size = source.bytes + (existing.dataset.examples * _ROW_BYTES if existing else 0)
-    return max(1, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
+    few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)
+    return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
 
 
 def cut_into_shards(planned: beam.PCollection, plan: beam.PCollection) -> beam.PCollection:
@@ -299,7 +303,8 @@ class ReadRows(_PlanningStep):
         super().__init__(staging)
         self._seed = seed  # a place's hasher does not travel
         self._buckets = buckets
-        self._block_rows = max(_BLOCK_ROWS, buckets * _BLOCK_ROWS_PER_BUCKET)
+        rows = min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS)
+        self._block_rows = max(_BLOCK_ROWS, rows)
         self._rows = _counter(metrics.ROWS_READ)
         self._rejected = _counter(metrics.ROWS_REJECTED)
 
