@@ -144,7 +144,7 @@ def convert(
     """
     if overwrite and append:
         raise UsageError("either overwrite the dataset that is there, or append to it")
-    target = os.fspath(output)
+    target = storage.normal(os.fspath(output))
     opened = open_source(source)
     need_reachable(beam_args, [target, *opened.paths])
     return convert_source(

@@ -282,5 +282,7 @@ def read_dataset(root: str) -> Dataset:
         raise SourceError(
             f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
         ) from exc
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except (KeyError, TypeError, ValueError) as exc:
         raise SourceError(f"{path}: not a {FORMAT} {DATASET_FILE}: {exc}") from exc
