@@ -191,6 +191,7 @@ def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
         "0.0.0.0", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1%eth0",
         "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
         "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
+        "::127.0.0.1", "fec0::1", "64:ff9b:1::a9fe:a9fe",
     ],
 )  # fmt: skip
 def test_private_addresses(address: str) -> None:
