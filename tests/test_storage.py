@@ -387,6 +387,48 @@ def test_headers_stay_with_their_server(
     assert tokens == {"/here": "secret", "/there": "secret", "/away": None}
 
 
+def test_headers_go_only_where_the_user_meant(
+    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A row names any server; ours are the import file's own and those under an --allow-root."""
+    tokens: dict[str, str | None] = {}
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        tokens[request.path] = request.headers.get("X-Token")
+        if request.path.endswith(".csv"):
+            return web.Response(text=f"TRAIN,own.jpg,a\nTRAIN,{other}/others.jpg,a\n")
+        return image(request)
+
+    other, url = serve(look), serve(look)
+    monkeypatch.setitem(fsspec.config.conf, "https", {"headers": {"X-Token": "secret"}})
+    assert codes([f"{url}/allowed.jpg"], tmp_path) == ["ok"]
+    assert codes([f"{url}/named.jpg"], tmp_path, allow_root=url) == ["ok"]
+    recordgen.check(f"{url}/labels.csv", allow_scheme="http")
+    assert tokens == {
+        "/allowed.jpg": None,
+        "/named.jpg": "secret",
+        "/labels.csv": "secret",
+        "/own.jpg": "secret",
+        "/others.jpg": None,
+    }
+
+
+@pytest.mark.parametrize("host", ["１２７.0.0.1", "127。0。0。1", "2130706433", "[::ffff:7f00:1]"])
+def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str) -> None:
+    """What the request would connect to is judged, not what the row's text looks like."""
+    asked: list[str] = []
+
+    async def private(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return image(request)
+
+    port = serve(private).rsplit(":", 1)[1]
+    terms = Terms(RowGate(Access(), "http://web.example/labels.csv"))
+    with pytest.raises((NotAllowedError, FileNotFoundError)):
+        storage.read_bytes(f"http://{host}:{port}/secret.jpg", terms=terms)
+    assert not asked
+
+
 def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_path: Path) -> None:
     """They reach their own server and public ones, no private one, and nothing of another kind."""
     inner = serve(redirecting())
