@@ -30,6 +30,11 @@ SCHEMES = [
     (LOCAL, "http://web.example/1.jpg", ("https",), False),
     (LOCAL, "https://web.example/1.jpg", ("http",), True),
     (LOCAL, "HTTPS://web.example/1.jpg", (), False),
+    (LOCAL, "HTTPS://web.example/1.jpg", ("https",), True),
+    (LOCAL, "GS://other/1.jpg", (), True),
+    (LOCAL, "FILE:///data/1.jpg", (), True),
+    (GS, "FILE:///etc/passwd", ("https", "s3"), False),
+    (GS, "Gs://other/1.jpg", (), True),
     (LOCAL, "ftp://web.example/1.jpg", (), False),
     (LOCAL, "ftp://web.example/1.jpg", ("ftp",), True),
     (LOCAL, "ssh://host/1.jpg", (), False),
@@ -70,8 +75,26 @@ def test_refusals_name_the_remedy() -> None:
     refusal = Access().refusal
     assert "--allow-scheme https allows it" in str(refusal("https://host/1.jpg", LOCAL))
     assert "--allow-scheme s3 allows it" in str(refusal("s3://b/1.jpg", GS))
+    assert "--allow-scheme" not in str(refusal("local:///data/1.jpg", LOCAL))
     assert "copy it to this machine" in str(refusal("/etc/passwd", GS))
     assert "another --allow-root PREFIX" in str(Access((), ("/a",)).refusal("/b/1.jpg", LOCAL))
+
+
+# import file, row, where its payload lies
+RESOLVED = [
+    (LOCAL, "GS://Bucket/A.jpg", "gs://Bucket/A.jpg"),
+    (LOCAL, "A/B://1.jpg", "A/B://1.jpg"),
+    ("gs://b/d/a?b/labels.csv", "1.jpg", "gs://b/d/a?b/1.jpg"),
+    ("https://h/d/labels.csv?sig=a/b", "1.jpg", "https://h/d/1.jpg"),
+    ("https://h/d/labels.csv#a/b", "../1.jpg", "https://h/1.jpg"),
+    ("https://h?file=a/b.csv", "1.jpg", "https://h/1.jpg"),
+]
+
+
+@pytest.mark.parametrize(("source", "uri", "path"), RESOLVED)
+def test_resolve(source: str, uri: str, path: str) -> None:
+    """Schemes have no case; a query is no part of an import file's folder."""
+    assert resolve(uri, source) == path
 
 
 @pytest.mark.parametrize("scheme", ["file", "local", "https://", "", "HTTPS", "a b"])

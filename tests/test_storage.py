@@ -413,7 +413,10 @@ def test_headers_go_only_where_the_user_meant(
     }
 
 
-@pytest.mark.parametrize("host", ["１２７.0.0.1", "127。0。0。1", "2130706433", "[::ffff:7f00:1]"])
+@pytest.mark.parametrize(
+    "host",
+    ["\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "2130706433", "[::ffff:7f00:1]"],
+)
 def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str) -> None:
     """What the request would connect to is judged, not what the row's text looks like."""
     asked: list[str] = []

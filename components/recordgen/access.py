@@ -108,6 +108,8 @@ class Access:
             allowed.add("https")
         if _FAMILY.get(scheme, scheme) in allowed:
             return None
+        if scheme in _LOCAL_SCHEMES:
+            return f"{scheme}:// is not read; write the path alone"
         where = "a local import file" if own == "file" else f"an import file on {own}://"
         return (
             f"rows of {where} reach {scheme}:// only if that is asked for; --allow-scheme {scheme} "

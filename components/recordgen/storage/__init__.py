@@ -27,6 +27,7 @@ from recordgen.storage.paths import (
     is_local,
     join,
     local_path,
+    normal,
     resolve,
     scheme_of,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "list_folders",
     "local_path",
     "move",
+    "normal",
     "open_read",
     "read_bytes",
     "read_text",
@@ -246,7 +248,7 @@ def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
     """
     files: dict[str, None] = {}
     for pattern in [source] if isinstance(source, str) else source:
-        found = list_files(pattern)
+        found = list_files(normal(pattern))
         if not found:
             raise SourceError(
                 f"{pattern}: no such import file; give a path, a URL or a quoted glob such as "

@@ -167,7 +167,9 @@ async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.C
 
 
 def _as_requested(url: str, base: str = "") -> str:
-    """Return a URL as aiohttp reads it: ``http://１２７.0.0.1/a b`` → ``http://127.0.0.1/a%20b``.
+    """Return a URL as aiohttp reads it: ``http://Host/a b`` → ``http://host/a%20b``.
+
+    Digits of other scripts in a host become plain ones, so it may be an address only now.
 
     Raises: FileNotFoundError: there can be no such URL.
     """
