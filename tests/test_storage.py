@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import socket
 import ssl
 import zlib
@@ -489,6 +490,28 @@ def test_local_limits(tmp_path: Path) -> None:
     with pytest.raises(FileTooLargeError) as refused:
         storage.read_bytes(str(path), 4)
     assert refused.value.size == 5
+
+
+@pytest.mark.parametrize("room", [0, 3])
+def test_a_full_disk_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int
+) -> None:
+    """The system takes what still fits and complains next time; the old file stays."""
+    path = tmp_path / "dataset.json"
+    path.write_text("old")
+    # A limit on file sizes does to a write what a full disk does.
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+        with pytest.raises(StorageError, match="cannot write"):
+            storage.write_text(str(path), "newer")
+        with pytest.raises(StorageError, match="cannot write"), storage.replacing(str(path)) as out:
+            out.write(b"newer")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert [item.read_text() for item in tmp_path.iterdir()] == ["old"]
 
 
 def test_roots_of_local_files(tmp_path: Path) -> None:

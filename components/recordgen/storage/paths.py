@@ -53,8 +53,8 @@ def join(root: str, *parts: str) -> str:
 def resolve(uri: str, source: str) -> str:
     """Return where the payload ``uri`` lies that a line of the import file ``source`` names.
 
-    URLs and absolute paths are taken as they are (``GS://`` is ``gs://``), relative paths from the import file's folder:
-    ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
+    URLs and absolute paths are taken as they are (but ``GS://`` is ``gs://``), relative paths from
+    the import file's folder: ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
     """
     if "://" in uri:
         return normal(uri)
