@@ -599,6 +599,15 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
         ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
         ("gs", json.JSONDecodeError("an answer that was cut", "{", 1), Meaning.TRANSIENT),
+        ("gs", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "?"), Meaning.TRANSIENT),
+        ("gs", from_gcs(400, "invalid argument"), Meaning.MISSING),
+        ("gs", from_gcs(401, "invalid authentication credentials"), Meaning.LASTING),
+        ("gs", google.auth.exceptions.MalformedError("no key in it"), Meaning.LASTING),
+        ("gs", UnicodeEncodeError("utf-8", "\udcff", 0, 1, "?"), Meaning.MISSING),
+        ("s3", ValueError("Invalid endpoint: localhost:9000"), Meaning.LASTING),
+        ("https", aiohttp.InvalidURL("http://"), Meaning.MISSING),
+        ("https", UnicodeError("label empty or too long"), Meaning.MISSING),
+        ("https", ValueError("Newline or carriage return in headers"), Meaning.LASTING),
         ("gs", requests.ConnectionError(), Meaning.TRANSIENT),
         ("gs", google.auth.exceptions.DefaultCredentialsError("who?"), Meaning.LASTING),
         ("gs", google.auth.exceptions.TransportError("?"), Meaning.TRANSIENT),
@@ -621,6 +630,24 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
 def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
     """An outage never looks like bad data, nor bad data like an outage."""
     assert meaning(error, f"{scheme}://bucket/1.jpg") is expected
+
+
+def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It ends the run instead of making every row a missing file."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "who")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "what")
+    with pytest.raises(StorageError, match="Invalid endpoint: localhost:9000"):
+        codes(["s3://bucket/1.jpg"], tmp_path)
+
+
+def test_a_page_in_place_of_an_answer_is_not_bad_data(
+    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A proxy's page with status 200 says nothing about an object."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", serve(page))
+    with pytest.raises(StorageError, match=r"JSONDecodeError.*tried 3 times"):
+        codes(["gs://bucket/1.jpg"], tmp_path)
 
 
 def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
