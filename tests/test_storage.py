@@ -26,12 +26,15 @@ from recordgen.access import Access, RowGate
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
+    SourceError,
     StorageError,
     UsageError,
 )
+from recordgen.sources import ImportFile
 from recordgen.storage import Terms
 from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.retries import RetryPolicy
+from recordgen.transforms import Source
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 
@@ -648,6 +651,34 @@ def test_a_page_in_place_of_an_answer_is_not_bad_data(
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", serve(page))
     with pytest.raises(StorageError, match=r"JSONDecodeError.*tried 3 times"):
         codes(["gs://bucket/1.jpg"], tmp_path)
+
+
+def test_import_files_that_may_not_be_read(serve: Callable[[Answer], str]) -> None:
+    """They are the caller's error, wherever it shows first."""
+    url = serve(status(403))
+    for ask in (storage.expand, lambda path: Source.of_files([ImportFile(path)])):
+        with pytest.raises(SourceError, match=r"labels.csv: cannot .* this import file: HTTP 403"):
+            ask(f"{url}/labels.csv")
+
+
+def test_folders_that_may_not_be_looked_into(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody takes them for empty or absent."""
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    path = str(tmp_path / "hidden/labels.csv")
+    assert not storage.exists(path)
+    with monkeypatch.context() as patch:  # root may look anywhere
+        patch.setattr(os, "stat", refuse)
+        patch.setattr(os, "scandir", refuse)
+        for ask in (storage.exists, storage.list_dir, storage.list_files):
+            with pytest.raises(StorageError, match=r"labels.csv: cannot look: permission denied"):
+                ask(path)
+        with pytest.raises(SourceError, match=r"labels.csv: cannot look .* Permission denied"):
+            storage.expand(path)
 
 
 def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,16 +147,26 @@ def remove(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file or folder at ``path``."""
-    return os.path.exists(local_path(path))
+    """Say whether there is a file or folder at ``path``. Raises: PermissionError."""
+    return _mode(path) is not None
+
+
+def _mode(path: str) -> int | None:
+    """Return what kind of thing is at ``path``, None if nothing is; Python's own hides errors."""
+    try:
+        with _reading(path):
+            return os.stat(local_path(path)).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def list_files(pattern: str) -> list[str]:
     """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path."""
     plain = local_path(pattern)
     with _reading(pattern):
-        found = [plain] if os.path.isfile(plain) else glob.glob(plain, recursive=True)
-        return sorted(path for path in found if os.path.isfile(path))
+        if stat.S_ISREG(_mode(plain) or 0):
+            return [plain]
+        return sorted(filter(os.path.isfile, glob.glob(plain, recursive=True)))
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
