@@ -11,7 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recordgen.access import Access, RowGate
+from recordgen.cli import main
+from recordgen.conversion import make_options
 from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.paths import OBJECT_STORES, resolve
 
@@ -153,6 +156,24 @@ def test_roots(root: str, path: str, inside: bool) -> None:
     """Prefixes are compared name by name, after what leads elsewhere was resolved or refused."""
     access = Access(("http", "https"), ("/somewhere/else", root))
     assert (access.refusal(path, LOCAL) is None) == inside
+
+
+@pytest.mark.parametrize("name", ["allow_root", "allow_scheme"])
+@pytest.mark.parametrize("value", ["", " , ", [""], ("", " ")])
+def test_given_but_empty(name: str, value: object) -> None:
+    """A variable that is not set does not lift a restriction."""
+    with pytest.raises(UsageError, match="must not be empty"):
+        make_options({name: value})
+
+
+@pytest.mark.parametrize("value", ["none", ["none"], (), []])
+def test_no_restriction_can_be_said(value: object) -> None:
+    assert make_options({"allow_root": value, "allow_scheme": value}) == ConvertOptions()
+
+
+def test_given_but_empty_on_the_command_line(caplog: pytest.LogCaptureFixture) -> None:
+    assert main(["check", "labels.csv", "--allow-root", ""]) == UsageError.exit_code
+    assert "must not be empty" in caplog.text
 
 
 def test_links_do_not_lead_out(tmp_path: Path) -> None:
