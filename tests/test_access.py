@@ -11,7 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recordgen.access import Access, RowGate
+from recordgen.cli import main
+from recordgen.conversion import make_options
 from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.paths import OBJECT_STORES, resolve
 
@@ -30,6 +33,11 @@ SCHEMES = [
     (LOCAL, "http://web.example/1.jpg", ("https",), False),
     (LOCAL, "https://web.example/1.jpg", ("http",), True),
     (LOCAL, "HTTPS://web.example/1.jpg", (), False),
+    (LOCAL, "HTTPS://web.example/1.jpg", ("https",), True),
+    (LOCAL, "GS://other/1.jpg", (), True),
+    (LOCAL, "FILE:///data/1.jpg", (), True),
+    (GS, "FILE:///etc/passwd", ("https", "s3"), False),
+    (GS, "Gs://other/1.jpg", (), True),
     (LOCAL, "ftp://web.example/1.jpg", (), False),
     (LOCAL, "ftp://web.example/1.jpg", ("ftp",), True),
     (LOCAL, "ssh://host/1.jpg", (), False),
@@ -70,8 +78,26 @@ def test_refusals_name_the_remedy() -> None:
     refusal = Access().refusal
     assert "--allow-scheme https allows it" in str(refusal("https://host/1.jpg", LOCAL))
     assert "--allow-scheme s3 allows it" in str(refusal("s3://b/1.jpg", GS))
+    assert "--allow-scheme" not in str(refusal("local:///data/1.jpg", LOCAL))
     assert "copy it to this machine" in str(refusal("/etc/passwd", GS))
     assert "another --allow-root PREFIX" in str(Access((), ("/a",)).refusal("/b/1.jpg", LOCAL))
+
+
+# import file, row, where its payload lies
+RESOLVED = [
+    (LOCAL, "GS://Bucket/A.jpg", "gs://Bucket/A.jpg"),
+    (LOCAL, "A/B://1.jpg", "A/B://1.jpg"),
+    ("gs://b/d/a?b/labels.csv", "1.jpg", "gs://b/d/a?b/1.jpg"),
+    ("https://h/d/labels.csv?sig=a/b", "1.jpg", "https://h/d/1.jpg"),
+    ("https://h/d/labels.csv#a/b", "../1.jpg", "https://h/1.jpg"),
+    ("https://h?file=a/b.csv", "1.jpg", "https://h/1.jpg"),
+]
+
+
+@pytest.mark.parametrize(("source", "uri", "path"), RESOLVED)
+def test_resolve(source: str, uri: str, path: str) -> None:
+    """Schemes have no case; a query is no part of an import file's folder."""
+    assert resolve(uri, source) == path
 
 
 @pytest.mark.parametrize("scheme", ["file", "local", "https://", "", "HTTPS", "a b"])
@@ -130,6 +156,24 @@ def test_roots(root: str, path: str, inside: bool) -> None:
     """Prefixes are compared name by name, after what leads elsewhere was resolved or refused."""
     access = Access(("http", "https"), ("/somewhere/else", root))
     assert (access.refusal(path, LOCAL) is None) == inside
+
+
+@pytest.mark.parametrize("name", ["allow_root", "allow_scheme"])
+@pytest.mark.parametrize("value", ["", " , ", [""], ("", " ")])
+def test_given_but_empty(name: str, value: object) -> None:
+    """A variable that is not set does not lift a restriction."""
+    with pytest.raises(UsageError, match="must not be empty"):
+        make_options({name: value})
+
+
+@pytest.mark.parametrize("value", ["none", ["none"], (), []])
+def test_no_restriction_can_be_said(value: object) -> None:
+    assert make_options({"allow_root": value, "allow_scheme": value}) == ConvertOptions()
+
+
+def test_given_but_empty_on_the_command_line(caplog: pytest.LogCaptureFixture) -> None:
+    assert main(["check", "labels.csv", "--allow-root", ""]) == UsageError.exit_code
+    assert "must not be empty" in caplog.text
 
 
 def test_links_do_not_lead_out(tmp_path: Path) -> None:
@@ -191,6 +235,7 @@ def test_only_object_stores_are_open(scheme: str, rest: str) -> None:
         "0.0.0.0", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1", "::", "fe80::1%eth0",
         "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
         "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
+        "::127.0.0.1", "fec0::1", "64:ff9b:1::a9fe:a9fe",
     ],
 )  # fmt: skip
 def test_private_addresses(address: str) -> None:

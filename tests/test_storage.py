@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import socket
 import ssl
 import zlib
@@ -25,12 +26,15 @@ from recordgen.access import Access, RowGate
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
+    SourceError,
     StorageError,
     UsageError,
 )
+from recordgen.sources import ImportFile
 from recordgen.storage import Terms
 from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.retries import RetryPolicy
+from recordgen.transforms import Source
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 
@@ -387,6 +391,51 @@ def test_headers_stay_with_their_server(
     assert tokens == {"/here": "secret", "/there": "secret", "/away": None}
 
 
+def test_headers_go_only_where_the_user_meant(
+    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A row names any server; ours are the import file's own and those under an --allow-root."""
+    tokens: dict[str, str | None] = {}
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        tokens[request.path] = request.headers.get("X-Token")
+        if request.path.endswith(".csv"):
+            return web.Response(text=f"TRAIN,own.jpg,a\nTRAIN,{other}/others.jpg,a\n")
+        return image(request)
+
+    other, url = serve(look), serve(look)
+    monkeypatch.setitem(fsspec.config.conf, "https", {"headers": {"X-Token": "secret"}})
+    assert codes([f"{url}/allowed.jpg"], tmp_path) == ["ok"]
+    assert codes([f"{url}/named.jpg"], tmp_path, allow_root=url) == ["ok"]
+    recordgen.check(f"{url}/labels.csv", allow_scheme="http")
+    assert tokens == {
+        "/allowed.jpg": None,
+        "/named.jpg": "secret",
+        "/labels.csv": "secret",
+        "/own.jpg": "secret",
+        "/others.jpg": None,
+    }
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["\uff11\uff12\uff17.0.0.1", "127\u30020\u30020\u30021", "2130706433", "[::ffff:7f00:1]"],
+)
+def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str) -> None:
+    """What the request would connect to is judged, not what the row's text looks like."""
+    asked: list[str] = []
+
+    async def private(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return image(request)
+
+    port = serve(private).rsplit(":", 1)[1]
+    terms = Terms(RowGate(Access(), "http://web.example/labels.csv"))
+    with pytest.raises((NotAllowedError, FileNotFoundError)):
+        storage.read_bytes(f"http://{host}:{port}/secret.jpg", terms=terms)
+    assert not asked
+
+
 def test_rows_of_import_files_from_the_web(serve: Callable[[Answer], str], tmp_path: Path) -> None:
     """They reach their own server and public ones, no private one, and nothing of another kind."""
     inner = serve(redirecting())
@@ -444,6 +493,28 @@ def test_local_limits(tmp_path: Path) -> None:
     with pytest.raises(FileTooLargeError) as refused:
         storage.read_bytes(str(path), 4)
     assert refused.value.size == 5
+
+
+@pytest.mark.parametrize("room", [0, 3])
+def test_a_full_disk_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int
+) -> None:
+    """The system takes what still fits and complains next time; the old file stays."""
+    path = tmp_path / "dataset.json"
+    path.write_text("old")
+    # A limit on file sizes does to a write what a full disk does.
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+        with pytest.raises(StorageError, match="cannot write"):
+            storage.write_text(str(path), "newer")
+        with pytest.raises(StorageError, match="cannot write"), storage.replacing(str(path)) as out:
+            out.write(b"newer")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert [item.read_text() for item in tmp_path.iterdir()] == ["old"]
 
 
 def test_roots_of_local_files(tmp_path: Path) -> None:
@@ -531,6 +602,15 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
         ("gs", from_gcs(400, "Invalid bucket name: 'A'"), Meaning.MISSING),
         ("gs", ValueError("Bucket is requester pays. Set `requester_pays=True`"), Meaning.LASTING),
         ("gs", json.JSONDecodeError("an answer that was cut", "{", 1), Meaning.TRANSIENT),
+        ("gs", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "?"), Meaning.TRANSIENT),
+        ("gs", from_gcs(400, "invalid argument"), Meaning.MISSING),
+        ("gs", from_gcs(401, "invalid authentication credentials"), Meaning.LASTING),
+        ("gs", google.auth.exceptions.MalformedError("no key in it"), Meaning.LASTING),
+        ("gs", UnicodeEncodeError("utf-8", "\udcff", 0, 1, "?"), Meaning.MISSING),
+        ("s3", ValueError("Invalid endpoint: localhost:9000"), Meaning.LASTING),
+        ("https", aiohttp.InvalidURL("http://"), Meaning.MISSING),
+        ("https", UnicodeError("label empty or too long"), Meaning.MISSING),
+        ("https", ValueError("Newline or carriage return in headers"), Meaning.LASTING),
         ("gs", requests.ConnectionError(), Meaning.TRANSIENT),
         ("gs", google.auth.exceptions.DefaultCredentialsError("who?"), Meaning.LASTING),
         ("gs", google.auth.exceptions.TransportError("?"), Meaning.TRANSIENT),
@@ -553,6 +633,52 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
 def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
     """An outage never looks like bad data, nor bad data like an outage."""
     assert meaning(error, f"{scheme}://bucket/1.jpg") is expected
+
+
+def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It ends the run instead of making every row a missing file."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "who")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "what")
+    with pytest.raises(StorageError, match="Invalid endpoint: localhost:9000"):
+        codes(["s3://bucket/1.jpg"], tmp_path)
+
+
+def test_a_page_in_place_of_an_answer_is_not_bad_data(
+    serve: Callable[[Answer], str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A proxy's page with status 200 says nothing about an object."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", serve(page))
+    with pytest.raises(StorageError, match=r"JSONDecodeError.*tried 3 times"):
+        codes(["gs://bucket/1.jpg"], tmp_path)
+
+
+def test_import_files_that_may_not_be_read(serve: Callable[[Answer], str]) -> None:
+    """They are the caller's error, wherever it shows first."""
+    url = serve(status(403))
+    for ask in (storage.expand, lambda path: Source.of_files([ImportFile(path)])):
+        with pytest.raises(SourceError, match=r"labels.csv: cannot .* this import file: HTTP 403"):
+            ask(f"{url}/labels.csv")
+
+
+def test_folders_that_may_not_be_looked_into(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nobody takes them for empty or absent."""
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    path = str(tmp_path / "hidden/labels.csv")
+    assert not storage.exists(path)
+    with monkeypatch.context() as patch:  # root may look anywhere
+        patch.setattr(os, "stat", refuse)
+        patch.setattr(os, "scandir", refuse)
+        for ask in (storage.exists, storage.list_dir, storage.list_files):
+            with pytest.raises(StorageError, match=r"labels.csv: cannot look: permission denied"):
+                ask(path)
+        with pytest.raises(SourceError, match=r"labels.csv: cannot look .* Permission denied"):
+            storage.expand(path)
 
 
 def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

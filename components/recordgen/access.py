@@ -82,6 +82,15 @@ class Access:
             is_http(source) and origin_of(url) == origin_of(source)
         )
 
+    def may_be_told(self, url: str, source: str) -> bool:
+        """Say whether the headers and credentials that are configured may be sent to an http URL.
+
+        They may where the user named the place: by a prefix, or as the import file's own server.
+        """
+        if self._roots and self._root_refusal(url) is None:
+            return True
+        return is_http(source) and origin_of(url) == origin_of(source)
+
     def _scheme_refusal(self, path: str, source: str) -> str | None:
         scheme, own = scheme_of(path), scheme_of(source)
         if is_chained(path):
@@ -99,6 +108,8 @@ class Access:
             allowed.add("https")
         if _FAMILY.get(scheme, scheme) in allowed:
             return None
+        if scheme in _LOCAL_SCHEMES:
+            return f"{scheme}:// is not read; write the path alone"
         where = "a local import file" if own == "file" else f"an import file on {own}://"
         return (
             f"rows of {where} reach {scheme}:// only if that is asked for; --allow-scheme {scheme} "
@@ -139,6 +150,9 @@ class RowGate(Gate):
 
     def may_be_private(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
         return self.access.may_be_private(url, self.source, redirected=redirected)
+
+    def may_be_told(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
+        return not redirected and self.access.may_be_told(url, self.source)
 
 
 def _with_https(schemes: tuple[str, ...]) -> tuple[str, ...]:

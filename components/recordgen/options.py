@@ -20,6 +20,9 @@ SPLIT_BY = ("uri", "content")
 SHARD_BY = ("hash", "label")
 MISSING_SPLIT = ("assign", "drop")
 
+#: What stands for no value where an option that takes several cannot be left out.
+NO_NAMES = "none"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions:
@@ -120,9 +123,22 @@ class ConvertOptions:
 
 
 def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
-    """Decode an option that takes several values: a list, or text with commas between them."""
+    """Decode an option that takes several values: a list, or text with commas between them.
+
+    ``none`` and an empty list stand for no values at all.
+
+    Raises:
+        UsageError: only empty texts are given. A variable may be unset that was meant to say what
+            rows may reach.
+    """
     given = value.split(",") if isinstance(value, str) else value
-    return tuple(text for item in given if (text := item.strip()))
+    names = tuple(text for item in given if (text := item.strip()))
+    if given and not names:
+        raise UsageError(
+            f"allow_scheme and allow_root must not be empty where they are given (got {value!r}); "
+            f"leave the option out, or say 'none'"
+        )
+    return () if names == (NO_NAMES,) else names
 
 
 def check_names(given: Iterable[str], known: Sequence[str]) -> None:

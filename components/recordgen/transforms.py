@@ -45,7 +45,7 @@ from recordgen.blocks import (
     RowBlock,
     SplitsNamed,
 )
-from recordgen.errors import RecordgenError
+from recordgen.errors import RecordgenError, SourceError
 from recordgen.fetching import content_keys, payload_infos
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
@@ -112,8 +112,8 @@ class Source:
 
     @classmethod
     def of_files(cls, files: Sequence[ImportFile]) -> Source:
-        """Return import files as a source. Raises: StorageError."""
-        return cls(files=tuple(files), bytes=sum(storage.size(file.path) for file in files))
+        """Return import files as a source. Raises: SourceError, StorageError."""
+        return cls(files=tuple(files), bytes=sum(_size(file.path) for file in files))
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row | Reject]) -> Source:
@@ -142,6 +142,13 @@ class Source:
     def names(self) -> tuple[str, ...]:
         """What ``dataset.json`` says of the source."""
         return tuple(file.path for file in self.files) or ("DataFrame",)
+
+
+def _size(path: str) -> int:
+    try:
+        return storage.size(path)
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot read this import file: {exc.strerror or exc}") from exc
 
 
 def plan_rows(

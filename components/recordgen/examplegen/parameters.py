@@ -189,7 +189,8 @@ class ExampleGenParameters:
 
 def access(properties: Mapping[str, Any]) -> Access:
     """Return what rows may reach. Raises: UsageError."""
-    return Access(*(parse_names(properties.get(name) or "") for name in SEVERAL))
+    given = (properties.get(name) for name in SEVERAL)
+    return Access(*(() if value is None else parse_names(value) for value in given))
 
 
 def import_files(

@@ -29,6 +29,7 @@ from recordgen.storage.paths import (
     is_relative,
     join,
     local_path,
+    normal,
     resolve,
     scheme_of,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "list_folders",
     "local_path",
     "move",
+    "normal",
     "open_read",
     "read_bytes",
     "read_text",
@@ -209,10 +211,8 @@ def remove(path: str) -> None:
 
 def exists(path: str) -> bool:
     """Say whether there is a file or folder at ``path``. Raises: StorageError."""
-    if is_local(path):
-        return local.exists(path)
     with only_storage_errors(path, _LOOKING):
-        return _far(path).exists(path)
+        return local.exists(path) if is_local(path) else _far(path).exists(path)
 
 
 def list_files(pattern: str) -> list[str]:
@@ -220,10 +220,12 @@ def list_files(pattern: str) -> list[str]:
 
     Folders are left out. Nothing that matches gives an empty list. Raises: StorageError.
     """
-    if is_local(pattern):
-        return local.list_files(pattern)
     with only_storage_errors(pattern, _LOOKING):
-        return _far(pattern).list_files(pattern)
+        return _list_files(pattern)
+
+
+def _list_files(pattern: str) -> list[str]:
+    return local.list_files(pattern) if is_local(pattern) else _far(pattern).list_files(pattern)
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
@@ -231,10 +233,8 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
 
     Raises: StorageError.
     """
-    if is_local(folder):
-        return local.list_dir(folder)
     with only_storage_errors(folder, _LOOKING):
-        return _far(folder).list_dir(folder)
+        return local.list_dir(folder) if is_local(folder) else _far(folder).list_dir(folder)
 
 
 def list_folders(root: str, prefix: str) -> list[str]:
@@ -246,11 +246,17 @@ def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
     """Return the import files that one or several paths or globs name, each once, in order.
 
     Raises:
-        SourceError: a path or glob names no file.
+        SourceError: a path or glob names no file, or one that may not be looked at.
+        StorageError: storage failed.
     """
     files: dict[str, None] = {}
     for pattern in [source] if isinstance(source, str) else source:
-        found = list_files(pattern)
+        try:
+            found = _list_files(normal(pattern))
+        except OSError as exc:
+            raise SourceError(
+                f"{pattern}: cannot look at this import file: {exc.strerror or exc}"
+            ) from exc
         if not found:
             raise SourceError(
                 f"{pattern}: no such import file; give a path, a URL or a quoted glob such as "

@@ -10,6 +10,10 @@ _PORTS = {"http": 80, "https": 443}
 # RFC 6052: the last 32 bits are an IPv4 address behind a translator.
 _NAT64 = IPv6Network("64:ff9b::/96")
 
+# Python does not know of all of these that they are private, or not in all versions: IPv4 in IPv6
+# of old, site-local, and NAT64 of a network's own.
+_NOT_PUBLIC = tuple(map(IPv6Network, ("::/96", "fec0::/10", "64:ff9b:1::/48")))
+
 
 def origin_of(url: str) -> tuple[str, str, int | None]:
     """Return scheme, host and port: ``https://Host/a`` → ``("https", "host", 443)``.
@@ -33,6 +37,8 @@ def is_public(address: str) -> bool:
     inner = _embedded(ip) if isinstance(ip, IPv6Address) else None
     if inner is not None:
         return is_public(str(inner))
+    if any(ip in network for network in _NOT_PUBLIC):
+        return False
     return ip.is_global and not ip.is_multicast
 
 

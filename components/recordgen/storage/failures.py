@@ -42,10 +42,18 @@ _TRANSIENT_NAMES = frozenset(
     }
 )
 
-_TRANSIENT_KINDS = (OSError, EOFError, asyncio.TimeoutError, json.JSONDecodeError)
+# The last two: an answer that was cut, or is somebody else's, such as a proxy's page.
+_TRANSIENT_KINDS = (
+    OSError,
+    EOFError,
+    asyncio.TimeoutError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
+)
 
-# A name that cannot be is the row's fault. ValueErrors need not be named.
-_IMPOSSIBLE_NAMES = frozenset({"botocore.ParamValidationError"})
+# A name that cannot be is the row's fault. Any other ValueError may be a setting's.
+_IMPOSSIBLE_NAMES = frozenset({"aiohttp.InvalidURL", "botocore.ParamValidationError"})
+_IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; the system's
 
 # S3 says these of whoever asks, not of the object; s3fs makes PermissionErrors of some.
 _CREDENTIAL_CODES = frozenset(
@@ -62,6 +70,9 @@ _CREDENTIAL_CODES = frozenset(
         "TokenRefreshRequired",
     }
 )
+
+# Google's, for a token that has run out or was never valid.
+_CREDENTIAL_TEXTS = ("invalid credentials", "invalid authentication", "invalid_grant")
 
 
 class Meaning(Enum):
@@ -142,10 +153,10 @@ def meaning(exc: BaseException, path: str) -> Meaning:
         return Meaning.MISSING
     if isinstance(exc, IsADirectoryError | NotADirectoryError):
         return Meaning.NO_FILE
-    if _is_impossible(exc):
-        return Meaning.MISSING
     if _credentials_failed(exc):
         return Meaning.LASTING
+    if _is_impossible(exc):
+        return Meaning.MISSING
     status = status_of(exc)
     if status is not None:
         return _of_status(status, exc, path)
@@ -208,7 +219,8 @@ def _credentials_failed(exc: BaseException) -> bool:
         response = getattr(item, "response", None)
         if isinstance(response, dict):
             return response.get("Error", {}).get("Code") in _CREDENTIAL_CODES
-    return "Invalid Credentials" in str(exc)  # Google's, for a token that has run out
+    text = str(exc).lower()
+    return any(said in text for said in _CREDENTIAL_TEXTS)
 
 
 def _causes(exc: BaseException) -> Iterator[BaseException]:
@@ -242,8 +254,8 @@ def _is_impossible(exc: BaseException) -> bool:
     if "requester pays" in str(exc):  # gcsfs's ValueError
         return False
     return (
-        # Libraries raise it of arguments only, but for an answer that was cut.
-        (isinstance(exc, ValueError) and not isinstance(exc, json.JSONDecodeError))
+        (isinstance(exc, UnicodeError) and not isinstance(exc, UnicodeDecodeError))
+        or (isinstance(exc, ValueError) and str(exc).startswith(_IMPOSSIBLE_TEXTS))
         or bool(_names(exc) & _IMPOSSIBLE_NAMES)
         or (isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG)
     )

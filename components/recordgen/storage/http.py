@@ -138,13 +138,14 @@ async def _spool(path: str) -> IO[bytes]:
 @asynccontextmanager
 async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.ClientResponse]:
     """Send a request, follow redirects through the gate, and give the answer if it is a success."""
-    url = path
+    url = first = _as_requested(path)
     for _ in range(_MAX_REDIRECTS + 1):
-        ours = origin_of(url) == origin_of(path)
-        anywhere = gate.may_be_private(url, redirected=not ours)
+        redirected = origin_of(url) != origin_of(first)
+        anywhere = gate.may_be_private(url, redirected=redirected)
         if not anywhere:
             _check_literal_address(url)
-        # A redirect to somebody else's server takes none of our headers or credentials along.
+        # Somebody else's server is told none of our headers or credentials.
+        ours = gate.may_be_told(url, redirected=redirected)
         fs = _filesystem(_open_session if anywhere else _open_public_session, None if ours else {})
         settings = {**fs.kwargs} if ours else {}
         headers = {**settings.pop("headers", {}), "Accept-Encoding": "identity"}
@@ -159,10 +160,23 @@ async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.C
                     raise FileNotFoundError(f"{path}: HTTP {response.status} without a target")
                 yield response
                 return
-            url = str(URL(url).join(URL(target)))  # as aiohttp will read it
+            url = _as_requested(target, url)
             if reason := gate.refusal(url):
                 raise NotAllowedError(f"{path}: redirected to {url}: {reason}")
     raise FileNotFoundError(f"{path}: more than {_MAX_REDIRECTS} redirects")
+
+
+def _as_requested(url: str, base: str = "") -> str:
+    """Return a URL as aiohttp reads it: ``http://Host/a b`` → ``http://host/a%20b``.
+
+    Digits of other scripts in a host become plain ones, so it may be an address only now.
+
+    Raises: FileNotFoundError: there can be no such URL.
+    """
+    try:
+        return str(URL(base).join(URL(url)) if base else URL(url))
+    except ValueError as exc:
+        raise FileNotFoundError(f"{url}: {exc}") from exc
 
 
 def _size(response: aiohttp.ClientResponse) -> int | None:
@@ -224,10 +238,12 @@ class _PublicResolver(AbstractResolver):
 
 def _check_literal_address(url: str) -> None:
     """Check an address that stands in the URL itself: aiohttp does not resolve it."""
-    host = origin_of(url)[1]
+    host = URL(url).raw_host or ""
     try:
         ip_address(host)
     except ValueError:
+        if ":" in host or host.replace(".", "").isdigit():  # 2130706433 and the like
+            raise FileNotFoundError(f"{url}: {host} is neither a name nor an address") from None
         return
     _check_address(host, host)
 

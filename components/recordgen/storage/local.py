@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import glob
+import io
 import os
 import shutil
 import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any, cast
 
 from recordgen.errors import StorageError
 from recordgen.storage.fileinfo import FileInfo, too_large
@@ -87,6 +88,23 @@ def open_read(path: str) -> IO[bytes]:
         return open(local_path(path), "rb")
 
 
+class _WholeWrites(io.FileIO):
+    """An unbuffered file that takes all of what it is given, as a buffered one would.
+
+    The system may take a part of it, and say only next time that the disk is full.
+    """
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        while left:
+            written = super().write(left)
+            if not written:
+                raise OSError(errno.EIO, f"{len(left)} of {size} bytes were not taken")
+            left = left[written:]
+        return size
+
+
 @contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """Open a file under another name, which is renamed when it is whole."""
@@ -96,8 +114,8 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         os.makedirs(os.path.dirname(plain) or ".", exist_ok=True)
         try:
             # Unbuffered: what is written here comes in large pieces.
-            with open(temporary, "wb", buffering=0) as file:
-                yield file
+            with _WholeWrites(temporary, "wb") as file:
+                yield cast(IO[bytes], file)
             os.replace(temporary, plain)
         finally:
             remove(temporary)
@@ -129,16 +147,26 @@ def remove(path: str) -> None:
 
 
 def exists(path: str) -> bool:
-    """Say whether there is a file or folder at ``path``."""
-    return os.path.exists(local_path(path))
+    """Say whether there is a file or folder at ``path``. Raises: PermissionError."""
+    return _mode(path) is not None
+
+
+def _mode(path: str) -> int | None:
+    """Return what kind of thing is at ``path``, None if nothing is; Python's own hides errors."""
+    try:
+        with _reading(path):
+            return os.stat(local_path(path)).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def list_files(pattern: str) -> list[str]:
     """Return the files that ``pattern`` matches, sorted; a pattern without magic is a path."""
     plain = local_path(pattern)
     with _reading(pattern):
-        found = [plain] if os.path.isfile(plain) else glob.glob(plain, recursive=True)
-        return sorted(path for path in found if os.path.isfile(path))
+        if stat.S_ISREG(_mode(plain) or 0):
+            return [plain]
+        return sorted(filter(os.path.isfile, glob.glob(plain, recursive=True)))
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:

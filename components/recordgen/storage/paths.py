@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 
 #: Schemes of object stores that fsspec knows: buckets with objects, behind the user's credentials.
 OBJECT_STORES = ("gs", "gcs", "s3", "s3a", "az", "abfs", "abfss", "adl", "oci", "oss", "tos")
+
+_SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*(?=://)")
+
+
+def normal(path: str) -> str:
+    """Return a path with its scheme in lower case, as all else here expects it: ``GS://B/A``."""
+    return _SCHEME.sub(lambda found: found[0].lower(), path, count=1) if "://" in path else path
 
 
 def is_local(path: str) -> bool:
@@ -58,15 +66,19 @@ def folder_of(source: str) -> str:
 def resolve(uri: str, source: str) -> str:
     """Return where the payload ``uri`` lies that a line of the import file ``source`` names.
 
-    URLs and absolute paths are taken as they are, relative paths from the import file's folder:
-    ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
+    URLs and absolute paths are taken as they are (but ``GS://`` is ``gs://``), relative paths from
+    the import file's folder: ``../images/1.jpg`` in ``gs://bucket/labels/a.csv`` → ``gs://bucket/images/1.jpg``.
     """
-    if "://" in uri or uri.startswith("/"):
+    if "://" in uri:
+        return normal(uri)
+    if uri.startswith("/"):
         return uri
     if is_local(source):
         return posixpath.join(posixpath.dirname(source), uri)
     # An object store takes ".." for a name; and nothing relative leaves the bucket or host.
     scheme, rest = source.split("://", 1)
+    if is_http(source):  # "?" and "#" are parts of an object's name, but end a web server's path
+        rest = re.split("[?#]", rest, maxsplit=1)[0]
     bucket, _, name = rest.partition("/")
     name = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), uri))
     return f"{scheme}://{bucket}/{name.lstrip('/')}"

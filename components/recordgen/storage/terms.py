@@ -19,6 +19,10 @@ class Gate:
         """Say whether ``url`` may lie at an address that is not public."""
         return not redirected
 
+    def may_be_told(self, url: str, *, redirected: bool) -> bool:
+        """Say whether configured headers and credentials may be sent to ``url``."""
+        return not redirected
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
