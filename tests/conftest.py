@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -77,6 +78,25 @@ def wait_for_first_shard(output: Path) -> None:
     while not any(output.glob(".recordgen-staging/*/results/*.json")):
         assert time.monotonic() < deadline, "no shard was finished"
         time.sleep(0.002)
+
+
+def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, str]:
+    """Press Ctrl-C when a conversion has finished its first shard; return exit code and stderr."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "recordgen.cli", "convert", source, str(output)),
+            *("--shard-mb=1", "--threads=1", *options),
+        ],
+        env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell's background job, which CI may be, starts with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    wait_for_first_shard(output)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
 
 
 def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from recordgen import write
-from tests.conftest import COMPONENTS, run_python, tree_bytes, wait_for_first_shard
+from tests.conftest import interrupt_convert, run_python, tree_bytes
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -153,19 +150,8 @@ def test_bad_data(make_csv: MakeCsv, source: str, tmp_path: Path) -> None:
 def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     """Ctrl-C ends the command soon, with 130 and one line, and nothing is committed."""
     output = tmp_path / "out"
-    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
-    process = subprocess.Popen(
-        [*command, "--shard-mb=1", "--threads=1"],
-        env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell's background job, which CI may be, starts with SIGINT ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    wait_for_first_shard(output)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    code, errors = interrupt_convert(slow_source, output, "-q")
+    assert code == 130
     second, first = errors.splitlines()
     assert first == "recordgen: interrupted; nothing was committed, run it again"
     assert f"finished shards wait in {output}: --resume keeps them" in second

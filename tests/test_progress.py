@@ -8,7 +8,6 @@ import logging
 import os
 import pty
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -30,7 +29,7 @@ from recordgen.runners import IN_MEMORY_RUNNER
 from recordgen.sources import ImportFile
 from recordgen.staging import Heartbeat, Staging
 from recordgen.transforms import Source
-from tests.conftest import COMPONENTS, encoded, noise, run_python, wait_for_first_shard
+from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -220,18 +219,8 @@ def test_errors_are_json(
 def test_interrupt_is_json(slow_source: str, tmp_path: Path) -> None:
     """Ctrl-C is an event of its own, and the last one."""
     output = tmp_path / "out"
-    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output)]
-    process = subprocess.Popen(
-        [*command, "--shard-mb=1", "--threads=1", "--log-format=json"],
-        env={**os.environ, "PYTHONPATH": str(COMPONENTS)},
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    wait_for_first_shard(output)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    code, errors = interrupt_convert(slow_source, output, "--log-format=json")
+    assert code == 130
     lines = [json.loads(line) for line in errors.splitlines()]
     assert (lines[-1]["event"], lines[-1]["exit_code"]) == ("interrupted", 130)
 

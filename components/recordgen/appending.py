@@ -31,7 +31,7 @@ from recordgen.options import ConvertOptions
 from recordgen.planning import Base
 from recordgen.resolving import KnownRow
 from recordgen.rows import Reject, placing
-from recordgen.splits import SPLITS
+from recordgen.splits import split_order
 from recordgen.tfrecord import read_records
 
 
@@ -161,7 +161,7 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return the dataset that both make together: the shards of the one behind the other's."""
     splits = {
         name: _merge_splits([item.splits[name] for item in (old, new) if name in item.splits])
-        for name in sorted({*old.splits, *new.splits}, key=_numbered)
+        for name in sorted({*old.splits, *new.splits}, key=split_order)
     }
     shards = [shard for split in splits.values() for shard in split.shards]
     rows = _merge_rows(old.rows, new.rows)
@@ -199,7 +199,3 @@ def _merge_rows(old: RowCounts, new: RowCounts) -> RowCounts:
         existing=old.existing + new.existing,
         rejected=dict(sorted((Counter(old.rejected) + Counter(new.rejected)).items())),
     )
-
-
-def _numbered(split: str) -> tuple[int, str]:
-    return (SPLITS.index(split) if split in SPLITS else len(SPLITS)), split

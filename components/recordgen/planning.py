@@ -17,7 +17,7 @@ from recordgen.errors import DataError
 from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.resolving import BucketSummary, Group, PlannedRow
-from recordgen.splits import SPLITS
+from recordgen.splits import split_order
 
 # Every group is a file of its own at least, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
@@ -187,10 +187,9 @@ def make_plan(
     return Plan(splits, vocabulary, read, duplicates, dropped, existing, dict(rejected))
 
 
-def _numbered(group: Group) -> tuple[int, str, str]:
-    """Return where a group's shards come: by split (train, eval, test, others), then label."""
-    known = SPLITS.index(group.split) if group.split in SPLITS else len(SPLITS)
-    return known, group.split, group.label or ""
+def _numbered(group: Group) -> tuple[tuple[int, str], str]:
+    """Return where a group's shards come: by split, then label."""
+    return split_order(group.split), group.label or ""
 
 
 def shard_rows(

@@ -29,6 +29,11 @@ _ML_USE: Mapping[str, str | None] = {
 ML_USE_EXPECTED = "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"
 
 
+def split_order(split: str) -> tuple[int, str]:
+    """Return where a split comes: train, eval, test, then others by name."""
+    return (SPLITS.index(split) if split in SPLITS else len(SPLITS)), split
+
+
 def is_ml_use(text: str) -> bool:
     """Say whether ``text`` is a spelling of ML_USE (the empty field is one)."""
     return text.lower() in _ML_USE
