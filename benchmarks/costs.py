@@ -19,8 +19,11 @@ IMAGE_BYTES = 100_000
 SHARD_BYTES = 128_000_000  # --shard-mb's default
 
 # What travels. A row is a path, a label, two numbers: 150 bytes when it is pickled with others.
+# Once planned it waits in the staging folder, as so many bytes of JSON.
 ROW_BYTES = 150
-GROUPINGS = 3  # by bucket, with the plan, by shard
+STAGED_ROW_BYTES = 160
+BUCKET_BYTES, MAX_BUCKETS = 2_000_000, 4_096  # of import file, of which a row takes some 60 bytes
+CSV_ROW_BYTES = 60
 
 # What a worker does: n1-standard-2, 2 vCPUs.
 IMAGES_PER_S = 1_000  # benchmarks.convert on 2 cores; assumes that storage delivers
@@ -33,9 +36,10 @@ MOVES_AT_ONCE = 32
 MOVE_S = 0.1  # assumed: a copy within a bucket, and a removal
 
 # Requests: an image is looked up and read; a shard is written, moved (two: copy and removal, which
-# is free), and leaves its result and its progress; the launcher reads the result.
+# is free), and leaves its result and its progress; it reads its rows, in one or two stretches, and
+# the launcher its result. A bucket leaves its rows.
 READS_PER_IMAGE = 2
-READS_PER_SHARD = 1
+READS_PER_SHARD = 3
 WRITES_PER_SHARD = 4
 
 # Dollars.
@@ -47,8 +51,13 @@ WRITES_1000 = 0.005
 
 
 def shuffled_gb(images: int) -> float:
-    """Rows that cross the network: each as often as it is grouped."""
-    return images * ROW_BYTES * GROUPINGS / 1e9
+    """Rows that are grouped: once, by bucket."""
+    return images * ROW_BYTES / 1e9
+
+
+def staged_gb(images: int) -> float:
+    """Planned rows that are written to storage, and read from it."""
+    return images * STAGED_ROW_BYTES / 1e9
 
 
 def payload_design_gb(images: int) -> float:
@@ -58,6 +67,10 @@ def payload_design_gb(images: int) -> float:
 
 def shards(images: int) -> int:
     return -(-images * IMAGE_BYTES // SHARD_BYTES)
+
+
+def buckets(images: int) -> int:
+    return min(MAX_BUCKETS, images * CSV_ROW_BYTES // BUCKET_BYTES)
 
 
 def worker_hours(images: int) -> float:
@@ -83,14 +96,16 @@ def shuffle_price(gigabytes: float) -> float:
 
 def request_price(images: int) -> float:
     reads = images * READS_PER_IMAGE + shards(images) * READS_PER_SHARD
-    return (reads * READS_1000 + shards(images) * WRITES_PER_SHARD * WRITES_1000) / 1000
+    writes = buckets(images) + shards(images) * WRITES_PER_SHARD
+    return (reads * READS_1000 + writes * WRITES_1000) / 1000
 
 
 def table() -> str:
     """Return the table in Markdown: a line for each figure, with its formula."""
     rows: list[tuple[str, Callable[[str], float], str]] = [
         ("payloads, GB", lambda n: IMAGES[n] * IMAGE_BYTES / 1e9, "images × 100 kB"),
-        ("shuffled, GB", lambda n: shuffled_gb(IMAGES[n]), "images × 150 B × 3 groupings"),
+        ("shuffled, GB", lambda n: shuffled_gb(IMAGES[n]), "images × 150 B × 1 grouping"),
+        ("staged, GB", lambda n: staged_gb(IMAGES[n]), "images × 160 B"),
         (
             "shuffled if payloads were, GB",
             lambda n: payload_design_gb(IMAGES[n]),
@@ -129,7 +144,7 @@ def table() -> str:
         (
             "storage requests, $",
             lambda n: request_price(IMAGES[n]),
-            "2 reads per image, 1 read and 4 writes per shard",
+            "2 reads per image, 3 reads and 4 writes per shard, 1 write per bucket",
         ),
     ]
     lines = [f"| images of 100 kB | {' | '.join(IMAGES)} | formula |", "|---|---:|---:|---:|---|"]

@@ -26,14 +26,16 @@ from gcsfs.core import GCSFileSystem
 import recordgen
 from benchmarks import costs
 from recordgen import transforms
+from recordgen.blocks import RowBlock
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.planning import PlannedRow
+from recordgen.resolving import Group, PlannedRow
 from recordgen.rows import placing
 from recordgen.runners import beam_flags, pipeline_factory
 from recordgen.runs import Run
 from recordgen.sources import find_import_files
 from recordgen.staging import Staging
+from recordgen.stretches import encode_bucket
 from tests.clusters import (
     ROOT,
     dataflow,
@@ -206,7 +208,7 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
     image = beam_runner_api_pb2.DockerPayload.FromString(container.payload).container_image
     assert image == "example.com/recordgen:1"
 
-    assert {"ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "WriteShards"} <= {
+    assert {"ReadRows", "ResolveBuckets", "MakePlan", "WriteShards"} <= {
         transform.unique_name for transform in pipeline.components.transforms.values()
     }
     assert side_inputs(pipeline) == []
@@ -223,8 +225,7 @@ def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_a
     pipeline = pipeline_factory()()
     decoded, staging = ConvertOptions(**options), Staging(str(folder))
     rows = transforms.Source.of_files(find_import_files(source))
-    planned, plan = transforms.plan_rows(pipeline, rows, decoded, staging)
-    shards = transforms.cut_into_shards(planned, plan)
+    shards = transforms.plan_rows(pipeline, rows, decoded, staging)
     transforms.write_shards(shards, decoded, Run(staging))
     return pipeline.to_runner_api()
 
@@ -243,7 +244,7 @@ def side_inputs(graph: beam_runner_api_pb2.Pipeline) -> list[str]:
 def test_shards_are_written_apart_from_planning(
     source: str, tmp_path: Path, missing_split: str
 ) -> None:
-    """Beam's fusion leaves groupings between reading, planning, cutting and writing.
+    """Beam's fusion leaves groupings between reading, resolving, planning and writing.
 
     What is fused stays on one worker, so these are the places where work can spread. No step has
     a side input: Dask's runner would do all that leads to one again, for each part of the work.
@@ -251,7 +252,7 @@ def test_shards_are_written_apart_from_planning(
     graph = conversion_graph(source, tmp_path, missing_split=missing_split)
     assert side_inputs(graph) == []
     _, stages = FnApiRunner().create_stages(graph)
-    steps = ["ReadRows", "ResolveBuckets", "MakePlan", "CutIntoShards", "WriteShards"]
+    steps = ["ReadRows", "ResolveBuckets", "MakePlan", "WriteShards"]
     fused = [
         [step for step in steps if any(t.unique_name == step for t in stage.transforms)]
         for stage in stages
@@ -260,7 +261,6 @@ def test_shards_are_written_apart_from_planning(
         ["ReadRows"],
         ["ResolveBuckets"],
         ["MakePlan"],
-        ["CutIntoShards"],
         ["WriteShards"],
     ]
 
@@ -487,10 +487,13 @@ def test_the_page_shows_what_the_script_says() -> None:
 def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
     """Rows with paths of 50 characters stay below the figure that the costs are made of."""
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
-    rows = [
-        PlannedRow(placing(0)(uri).order, "gs://my-bucket/labels.csv", n, uri, "rose", 100_000 + n,
-                   str(1_700_000_000_000_000 + n), True)
+    source = "gs://my-bucket/labels.csv"
+    placed = [(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)]
+    assert len(pickle.dumps(RowBlock.of(placed))) / len(uris) < costs.ROW_BYTES
+    version = str(1_700_000_000_000_000)
+    planned = [
+        PlannedRow(placing(0)(uri).order, source, n, uri, "rose", 100_000 + n, version, True)
         for n, uri in enumerate(uris)
-    ]  # fmt: skip
-    size = len(pickle.dumps(transforms.PlannedBlock.of(rows)))
-    assert size / len(rows) < costs.ROW_BYTES
+    ]
+    content, _ = encode_bucket(0, "0", {Group("train", None): planned})
+    assert len(content) / len(uris) < costs.STAGED_ROW_BYTES

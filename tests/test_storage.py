@@ -495,6 +495,17 @@ def test_local_limits(tmp_path: Path) -> None:
     assert refused.value.size == 5
 
 
+def test_parts_of_local_files(tmp_path: Path) -> None:
+    """A part is exactly what was asked for, or an error."""
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert storage.read_range(str(path), 1, 3) == b"234"
+    with pytest.raises(StorageError, match=r"file: bytes 3 to 6 were asked for, 2 came"):
+        storage.read_range(str(path), 3, 3)
+    with pytest.raises(FileNotFoundError):
+        storage.read_range(str(tmp_path / "none"), 0, 1)
+
+
 @pytest.mark.parametrize("room", [0, 3])
 def test_a_full_disk_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int

@@ -19,7 +19,7 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.fetching import Fetcher
 from recordgen.options import ConvertOptions
-from recordgen.planning import PlannedRow
+from recordgen.resolving import PlannedRow
 from tests.conftest import encoded, noise, run_python, tree_bytes
 from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying
 
@@ -167,6 +167,9 @@ def test_large_files_are_written_in_parts(store: Store, monkeypatch: pytest.Monk
         for _ in range(12):
             file.write(block)
     assert storage.read_bytes(f"{store.url}/large") == block * 12
+    assert storage.read_range(f"{store.url}/large", 3, 1 << 20) == block[3:] + block[:3]
+    with pytest.raises(StorageError, match=r"/large: bytes 12582908 to 12582918 .* 4 came"):
+        storage.read_range(f"{store.url}/large", (12 << 20) - 4, 10)
     with storage.open_read(f"{store.url}/large") as file:
         assert file.read(1 << 20) == block
         file.seek(-(1 << 20), os.SEEK_END)

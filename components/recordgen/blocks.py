@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from recordgen.planning import GroupPlan
-from recordgen.resolving import Group, KnownRow, PlacedRow, PlannedRow
+from recordgen.resolving import KnownRow, PlacedRow
 from recordgen.rows import Reject
 
 _Row = TypeVar("_Row")
@@ -50,42 +49,9 @@ class KnownBlock(_Block[KnownRow]):
     _kind = KnownRow
 
 
-class PlannedBlock(_Block[PlannedRow]):
-    """Planned rows."""
-
-    _kind = PlannedRow
-
-
 @dataclass(frozen=True)
 class SplitsNamed:
     """That some row names a split."""
-
-
-@dataclass(frozen=True)
-class PlannedBucket:
-    """The planned rows of one bucket by group, in order."""
-
-    groups: dict[Group, PlannedBlock]
-
-
-@dataclass(frozen=True)
-class BucketPlan:
-    """What the plan says of one bucket: how its groups are cut."""
-
-    groups: dict[Group, GroupPlan]
-
-
-@dataclass(frozen=True)
-class ListedShard:
-    """That a shard is to be written, also where it has no rows.
-
-    Attributes:
-        label: the one label of all its rows, as its group has it.
-        count: number of shards in its split.
-    """
-
-    label: str | None
-    count: int
 
 
 @dataclass(frozen=True)

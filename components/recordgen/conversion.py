@@ -178,8 +178,7 @@ def check(
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
-            planned, plan = transforms.plan_rows(pipeline, opened, unlimited, staging)
-            shards = transforms.cut_into_shards(planned, plan)
+            shards = transforms.plan_rows(pipeline, opened, unlimited, staging)
             transforms.check_shards(shards, unlimited, staging)
         staged, results = read_outcome(staging, unlimited)
     rejects = all_rejects(staged, results)
@@ -280,10 +279,7 @@ def convert_source(
         if run.leftovers:
             _log.info("%s: going on where an interrupted run has stopped", output)
         with _running(pipeline, run.staging, progress):
-            planned, the_plan = transforms.plan_rows(
-                pipeline, source, options, run.staging, existing
-            )
-            shards = transforms.cut_into_shards(planned, the_plan)
+            shards = transforms.plan_rows(pipeline, source, options, run.staging, existing)
             transforms.write_shards(shards, options, run)
         staged, results = read_outcome(run.staging, options)
         rejects = all_rejects(staged, results)
@@ -334,8 +330,7 @@ def _confirm(
     _log.info("%s is finished; reading all images to see whether they are still its own", output)
     with resume_run(output, overwrite=True) as run:
         with _running(pipeline, run.staging, progress):
-            planned, the_plan = transforms.plan_rows(pipeline, source, options, run.staging)
-            shards = transforms.cut_into_shards(planned, the_plan)
+            shards = transforms.plan_rows(pipeline, source, options, run.staging)
             transforms.compare_shards(shards, options, output, run.staging)
         staged, results = read_outcome(run.staging, options)
         dataset = to_dataset(source, staged, results, options)

@@ -4,19 +4,20 @@ What the buckets say of themselves (see :mod:`recordgen.resolving`) is enough to
 split, or with ``shard_by=label`` one label of a split) into shards of equal bytes:
 
     BucketSummary of every bucket ─make_plan─▶ Plan
-    PlannedRows of a Group + Plan ─shard_rows─▶ shard, rows
+
+Which rows are whose: :mod:`recordgen.stretches`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from recordgen.errors import DataError
 from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import BucketSummary, Group, PlannedRow
+from recordgen.resolving import BucketSummary, Group
 from recordgen.splits import split_order
 
 # Every group is a file of its own at least, and every bucket counts its rows by group.
@@ -32,15 +33,16 @@ class GroupPlan:
         bytes: their payloads' bytes.
         first: the number of its first shard among those of the split.
         shards: how many shards it is cut into.
-        starts: ``starts[bucket]`` is where a bucket begins among its bytes, for each bucket that
-            holds any of its rows.
     """
 
     rows: int
     bytes: int
     first: int
     shards: int
-    starts: Mapping[int, int]
+
+    def shard_at(self, offset: int) -> int:
+        """Return the shard in which a byte falls when the payloads are laid end to end."""
+        return self.first + min(offset * self.shards // max(self.bytes, 1), self.shards - 1)
 
 
 @dataclass(frozen=True)
@@ -149,13 +151,10 @@ def make_plan(
     rejected: Counter[str] = Counter(parse_rejected)
     rows: Counter[Group] = Counter()
     size: Counter[Group] = Counter()
-    starts: dict[Group, dict[int, int]] = {}
     duplicates = dropped = existing = 0
-    for summary in sorted(summaries, key=lambda item: item.bucket):
-        for group, count in summary.rows.items():
-            starts.setdefault(group, {})[summary.bucket] = size[group]
-            rows[group] += count
-            size[group] += summary.bytes[group]
+    for summary in summaries:
+        rows.update(summary.rows)
+        size.update(summary.bytes)
         labels.update(summary.labels)
         rejected.update(item.code for item in summary.rejects)
         duplicates += summary.duplicates
@@ -173,7 +172,7 @@ def make_plan(
         split, label = group
         cut = max(1, min(rows[group], -(-size[group] // options.shard_bytes)))
         groups.setdefault(split, {})[label] = GroupPlan(
-            rows[group], size[group], shards[split], cut, starts[group]
+            rows[group], size[group], shards[split], cut
         )
         shards[split] += cut
     splits = {
@@ -190,26 +189,3 @@ def make_plan(
 def _numbered(group: Group) -> tuple[tuple[int, str], str]:
     """Return where a group's shards come: by split, then label."""
     return split_order(group.split), group.label or ""
-
-
-def shard_rows(
-    bucket: int, rows: Sequence[PlannedRow], plan: GroupPlan
-) -> Iterator[tuple[int, list[PlannedRow]]]:
-    """Cut one bucket's rows of one group into runs, each with its shard's index in the split.
-
-    A row belongs to the shard in which its first byte falls when the group's payloads are laid
-    end to end in order: shards are contiguous ranges of that order, equal in bytes.
-    """
-    offset = plan.starts[bucket]
-    run: list[PlannedRow] = []
-    current = plan.first
-    for row in rows:
-        shard = plan.first + min(offset * plan.shards // max(plan.bytes, 1), plan.shards - 1)
-        if run and shard != current:
-            yield current, run
-            run = []
-        current = shard
-        run.append(row)
-        offset += row.bytes
-    if run:
-        yield current, run

@@ -5,6 +5,7 @@
                                vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
+                               rows/00000-….jsonl      planned rows of a bucket, for the shards
                                planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
                                error.json              why a worker gave up
@@ -20,9 +21,9 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -30,8 +31,10 @@ from recordgen import errors, storage
 from recordgen.errors import RecordgenError, StorageError
 from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
+from recordgen.resolving import Group, PlannedRow
 from recordgen.rows import Reject
-from recordgen.shards import ShardResult
+from recordgen.shards import ShardResult, ShardTask
+from recordgen.stretches import BucketFile, ShardOutline, Stretch, encode_bucket, rows_of
 
 STAGING = ".recordgen-staging"
 
@@ -129,14 +132,33 @@ class Staging:
             StorageError: they are not there, though the plan is made.
         """
         path = self.path("vocabulary.json")
-        try:
+        with _to_be_seen(path):
             data = json.loads(storage.read_text(path))
-        except FileNotFoundError as exc:
-            raise StorageError(
-                f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need "
-                f"an output that they share, such as a bucket"
-            ) from exc
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
+
+    def write_bucket(self, bucket: int, groups: Mapping[Group, Sequence[PlannedRow]]) -> BucketFile:
+        """Leave the planned rows of a bucket for the shards."""
+        # A name of its own: whoever tries again may find other sizes, and needs other blocks.
+        content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}.jsonl", groups)
+        if content:
+            storage.write_bytes(self.path("rows", file.file), content)
+        return file
+
+    def read_task(self, outline: ShardOutline) -> ShardTask:
+        """Return a shard with its rows.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        contents = map(self._read_stretch, outline.stretches)
+        # Rows of one uri in several folders fall together; the order of their files is the rows'.
+        rows = sorted(rows_of(outline, contents), key=_order)
+        return ShardTask(outline.split, outline.label, outline.index, outline.count, tuple(rows))
+
+    def _read_stretch(self, stretch: Stretch) -> bytes:
+        path = self.path("rows", stretch.file)
+        with _to_be_seen(path):
+            return storage.read_range(path, stretch.offset, stretch.length)
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard."""
@@ -233,6 +255,22 @@ class Staging:
             sum(count[1] for count in counts),
             sum(count[2] for count in counts),
         )
+
+
+@contextmanager
+def _to_be_seen(path: str) -> Iterator[None]:
+    """Say of a file that must be there why it may not be. Raises: StorageError."""
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise StorageError(
+            f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need an "
+            f"output that they share, such as a bucket"
+        ) from exc
+
+
+def _order(row: PlannedRow) -> tuple[int, str, str]:
+    return row.order, row.uri, row.source
 
 
 class Heartbeat:

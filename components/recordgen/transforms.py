@@ -1,21 +1,16 @@
 """The Beam pipeline: it carries rows and tasks, never payloads.
 
 files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
-shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets
-                                                                      │        │
-            group ◀──── BucketSummary | ReadSummary ──────────────────┘        │
-              │                                                                │
-           MakePlan ──▶ (bucket, BucketPlan) ─┐                                │
-              │                               ├─group─▶ CutIntoShards          │
-              └──▶ (shard, ListedShard) ──────┤              │                 │
-                                              └── (bucket, PlannedBucket) ◀────┘
-                                                             ▼
-                                        (shard, PlannedBlock | ListedShard)
-                                                             │
-                                                           group
-                                                             ▼
-                                             WriteShards: a ShardTask each ─▶ staging
+shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
+                                                                          │             │
+       (_ALL, BucketSummary | BucketFile | ReadSummary) ◀─────────────────┘             │
+                            │                                                           │
+                          group ─▶ MakePlan ─▶ (shard, ShardOutline)                    │ rows
+                                                         │                              │
+                                                       group ─▶ WriteShards ◀───────────┘
+                                                                     └─▶ staging
 
+The rows of a bucket wait in the staging folder until the plan says whose they are.
 What a step must know travels by key, never as a side input, and a step has one output: Dask's
 runner works a side input out anew for each part of the work, and hands all outputs of a step to
 whoever takes one of them. Every step costs a small run a hundredth of a second.
@@ -25,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
 from typing import Any, TypeAlias, TypeVar
@@ -35,40 +30,20 @@ from apache_beam.metrics import Metrics
 
 from recordgen import metrics, storage
 from recordgen.appending import Existing, ExistingShard, known_rows
-from recordgen.blocks import (
-    BucketPlan,
-    KnownBlock,
-    ListedShard,
-    PlannedBlock,
-    PlannedBucket,
-    ReadSummary,
-    RowBlock,
-    SplitsNamed,
-)
+from recordgen.blocks import KnownBlock, ReadSummary, RowBlock, SplitsNamed
 from recordgen.errors import RecordgenError, SourceError
 from recordgen.fetching import content_keys, payload_infos
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base, GroupPlan, Plan, make_plan, shard_rows, too_many
-from recordgen.resolving import (
-    BucketSummary,
-    Group,
-    KnownRow,
-    PlannedRow,
-    bucket_of,
-    resolve_bucket,
-)
+from recordgen.planning import Base, make_plan, too_many
+from recordgen.resolving import BucketSummary, KnownRow, bucket_of, resolve_bucket
 from recordgen.resuming import compare_shard, keep_or_write_shard
 from recordgen.rows import Reject, Row, placing
 from recordgen.runs import Run
-from recordgen.shards import (
-    ShardResult,
-    ShardTask,
-    check_shard,
-    write_shard,
-)
+from recordgen.shards import ShardResult, check_shard, write_shard
 from recordgen.sources import ImportFile, read_rows
 from recordgen.staging import Staging
+from recordgen.stretches import BucketFile, ShardOutline, cut
 
 # Rows cross Beam in blocks: one pickle for many rows is what makes a million of them cheap. Many
 # buckets share the rows that are read, so more must be read for blocks worth it.
@@ -157,7 +132,7 @@ def plan_rows(
     options: ConvertOptions,
     staging: Staging,
     existing: Existing | None = None,
-) -> tuple[beam.PCollection, beam.PCollection]:
+) -> beam.PCollection:
     """Build the planning half.
 
     Args:
@@ -168,8 +143,8 @@ def plan_rows(
         existing: the dataset that is appended to.
 
     Returns:
-        What the buckets came to, and what the plan says of each bucket and shard; the whole plan
-        is left in ``staging``.
+        (ShardKey, [ShardOutline]) for every shard; with too many rejects so far, nothing. The
+        rows and the whole plan are left in ``staging``.
     """
     buckets = _buckets(source, existing)
     # Create spreads several sources over the workers by a shuffle, which one does not need.
@@ -193,22 +168,18 @@ def plan_rows(
             | "ReadExisting" >> beam.ParDo(ReadExisting(options.seed, buckets, staging))
         )  # (bucket, KnownBlock)
     together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
-    resolved = (
+    return (
         together
         | "GroupByBucket" >> beam.GroupByKey()
         | "ResolveBuckets"
         >> beam.ParDo(
             ResolveBuckets(options, existing.folders if existing else frozenset(), staging)
-        )
-    )  # (bucket, PlannedBucket) | (_ALL, BucketSummary | ReadSummary)
-    plan = (
-        resolved
-        | "Summaries" >> beam.Filter(_has_no_bucket)
-        | "GatherSummaries" >> beam.GroupByKey()  # (_ALL, [BucketSummary | ReadSummary])
+        )  # (_ALL, BucketSummary | BucketFile | ReadSummary)
+        | "GatherSummaries" >> beam.GroupByKey()
         | "MakePlan"
         >> beam.ParDo(MakePlan(options, existing.base if existing else Base(), staging))
-    )  # (bucket, BucketPlan) | (ShardKey, ListedShard)
-    return resolved, plan
+        | "SpreadShards" >> beam.GroupByKey()  # (ShardKey, [ShardOutline])
+    )
 
 
 def _buckets(source: Source, existing: Existing | None) -> int:
@@ -216,26 +187,6 @@ def _buckets(source: Source, existing: Existing | None) -> int:
     size = source.bytes + (existing.dataset.examples * _ROW_BYTES if existing else 0)
     few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)
     return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
-
-
-def cut_into_shards(planned: beam.PCollection, plan: beam.PCollection) -> beam.PCollection:
-    """Gather what is planned for each shard.
-
-    Args:
-        planned: see :func:`plan_rows`.
-        plan: see :func:`plan_rows`.
-
-    Returns:
-        (ShardKey, [ListedShard, PlannedBlock, …]); with too many rejects so far, nothing.
-    """
-    buckets = planned | "Buckets" >> beam.Filter(_has_bucket)
-    return (
-        (buckets, plan)
-        | "BucketsAndPlan" >> beam.Flatten()
-        | "JoinPlan" >> beam.GroupByKey()  # (bucket, [PlannedBucket, BucketPlan]), (ShardKey, […])
-        | "CutIntoShards" >> beam.FlatMap(_cut)  # (ShardKey, PlannedBlock | ListedShard)
-        | "GroupByShard" >> beam.GroupByKey()
-    )
 
 
 def write_shards(shards: beam.PCollection, options: ConvertOptions, run: Run) -> beam.PCollection:
@@ -366,7 +317,7 @@ class ReadExisting(_Step):
 
 
 class ResolveBuckets(_PlanningStep):
-    """(bucket, all that is of it) → (bucket, PlannedBucket), and (_ALL, summary) of any kind."""
+    """(bucket, all that is of it) → (_ALL, summary) of any kind; leaves the planned rows."""
 
     def __init__(self, options: ConvertOptions, folders: frozenset[str], staging: Staging) -> None:
         super().__init__(staging)
@@ -395,7 +346,7 @@ class ResolveBuckets(_PlanningStep):
             folders=self._folders,
         )
         self._count(summary)
-        yield bucket, PlannedBucket({group: PlannedBlock.of(planned[group]) for group in planned})
+        yield _ALL, self._staging.write_bucket(bucket, planned)
         yield _ALL, summary
         for part in parts:
             if isinstance(part, ReadSummary):
@@ -412,7 +363,7 @@ class ResolveBuckets(_PlanningStep):
 
 
 class MakePlan(_Step):
-    """(_ALL, all summaries) → (bucket, BucketPlan), (ShardKey, ListedShard); leaves the plan."""
+    """(_ALL, all summaries) → (ShardKey, ShardOutline); leaves the plan."""
 
     def __init__(self, options: ConvertOptions, base: Base, staging: Staging) -> None:
         super().__init__(staging)
@@ -422,10 +373,13 @@ class MakePlan(_Step):
     def process(self, element: Any) -> Any:  # noqa: D102
         return self._reported(self._make(*element))
 
-    def _make(self, _: int, summaries: Iterable[ReadSummary | BucketSummary]) -> Iterator[Any]:
+    def _make(
+        self, _: int, summaries: Iterable[ReadSummary | BucketSummary | BucketFile]
+    ) -> Iterator[tuple[ShardKey, ShardOutline]]:
         summaries = list(summaries)
         read = [item for item in summaries if isinstance(item, ReadSummary)]
         resolved = [item for item in summaries if isinstance(item, BucketSummary)]
+        files = [item for item in summaries if isinstance(item, BucketFile)]
         parse_rejects = [item for summary in read for item in summary.rejects]
         plan = make_plan(
             resolved,
@@ -438,12 +392,12 @@ class MakePlan(_Step):
         self._staging.write_plan(plan, rejects)
         # With too many rejects the run fails anyway: do not read a single payload for it.
         if not too_many(plan.rejects, plan.read, self._options):
-            yield from _bucket_plans(plan)
-            yield from _listed_shards(plan)
+            for outline in cut(plan, files):
+                yield (outline.split, outline.index), outline
 
 
 class WorkOnShards(_Step):
-    """(ShardKey, all that is planned for it) → the shard's file name; the rest goes to staging."""
+    """(ShardKey, [ShardOutline]) → the shard's file name; the rest goes to staging."""
 
     def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
         super().__init__(staging)
@@ -455,11 +409,13 @@ class WorkOnShards(_Step):
         self._shard_bytes = _counter(metrics.SHARD_BYTES)
 
     def process(self, element: Any) -> Any:  # noqa: D102
-        return self._reported(self._run(_to_task(*element)))
+        [outline] = element[1]
+        return self._reported(self._run(outline))
 
-    def _run(self, task: ShardTask) -> Iterator[str]:
+    def _run(self, outline: ShardOutline) -> Iterator[str]:
         if self._vocabulary is None:
             self._vocabulary = self._staging.read_vocabulary()
+        task = self._staging.read_task(outline)
         heartbeat = self._staging.heartbeat(task.split, task.index)
         result = self._work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
         size = sum(row.bytes for row in task.rows)
@@ -476,14 +432,6 @@ def _counter(name: str) -> Any:
     return Metrics.counter(metrics.NAMESPACE, name)
 
 
-def _has_bucket(element: Any) -> bool:
-    return bool(element[0] != _ALL)
-
-
-def _has_no_bucket(element: Any) -> bool:
-    return bool(element[0] == _ALL)
-
-
 def _summary_of_any_bucket(element: Any) -> Iterator[tuple[int, ReadSummary]]:
     if isinstance(element[1], ReadSummary):
         yield _ALL, element[1]
@@ -494,50 +442,3 @@ def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed
     if any(summary.named for summary in element[1]):
         for bucket in range(buckets):
             yield bucket, SplitsNamed()
-
-
-def _bucket_plans(plan: Plan) -> Iterator[tuple[int, BucketPlan]]:
-    """Tell each bucket what it must know of the plan."""
-    buckets: dict[int, dict[Group, GroupPlan]] = {}
-    for split, cut in plan.splits.items():
-        for label, group in cut.groups.items():
-            for bucket, start in group.starts.items():
-                mine = replace(group, starts={bucket: start})
-                buckets.setdefault(bucket, {})[Group(split, label)] = mine
-    for bucket, groups in buckets.items():
-        yield bucket, BucketPlan(groups)
-
-
-def _listed_shards(plan: Plan) -> Iterator[tuple[ShardKey, ListedShard]]:
-    """Name every shard: a payload larger than a shard leaves others without rows."""
-    for split, cut in plan.splits.items():
-        for label, group in cut.groups.items():
-            for index in range(group.first, group.first + group.shards):
-                yield (split, index), ListedShard(label, cut.shards)
-
-
-def _cut(element: Any) -> Iterator[tuple[ShardKey, PlannedBlock | ListedShard]]:
-    """(bucket, [PlannedBucket, BucketPlan]) → runs of rows; without a plan: none."""
-    key, grouped = element
-    parts = list(grouped)
-    planned = [part for part in parts if isinstance(part, PlannedBucket)]
-    for part in parts:
-        if isinstance(part, ListedShard):
-            yield key, part
-        elif isinstance(part, BucketPlan):
-            for group, block in planned[0].groups.items():
-                for index, run in shard_rows(key, list(block.rows), part.groups[group]):
-                    yield (group.split, index), PlannedBlock.of(run)
-
-
-def _to_task(key: ShardKey, grouped: Iterable[PlannedBlock | ListedShard]) -> ShardTask:
-    parts = list(grouped)
-    [listed] = [part for part in parts if isinstance(part, ListedShard)]
-    blocks = [part for part in parts if isinstance(part, PlannedBlock)]
-    rows = sorted((row for block in blocks for row in block.rows), key=_order)
-    split, index = key
-    return ShardTask(split, listed.label, index, listed.count, tuple(rows))
-
-
-def _order(row: PlannedRow) -> tuple[int, str, str]:
-    return row.order, row.uri, row.source

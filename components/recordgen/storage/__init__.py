@@ -59,6 +59,7 @@ __all__ = [
     "normal",
     "open_read",
     "read_bytes",
+    "read_range",
     "read_text",
     "remove",
     "replacing",
@@ -66,6 +67,7 @@ __all__ = [
     "scheme_of",
     "size",
     "version",
+    "write_bytes",
     "write_text",
 ]
 
@@ -88,6 +90,7 @@ class _Far(Protocol):
 class _Writable(Protocol):
     """What a storage can do that can be written."""
 
+    def read_range(self, path: str, start: int, length: int) -> bytes: ...
     def replacing(self, path: str) -> AbstractContextManager[IO[bytes]]: ...
     def write_bytes(self, path: str, data: bytes) -> None: ...
     def move(self, source: str, target: str) -> None: ...
@@ -180,6 +183,21 @@ def read_text(path: str) -> str:
     return read_bytes(path).decode("utf-8")
 
 
+def read_range(path: str, start: int, length: int) -> bytes:
+    """Return ``length`` bytes of a file in a storage that can be written, from ``start``.
+
+    Raises:
+        StorageError: the file is shorter, or storage failed.
+        OSError: as :func:`info`.
+    """
+    data = _writable(path).read_range(path, start, length)
+    if len(data) != length:
+        raise StorageError(
+            f"{path}: bytes {start} to {start + length} were asked for, {len(data)} came"
+        )
+    return data
+
+
 def open_read(path: str) -> IO[bytes]:
     """Open a file for buffered binary reading. Raises: as :func:`info`."""
     return local.open_read(path) if is_local(path) else _far(path).open_read(path)
@@ -194,9 +212,14 @@ def replacing(path: str) -> AbstractContextManager[IO[bytes]]:
     return _writable(path).replacing(path)
 
 
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a small file, whole or not at all. Raises: StorageError."""
+    _writable(path).write_bytes(path, data)
+
+
 def write_text(path: str, text: str) -> None:
     """Write a small UTF-8 file, whole or not at all. Raises: StorageError."""
-    _writable(path).write_bytes(path, text.encode("utf-8"))
+    write_bytes(path, text.encode("utf-8"))
 
 
 def move(source: str, target: str) -> None:

@@ -82,6 +82,13 @@ def read_bytes(path: str, at_most: int | None) -> bytes:
             raise
 
 
+def read_range(path: str, start: int, length: int) -> bytes:
+    """Return a part of a file, less if it is shorter."""
+    with open_read(path) as file, _reading(path):
+        file.seek(start)
+        return file.read(length)
+
+
 def open_read(path: str) -> IO[bytes]:
     """Open a file for buffered reading."""
     with _reading(path):

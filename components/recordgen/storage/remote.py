@@ -72,6 +72,16 @@ def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
     return data
 
 
+def read_range(path: str, start: int, length: int) -> bytes:
+    """Return a part of a file, less if it is shorter."""
+
+    def read() -> bytes:
+        fs, inner = for_requests(path)
+        return bytes(fs.cat_file(inner, start=start, end=start + length))
+
+    return retried(read, path)
+
+
 def open_read(path: str) -> IO[bytes]:
     """Open a file for buffered reading, each piece of which is retried."""
 
