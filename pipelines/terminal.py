@@ -103,7 +103,9 @@ def show_progress(steps: int, *, verbose: bool = False) -> None:
     # Not by the logger's own setLevel: TensorFlow sets absl's verbosity back to what absl knows.
     absl.logging.set_verbosity(absl.logging.INFO)
     tfx_log = logging.getLogger("absl")
-    tfx_log.handlers = [StepProgress(steps), UserWarnings()]
+    tfx_log.handlers = [StepProgress(steps)]
+    if not verbose:
+        tfx_log.addHandler(UserWarnings())
     tfx_log.propagate = verbose
     own_log = logging.getLogger("recordgen")
     own_log.handlers = [EpochProgress(logging.INFO)]
