@@ -1,4 +1,4 @@
-"""The ``recordgen`` command: convert, check, inspect.
+"""The ``recordgen`` command: convert, check, inspect, report.
 
 Exit codes: 0 done; 1 the data, storage or runner failed; 2 a wrong option or argument;
 130 interrupted.
@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +29,7 @@ from recordgen.options import (
     ConvertOptions,
     parse_names,
 )
+from recordgen.quiet import quiet_libraries
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
 
@@ -53,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(arguments)
         args.beam_args = beam_args
-        if beam_args and args.command == "inspect":
-            raise UsageError("inspect runs no pipeline: no Beam flags after --")
+        if beam_args and args.command in ("inspect", "report"):
+            raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
         code: int = args.run(args)
         return code
     except RecordgenError as exc:
@@ -85,12 +85,14 @@ def exit_main() -> NoReturn:
 
 def _offer_resume(arguments: Sequence[str]) -> None:
     """Say how to go on, if the conversion that just ended has left anything to go on with."""
+    from recordgen import storage
     from recordgen.runs import count_unfinished
 
     args = _parser().parse_args(arguments)
     if args.command != "convert":
         return
-    with suppress(RecordgenError, OSError):  # storage may be what failed
+    # Storage may be what failed, and after all patience.
+    with storage.without_retries(), suppress(RecordgenError, OSError):
         shards = count_unfinished(args.output)
         if shards:
             logs.unfinished(args.output, shards)
@@ -109,20 +111,10 @@ def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
 
 
 def _set_up_logs(log_format: str, *, debug: bool) -> None:
-    """Silence what a user cannot act on, unless it is asked for; our own messages stay."""
+    """Set up our own messages; with ``debug`` libraries may talk, too."""
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
-    if debug:
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    # For worker processes, which write to our stderr; the filters below are for this one.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning,ignore::DeprecationWarning")
-    warnings.filterwarnings("ignore", category=FutureWarning)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
-    # They log the traceback of every error that they also raise, and we report it.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
+    if not debug:
+        quiet_libraries()
 
 
 # --- commands ---------------------------------------------------------------------------------
@@ -243,6 +235,17 @@ def _inspect(args: argparse.Namespace) -> int:
     return 0
 
 
+def _report(args: argparse.Namespace) -> int:
+    from recordgen.report import write_report
+
+    written = write_report(args.dataset, args.output)
+    if args.json:
+        _print_json({"report": written})
+    else:
+        print(f"wrote {written}")
+    return 0
+
+
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -313,6 +316,15 @@ def _parser() -> argparse.ArgumentParser:
         "--num", type=_natural, default=5, metavar="N", help="records to show (default: 5)"
     )
     inspect.add_argument("--to", metavar="DIR", help="write their images there, byte for byte")
+    report = _command(
+        commands, "report", _report, "write the page about a finished dataset, report.html"
+    )
+    report.add_argument(
+        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
+    )
+    report.add_argument(
+        "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
+    )
     return parser
 
 

@@ -40,6 +40,7 @@ from recordgen.outcome import (
     to_dataset,
 )
 from recordgen.progress import Progress, watching
+from recordgen.report import render_dataset
 from recordgen.rows import Reject
 from recordgen.runners import (
     dying_with_workers,
@@ -49,7 +50,7 @@ from recordgen.runners import (
     pipeline_factory,
     release,
 )
-from recordgen.runs import check_appendable, commit, open_run, resume_run
+from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
@@ -290,15 +291,21 @@ def convert_source(
             # An import file that was read again tells its rejects anew.
             old = [item for item in existing.rejects if item.source not in source.names]
             rejects = tuple(sorted({*old, *rejects}))
-        commit(run.staging, output, dataset, rejects, existing.files if existing else ())
-    kept = sum(result.kept for result in results if result.split in dataset.splits)
+        kept = existing.files if existing else frozenset()
+
+        def path_of(file: str) -> str:
+            return storage.join(output, file) if file in kept else run.staging.path(file)
+
+        report = render_dataset(dataset, rejects, path_of)
+        commit(run.staging, output, dataset, rejects, report, kept)
+    resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,
         dataset,
         rejects,
         time.monotonic() - started,
         total_counts(staged, results),
-        kept if run.leftovers else None,
+        resumed if run.leftovers else None,
     )
 
 
@@ -350,8 +357,8 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
     if differences:
         raise OutputExistsError(
             f"{output}: there is a finished dataset already, and not the one that would be "
-            f"written now: it differs in {', '.join(differences)}; choose another output or "
-            f"--overwrite"
+            f"written now: it differs in {', '.join(differences)}; {ways_on(output)} "
+            f"(with --resume if a run was interrupted)"
         )
 
 

@@ -22,15 +22,18 @@ from recordgen.dataset import (
     DATASET_FILE,
     LABELS_FILE,
     REJECTS_FILE,
+    REPORT_FILE,
     SPLIT_PREFIX,
     Dataset,
     is_shard,
+    read_dataset,
     write_dataset,
 )
 from recordgen.errors import (
     DataError,
     OutputBusyError,
     OutputExistsError,
+    SourceError,
     StorageError,
     UsageError,
 )
@@ -103,7 +106,8 @@ def open_run(
             )
         moved = any(left.moving for left in dead)
         if moved and not storage.exists(storage.join(output, DATASET_FILE)):
-            storage.remove(storage.join(output, LABELS_FILE))
+            for name in (LABELS_FILE, REPORT_FILE):
+                storage.remove(storage.join(output, name))
             _clear_shards(output)
         for left in dead:
             storage.remove(left.root)
@@ -136,6 +140,7 @@ def commit(
     output: str,
     dataset: Dataset,
     rejects: Iterable[Reject],
+    report: str,
     kept: Collection[str] = (),
 ) -> None:
     """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
@@ -147,6 +152,7 @@ def commit(
         output: gets them.
         dataset: the whole dataset.
         rejects: all rejects.
+        report: the page about it.
         kept: files of its shards that lie in ``output`` already, if it was appended to: its commit
             mark stays until the new one replaces it.
 
@@ -155,6 +161,8 @@ def commit(
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
+    if not kept:
+        staging.start_replacing()
     for name in (FAILED_REJECTS_FILE,) if kept else (DATASET_FILE, FAILED_REJECTS_FILE):
         storage.remove(storage.join(output, name))
     _clear_shards(output, kept)
@@ -172,6 +180,7 @@ def commit(
         list(pool.map(move, (file for file in files if file not in kept)))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
     _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
+    _put(staging, output, REPORT_FILE, report)
     put_dataset(staging, output, dataset)
 
 
@@ -224,15 +233,29 @@ def _check_unchanged(output: str, *, overwrite: bool, append: bool) -> None:
 def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
     if overwrite or (append and storage.exists(storage.join(output, DATASET_FILE))):
         return
-    died = storage.exists(storage.join(output, STAGING))
-    # Files without their dataset.json are ours only if a run died while it moved them.
-    ours = (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, *_split_dirs(output))
-    for name in ours:
+    dead = _runs(output)
+    if storage.exists(storage.join(output, DATASET_FILE)):
+        raise OutputExistsError(
+            f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
+            + (" (with --resume if a run was interrupted)" if dead else "")
+        )
+    # Files without their dataset.json are ours only if a run died while it put them there.
+    if any(run.moving or run.replacing for run in dead):
+        return
+    for name in (LABELS_FILE, REPORT_FILE, *_split_dirs(output)):
         if storage.exists(storage.join(output, name)):
             raise OutputExistsError(
                 f"{output}: there is a {name} already; choose another output or --overwrite"
-                + (" (with --resume if a run was interrupted)" if died else "")
             )
+
+
+def ways_on(output: str) -> str:
+    """Say what can be done about a finished dataset that is in the way."""
+    try:
+        appendable = not read_dataset(output).features
+    except SourceError:
+        appendable = False
+    return f"choose another output{', --append' if appendable else ''} or --overwrite"
 
 
 @contextmanager
