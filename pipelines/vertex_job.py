@@ -13,6 +13,7 @@ from pipelines.config import PipelineConfig
 from pipelines.pipeline import RunInputs, create_pipeline
 from pipelines.vertex_settings import Machine, VertexSettings
 from recordgen.errors import UsageError
+from recordgen.examplegen import vertex_driver
 
 TRAINER = "Trainer"
 
@@ -40,6 +41,8 @@ def compile_job(
         )
     )
     job: dict[str, Any] = runner.run(pipeline, parameter_values=dict(values), write_out=False)
+    if config.fingerprint_images:
+        vertex_driver.use_in(job)
     set_machines(job["pipelineSpec"], settings.machines)
     job["labels"] = {**job.get("labels", {}), **settings.labels}
     if settings.service_account is not None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
+from zlib import crc32
 
 Json = dict[str, Any]
 
@@ -214,7 +215,7 @@ def executor_input(
         key: {
             "artifacts": [
                 {
-                    "name": f"{_STORE}/{abs(hash((folder, key)))}",
+                    "name": f"{_STORE}/{crc32(f'{folder}/{key}'.encode())}",
                     "uri": f"{folder}/{key}",
                     "type": definition["artifactType"],
                     "metadata": definition.get("metadata", {}),
