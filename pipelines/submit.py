@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from pipelines.parameters import add_parameter_options, check_parameters, given_parameters
+from pipelines.parameters import (
+    NAMES,
+    add_parameter_options,
+    check_parameters,
+    given_parameters,
+)
 from pipelines.terminal import quiet, run_main
 from pipelines.vertex_settings import check_region
 from recordgen import storage
@@ -43,14 +48,19 @@ def read_job(path: str) -> dict[str, Any]:
     """
     try:
         job = json.loads(storage.read_text(path))
+        missing = set(NAMES) - set(job["runtimeConfig"]["parameterValues"])
+        job["pipelineSpec"]["pipelineInfo"]["name"]
     except FileNotFoundError as exc:
         raise SourceError(
             f"{path}: no such file; python -m pipelines.vertex --output writes it"
         ) from exc
-    except ValueError as exc:
-        raise UsageError(f"{path}: not a job of pipelines.vertex: {exc}") from exc
-    if not isinstance(job, dict) or not {"pipelineSpec", "runtimeConfig"} <= set(job):
-        raise UsageError(f"{path}: not a job of pipelines.vertex: no pipelineSpec, runtimeConfig")
+    except (ValueError, TypeError, KeyError) as exc:
+        raise UsageError(f"{path}: not a job of pipelines.vertex: {exc!r}") from exc
+    if missing:
+        raise UsageError(
+            f"{path}: not a job of pipelines.vertex: it has no parameter "
+            f"{', '.join(sorted(missing))}"
+        )
     return job
 
 
