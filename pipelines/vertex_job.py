@@ -80,7 +80,8 @@ def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
     for step, machine in machines.items():
         if step not in spec["components"]:
             raise UsageError(
-                f"--machine needs one of the steps {', '.join(spec['components'])} (got {step!r})"
+                f"--machine needs one of the steps {', '.join(sorted(spec['components']))} "
+                f"(got {step!r})"
             )
         resources: dict[str, Any] = {"cpuLimit": machine.cpus, "memoryLimit": machine.memory_gb}
         if machine.accelerator is not None:

@@ -67,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
 def serving() -> Iterator[Service]:
     """Run the service for the time of the block."""
     with Service() as service:
-        thread = threading.Thread(target=service.serve_forever)
+        thread = threading.Thread(target=service.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield service
