@@ -200,7 +200,7 @@ def test_a_step_is_tried_again(tmp_path):
 def test_what_it_does_not_know_is_refused(tmp_path):
     job = make_job(tmp_path)
     job["pipelineSpec"]["root"]["dag"]["tasks"]["use"]["triggerPolicy"] = {"condition": "true"}
-    with pytest.raises(AssertionError, match="use has .*triggerPolicy"):
+    with pytest.raises(AssertionError, match=r"use has .*triggerPolicy"):
         Service(Containers()).run(job)
 
 
