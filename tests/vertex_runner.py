@@ -10,13 +10,18 @@ resolvers, nested dags) is refused, not skipped.
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 from zlib import crc32
+
+from tests.containers import Engine
 
 Json = dict[str, Any]
 
@@ -93,8 +98,10 @@ class Service:
     _cache: dict[str, TaskRun] = field(default_factory=dict)
     _runs: int = 0
 
-    def run(self, job: Json, parameters: Mapping[str, str] = {}) -> dict[str, TaskRun]:
-        """Run a job to its end, with other values for some of its parameters.
+    def run(
+        self, job: Json, parameters: Mapping[str, str] = {}, *, until: str | None = None
+    ) -> dict[str, TaskRun]:
+        """Run a job with other values for some of its parameters, to its end or that of a task.
 
         Raises:
             StepFailed: a task failed; those that need it were not started.
@@ -109,6 +116,8 @@ class Service:
         done: dict[str, TaskRun] = {}
         for task_name, task in in_order(spec["root"]["dag"]["tasks"]):
             done[task_name] = self._run_task(spec, task_name, task, given, done, folder)
+            if task_name == until:
+                break
         return done
 
     def _run_task(
@@ -316,15 +325,30 @@ def in_buckets(job: Json, folder: Path) -> Json:
     return moved
 
 
-def natively(python: str, environment: Mapping[str, str]) -> Start:
-    """Return what starts containers as processes of this machine."""
-    import subprocess
+def natively(environment: Mapping[str, str]) -> Start:
+    """Return what starts containers as processes of this machine, with this Python."""
 
     def start(attempt: Attempt) -> CompletedProcess[str]:
         program, *rest = attempt.command
         assert program == "python"
         return subprocess.run(
-            [python, *rest], env=environment, capture_output=True, text=True, timeout=600
+            [sys.executable, *rest], env=environment, capture_output=True, text=True, timeout=600
+        )
+
+    return start
+
+
+def in_containers(engine: Engine, *folders: Path) -> Start:
+    """Return what starts containers as the service does: the command replaces the entry point."""
+
+    def start(attempt: Attempt) -> CompletedProcess[str]:
+        program, *rest = attempt.command
+        return engine.run(
+            f"--entrypoint={program}",
+            command=rest,
+            mounts={folder: folder for folder in folders},
+            user=f"{os.getuid()}:{os.getgid()}",
+            timeout=600,
         )
 
     return start
