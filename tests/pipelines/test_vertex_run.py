@@ -14,18 +14,22 @@ from typing import Any
 
 import pytest
 import tensorflow_data_validation as tfdv
+from gcsfs import GCSFileSystem
 from PIL import Image
 
 from pipelines import parameters, vertex
 from pipelines.digits import write_digits
 from recordgen.dataset import read_dataset
-from tests.clusters import environment
+from tests.clusters import dataflow, emulated, environment, object_store
 from tests.vertex_runner import (
+    Attempt,
     Service,
     StepFailed,
+    executor_input,
     in_buckets,
     in_containers,
     natively,
+    resolve,
     steps,
 )
 
@@ -128,6 +132,51 @@ def test_what_is_not_there_ends_the_driver(service, buckets):
     line = failure.value.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")
     assert "range_config must name what is there" in line
+
+
+def test_dataflow_does_the_work(tmp_path):
+    """The step starts a job with Dataflow's own client, and describes what came out of it.
+
+    Buckets are emulated, and a service of ours takes the job. TFX's driver would ask Google's own
+    storage: what it finds is given, and the output file is on this machine.
+    """
+    path = tmp_path / "job.json"
+    arguments = ["--output", str(path), "--dataflow-image", "example.com/recordgen:1"]
+    assert vertex.main([*SETTINGS, *arguments]) == 0
+    spec = json.loads(path.read_text())["pipelineSpec"]
+    task = spec["root"]["dag"]["tasks"][EXAMPLE_GEN]
+    given = dict.fromkeys(spec["root"]["inputDefinitions"]["parameters"], "")
+    given |= parameters.parameter_values(data="gs://bucket/data", pattern="span-1/*.csv")
+    uri = "gs://bucket/root/1"
+    call = executor_input(EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri)
+    call["inputs"]["parameterValues"] |= {"span": 1.0, "input_fingerprint": "as the driver says"}
+    call["outputs"]["outputFile"] = str(tmp_path / "executor_output.json")
+    container = spec["deploymentSpec"]["executors"][f"{EXAMPLE_GEN}_executor"]["container"]
+    words = [resolve(word, call) for word in (*container["command"], *container["args"])]
+
+    data = Path(write_digits(str(tmp_path / "data"), 20)).parent
+    with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
+        bucket = GCSFileSystem(token="anon", endpoint_url=store)
+        for file in (data / "digits.csv", *data.glob("images/*")):
+            bucket.pipe(f"bucket/data/span-1/{file.relative_to(data)}", file.read_bytes())
+        more = ("--no_auth", f"--dataflow_endpoint={endpoint}")
+        start = natively(environment(**emulated(store)))
+        done = start(Attempt(EXAMPLE_GEN, 1, container["image"], (*words, *more)))
+        assert done.returncode == 0, done.stderr
+        written = json.loads(bucket.cat_file("bucket/root/1/examples/dataset.json"))
+    output = json.loads((tmp_path / "executor_output.json").read_text())
+    [found] = output["artifacts"]["examples"]["artifacts"]
+    assert (found["uri"], found["metadata"]["examples"]) == (f"{uri}/examples", 20)
+    assert found["metadata"]["dataset_digest"] == written["digest"]
+    job = json.loads((tmp_path / "0.json").read_text())
+    images = {pool["sdkHarnessContainerImages"][0]["containerImage"] for pool in pools(job)}
+    assert images == {"example.com/recordgen:1"}
+
+
+def pools(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the worker pools that a Dataflow job asks for."""
+    found: list[dict[str, Any]] = job["environment"]["workerPools"]
+    return found
 
 
 # --- the whole pipeline, in the image
