@@ -122,10 +122,15 @@ def check_parameters(values: Mapping[str, str]) -> None:
             f'{INPUT_CONFIG} must be {{"splits": [{{"name": …, "pattern": …}}]}} '
             f"(got {values[INPUT_CONFIG]!r})"
         )
-    static = _message(values, RANGE_CONFIG).get("static_range", {})
-    for split in splits:
-        check_span(static.get("start_span_number"), str(split.get("pattern", "")))
-    check_train_steps(_message(values, TRAIN_ARGS).get("num_steps"))
+    # Other spellings that TFX reads, such as numbers as texts, are left to it.
+    static = _message(values, RANGE_CONFIG).get("static_range")
+    span = static.get("start_span_number") if isinstance(static, dict) else None
+    if isinstance(span, int):
+        for split in splits:
+            check_span(span, str(split.get("pattern", "")))
+    steps = _message(values, TRAIN_ARGS).get("num_steps")
+    if isinstance(steps, int):
+        check_train_steps(steps)
 
 
 def _message(values: Mapping[str, str], name: str) -> dict[str, object]:

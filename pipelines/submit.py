@@ -48,15 +48,16 @@ def read_job(path: str) -> dict[str, Any]:
     """
     try:
         job = json.loads(storage.read_text(path))
-        missing = set(NAMES) - set(job["runtimeConfig"]["parameterValues"])
-        job["pipelineSpec"]["pipelineInfo"]["name"]
+        given = job["runtimeConfig"]["parameterValues"]
+        if not isinstance(job["pipelineSpec"]["pipelineInfo"]["name"], str):
+            raise TypeError("its name is not text")
     except FileNotFoundError as exc:
         raise SourceError(
             f"{path}: no such file; python -m pipelines.vertex --output writes it"
         ) from exc
     except (ValueError, TypeError, KeyError) as exc:
         raise UsageError(f"{path}: not a job of pipelines.vertex: {exc!r}") from exc
-    if missing:
+    if missing := set(NAMES) - set(given):
         raise UsageError(
             f"{path}: not a job of pipelines.vertex: it has no parameter "
             f"{', '.join(sorted(missing))}"
