@@ -2,5 +2,7 @@
 
 python -m pipelines.demo                                     scanned digits, end to end
 python -m pipelines.local --data data/ --workdir work/       your data, on this machine
+python -m pipelines.vertex --project … --output job.json      the same on Vertex AI
+python -m pipelines.submit job.json --project …              once more, with other parameters
 python -m pipelines.lineage --workdir work/                  what made what
 """

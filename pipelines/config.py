@@ -19,6 +19,9 @@ LOCAL_BEAM_ARGS = (
     "--direct_num_workers=1",
 )
 
+# What a pattern has spans by: numbers, or days since 1970 that stand as dates.
+SPAN_MARKS = ("{SPAN", "{YYYY}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
@@ -31,10 +34,12 @@ class PipelineConfig:
         pipeline_root: folder or URL for all artifacts.
         serving_dir: folder or URL to which blessed models are pushed.
         metadata_path: file of the SQLite metadata store; None where the platform has its own.
+        span: the span to read, of a pattern that has spans or dates; None: the latest.
         dataset_version: your own name for the data, part of the cache key; None: none.
         fingerprint_images: put size and time of every image into the cache key.
         options: how to convert.
         training: how to train.
+        train_steps: steps to train in all, instead of ``training.epochs``; None: by epochs.
         min_accuracy: accuracy on ``eval`` from which a model is blessed, 0..1.
         beam_args: Beam options of all components.
     """
@@ -45,10 +50,12 @@ class PipelineConfig:
     pipeline_root: str
     serving_dir: str
     metadata_path: str | None = None
+    span: int | None = None
     dataset_version: str | None = None
     fingerprint_images: bool = True
     options: ConvertOptions = field(default_factory=ConvertOptions)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    train_steps: int | None = None
     min_accuracy: float = 0.8
     beam_args: tuple[str, ...] = LOCAL_BEAM_ARGS
 
@@ -58,6 +65,27 @@ class PipelineConfig:
                 raise UsageError(f"{name} must not be empty")
         if not 0 <= self.min_accuracy <= 1:
             raise UsageError(f"min_accuracy must be from 0 to 1 (got {self.min_accuracy})")
+        check_span(self.span, self.pattern)
+        check_train_steps(self.train_steps)
+
+
+def check_span(span: int | None, pattern: str) -> None:
+    """Check that ``span`` can be found by ``pattern``, as TFX's drivers do. Raises: UsageError."""
+    if span is None:
+        return
+    if span < 0:
+        raise UsageError(f"span must be at least 0 (got {span})")
+    if not any(mark in pattern for mark in SPAN_MARKS):
+        raise UsageError(
+            f"span {span} needs a pattern with {{SPAN}}, or with {{YYYY}}, {{MM}} and {{DD}} "
+            f"(got {pattern!r})"
+        )
+
+
+def check_train_steps(steps: int | None) -> None:
+    """Check the number of steps. Raises: UsageError."""
+    if steps is not None and steps < 1:
+        raise UsageError(f"train_steps must be at least 1 (got {steps})")
 
 
 def local_config(

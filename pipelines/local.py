@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.config import PipelineConfig, local_config
+from pipelines.options import add_pipeline_options, pipeline_settings
 from pipelines.terminal import run_main, show_progress
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
 from recordgen.quiet import load_tensorflow, quiet_libraries
-from recordgen.training import TrainingConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +119,12 @@ def build_parser() -> argparse.ArgumentParser:
         description="Convert, check, train, evaluate and push, on this machine. Run it again: "
         "steps whose input did not change come from the cache.",
     )
-    training, options = TrainingConfig(), ConvertOptions()
     add = parser.add_argument
     add("--data", required=True, help="a folder of AutoML import CSVs, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
     add("--pattern", default="*.csv", help="import files in --data; {SPAN}, {YYYY}, … are known")
-    add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--dataset-version", help="your own name for this data; part of the cache key")
-    add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
-    add("--max-reject-fraction", type=float, default=options.max_reject_fraction)
-    add("--seed", type=int, default=0, help="of the conversion and the training")
-    add("--model", default=training.model, help="small_cnn or a keras.applications name")
-    add("--weights", choices=["imagenet"], help="pretrained weights; Keras downloads them")
-    add("--image-size", type=int, nargs=2, metavar=("H", "W"), default=training.image_size)
-    add("--batch-size", type=int, default=training.batch_size)
-    add("--epochs", type=int, default=training.epochs)
-    add("--learning-rate", type=float, default=training.learning_rate)
-    add("--min-accuracy", type=float, default=0.8, help="on eval, for a model to be blessed")
+    add_pipeline_options(parser)
     add("--verbose", action="store_true", help="show TFX's own log, too")
     return parser
 
@@ -152,20 +140,8 @@ def to_config(args: argparse.Namespace) -> PipelineConfig:
         args.data,
         args.workdir,
         pattern=args.pattern,
-        name=args.name,
         dataset_version=args.dataset_version,
-        fingerprint_images=not args.no_fingerprint_images,
-        options=ConvertOptions(seed=args.seed, max_reject_fraction=args.max_reject_fraction),
-        training=TrainingConfig(
-            model=args.model,
-            weights=args.weights,
-            image_size=tuple(args.image_size),
-            batch_size=args.batch_size,
-            epochs=args.epochs,
-            learning_rate=args.learning_rate,
-            seed=args.seed,
-        ),
-        min_accuracy=args.min_accuracy,
+        **pipeline_settings(args),
     )
 
 

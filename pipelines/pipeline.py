@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import tensorflow_data_validation as tfdv
 import tensorflow_model_analysis as tfma
 from tfx import v1 as tfx
+from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines.config import PipelineConfig
 from recordgen import features
@@ -16,20 +19,56 @@ from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 ACCURACY = "SparseCategoricalAccuracy"
 
 
-def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInputs:
+    """What may differ from run to run of one pipeline.
+
+    Each is a value, or a ``RuntimeParameter`` that gets one when a run is started.
+    """
+
+    input_base: str | RuntimeParameter
+    input_config: tfx.proto.Input | RuntimeParameter
+    range_config: tfx.proto.RangeConfig | RuntimeParameter | None
+    dataset_version: str | RuntimeParameter | None
+    train_args: tfx.proto.TrainArgs | RuntimeParameter
+
+
+def fixed_inputs(config: PipelineConfig) -> RunInputs:
+    """Return the inputs that ``config`` says, the same in every run."""
+    range_config = None
+    if config.span is not None:
+        span = tfx.proto.StaticRange(start_span_number=config.span, end_span_number=config.span)
+        range_config = tfx.proto.RangeConfig(static_range=span)
+    return RunInputs(
+        input_base=config.input_base,
+        input_config=tfx.proto.Input(
+            splits=[tfx.proto.Input.Split(name="import", pattern=config.pattern)]
+        ),
+        range_config=range_config,
+        dataset_version=config.dataset_version,
+        # Zero steps is TFX's "not said": as many epochs as the training config says.
+        train_args=tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
+    )
+
+
+def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> tfx.dsl.Pipeline:
     """Build the pipeline that ``config`` describes.
 
     AutoMLExampleGen → StatisticsGen → SchemaGen → ExampleValidator, and AutoMLExampleGen →
     Trainer → Evaluator → Pusher: a model is pushed if its accuracy on ``eval`` is at least
     ``min_accuracy``.
+
+    Args:
+        config: what to build.
+        inputs: what stands in for those of ``config``; None: they are fixed.
     """
+    inputs = inputs or fixed_inputs(config)
     example_gen = AutoMLExampleGen(
-        config.input_base,
-        input_config=tfx.proto.Input(
-            splits=[tfx.proto.Input.Split(name="import", pattern=config.pattern)]
-        ),
+        inputs.input_base,
+        input_config=inputs.input_config,
         output_config=_output_config(config.options.split_fractions),
-        dataset_version=config.dataset_version,
+        range_config=inputs.range_config,
+        dataset_version=inputs.dataset_version,
         fingerprint_images=config.fingerprint_images,
         **{name: getattr(config.options, name) for name in OPTION_TYPES},
     )
@@ -48,8 +87,7 @@ def create_pipeline(config: PipelineConfig) -> tfx.dsl.Pipeline:
         run_fn="recordgen.training.run_fn",
         examples=examples,
         custom_config=config.training.to_custom_config(),
-        # Zero steps is TFX's "not said": as many epochs as the training config says.
-        train_args=tfx.proto.TrainArgs(),
+        train_args=inputs.train_args,
         eval_args=tfx.proto.EvalArgs(),
     )
     model = trainer.outputs["model"]

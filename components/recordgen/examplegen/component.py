@@ -62,13 +62,12 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
     Spans and versions (``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}`` in a pattern) are those of
     every file-based ExampleGen.
 
-    On Vertex AI Pipelines the service's own driver runs instead of this component's: spans,
-    versions and the import files' fingerprint work, ``fingerprint_images`` does nothing, and
-    ``with_platform_config`` is ignored. Open-source Kubeflow Pipelines runs no driver: the executor
-    resolves spans and versions itself. Where images change under their names there, set
+    Vertex AI Pipelines runs TFX's driver for file-based ExampleGens instead of this component's:
+    spans, versions and the import files' fingerprint work, and ``fingerprint_images`` does once
+    :func:`recordgen.examplegen.vertex_driver.use_in` has put another driver into the compiled job.
+    ``with_platform_config`` is ignored by TFX. Open-source Kubeflow Pipelines runs no driver: the
+    executor resolves spans and versions itself. Where images change under their names there, set
     ``dataset_version``.
-
-    Component ``outputs`` contains ``examples``: a channel of ``standard_artifacts.Examples``.
     """
 
     SPEC_CLASS = AutoMLExampleGenSpec

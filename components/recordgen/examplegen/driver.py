@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tfx.components.example_gen import driver
@@ -23,9 +24,9 @@ from recordgen.examplegen.parameters import (
 class AutoMLExampleGenDriver(driver.FileBasedDriver):
     """Resolve span and version as TFX does, and add the images to the fingerprint.
 
-    It runs where TFX runs drivers: on the local runner. Vertex AI Pipelines has a driver of its
-    own, which resolves spans and versions and looks at the import files only; open-source
-    Kubeflow Pipelines runs none.
+    It runs where TFX runs drivers: on the local runner. On Vertex AI Pipelines
+    :mod:`recordgen.examplegen.vertex_driver` does the same; open-source Kubeflow Pipelines runs no
+    driver.
     """
 
     def resolve_exec_properties(
@@ -45,13 +46,26 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
             properties: dict[str, Any] = super().resolve_exec_properties(
                 exec_properties, pipeline_info, component_info
             )
-        if properties.get(FINGERPRINT_IMAGES_KEY):
-            input_config = proto_utils.json_to_proto(
-                properties[specs.INPUT_CONFIG_KEY], example_gen_pb2.Input()
-            )
-            files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
-            fingerprint = properties[example_gen.FINGERPRINT_PROPERTY_NAME]
-            properties[example_gen.FINGERPRINT_PROPERTY_NAME] = (
-                f"{fingerprint}\n{image_fingerprint(files, access(properties))}"
-            )
+        key = example_gen.FINGERPRINT_PROPERTY_NAME
+        properties[key] = with_images(properties[key], properties)
         return properties
+
+
+def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
+    """Return TFX's fingerprint with that of the images, if ``fingerprint_images`` is set.
+
+    Args:
+        fingerprint: of the import files.
+        properties: the execution properties, with span and version put into ``input_config``.
+
+    Raises:
+        SourceError: an import file cannot be read.
+        StorageError: storage failed.
+    """
+    if not properties.get(FINGERPRINT_IMAGES_KEY):
+        return fingerprint
+    input_config = proto_utils.json_to_proto(
+        properties[specs.INPUT_CONFIG_KEY], example_gen_pb2.Input()
+    )
+    files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
+    return f"{fingerprint}\n{image_fingerprint(files, access(properties))}"

@@ -1,0 +1,94 @@
+"""What Vertex AI Pipelines may run before it looks into its cache, in place of TFX's own driver.
+
+    python -m recordgen.examplegen.vertex_driver --json_serialized_invocation_args {{$}} …
+
+TFX compiles its driver for file-based ExampleGens into ``lifecycle.preCacheCheck``, whatever the
+component's ``DRIVER_CLASS`` is. This one takes the same arguments, calls that one, and adds the
+images to the fingerprint that it leaves; :func:`use_in` puts it into a job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from tfx.components.example_gen import utils as example_gen
+from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_entrypoint_utils as entrypoint
+from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver as tfx_driver
+from tfx.types import standard_component_specs as specs
+
+from recordgen import storage
+from recordgen.errors import RecordgenError
+from recordgen.examplegen.driver import with_images
+from recordgen.examplegen.executor import AutoMLExampleGenExecutor
+from recordgen.examplegen.parameters import span_errors
+
+_MODULE = "recordgen.examplegen.vertex_driver"  # __name__ is __main__ where it runs
+_EXECUTOR = f"{AutoMLExampleGenExecutor.__module__}.{AutoMLExampleGenExecutor.__qualname__}"
+
+
+def use_in(job: dict[str, Any]) -> None:
+    """Put this driver into a job, wherever TFX's own stands before an AutoMLExampleGen.
+
+    Args:
+        job: what ``KubeflowV2DagRunner.run`` returns, of schema 2.1.
+    """
+    for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
+        container = executor.get("container", {})
+        check = container.get("lifecycle", {}).get("preCacheCheck")
+        if check and _EXECUTOR in container["args"]:
+            check["command"] = [
+                _MODULE if word == tfx_driver.__name__ else word for word in check["command"]
+            ]
+
+
+def run(args: argparse.Namespace) -> None:
+    """Resolve span, version and fingerprint, and write them to the execution's output file.
+
+    Args:
+        args: ``json_serialized_invocation_args``, an ExecutorInput, and
+            ``json_serialized_inputs_spec_args``, the component's inputs.
+
+    Raises:
+        SourceError: an import file cannot be read, or there is none for the patterns' span, date
+            or version.
+        StorageError: storage failed.
+    """
+    invocation = pipeline_spec_pb2.ExecutorInput()
+    json_format.Parse(args.json_serialized_invocation_args, invocation, ignore_unknown_fields=True)
+    inputs = pipeline_spec_pb2.ComponentInputsSpec()
+    json_format.Parse(args.json_serialized_inputs_spec_args, inputs, ignore_unknown_fields=True)
+    properties = entrypoint.parse_execution_properties(
+        invocation.inputs.parameter_values, invocation.inputs.parameters, inputs
+    )
+    with span_errors(properties[specs.INPUT_BASE_KEY]):
+        tfx_driver.main(args)
+    output_file = invocation.outputs.output_file
+    output = json.loads(storage.read_text(output_file))
+    values = output["parameterValues"]
+    key = example_gen.FINGERPRINT_PROPERTY_NAME
+    values[key] = with_images(values[key], {**properties, **values})
+    [examples] = output["artifacts"][specs.EXAMPLES_KEY]["artifacts"]
+    examples["metadata"][key] = values[key]
+    storage.write_text(output_file, json.dumps(output))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the driver. What is at fault ends it with one line, as the last of the step's log."""
+    parser = argparse.ArgumentParser(description=run.__doc__)
+    parser.add_argument("--json_serialized_invocation_args", required=True)
+    parser.add_argument("--json_serialized_inputs_spec_args", required=True)
+    args, _ = parser.parse_known_args(argv)  # Beam's flags follow
+    try:
+        run(args)
+    except RecordgenError as exc:
+        sys.exit(f"error: {exc}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The options that all commands have which build the pipeline: how to convert, how to train."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from recordgen.options import ConvertOptions
+from recordgen.training import TrainingConfig
+
+
+def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of :func:`pipeline_settings`."""
+    training, options = TrainingConfig(), ConvertOptions()
+    add = parser.add_argument
+    add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
+    add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
+    add("--max-reject-fraction", type=float, default=options.max_reject_fraction)
+    add("--seed", type=int, default=0, help="of the conversion and the training")
+    add("--model", default=training.model, help="small_cnn or a keras.applications name")
+    add("--weights", choices=["imagenet"], help="pretrained weights; Keras downloads them")
+    add("--image-size", type=int, nargs=2, metavar=("H", "W"), default=training.image_size)
+    add("--batch-size", type=int, default=training.batch_size)
+    add("--epochs", type=int, default=training.epochs)
+    add("--learning-rate", type=float, default=training.learning_rate)
+    add("--min-accuracy", type=float, default=0.8, help="on eval, for a model to be blessed")
+
+
+def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of :class:`pipelines.config.PipelineConfig` that the options say.
+
+    Raises:
+        UsageError: a value is not allowed.
+    """
+    return {
+        "name": args.name,
+        "fingerprint_images": not args.no_fingerprint_images,
+        "options": ConvertOptions(seed=args.seed, max_reject_fraction=args.max_reject_fraction),
+        "training": TrainingConfig(
+            model=args.model,
+            weights=args.weights,
+            image_size=tuple(args.image_size),
+            batch_size=args.batch_size,
+            epochs=args.epochs,
+            learning_rate=args.learning_rate,
+            seed=args.seed,
+        ),
+        "min_accuracy": args.min_accuracy,
+    }

@@ -1,0 +1,179 @@
+"""``python -m pipelines.vertex``: compile the pipeline for Vertex AI, and start it there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from pipelines.config import PipelineConfig
+from pipelines.options import add_pipeline_options, pipeline_settings
+from pipelines.parameters import (
+    UNSET,
+    add_parameter_options,
+    check_parameters,
+    check_url,
+    given_parameters,
+    parameter_values,
+)
+from pipelines.submit import print_submitted, submit_job
+from pipelines.terminal import run_main
+from pipelines.vertex_settings import (
+    Dataflow,
+    VertexSettings,
+    check_name,
+    parse_label,
+    parse_machine,
+)
+from recordgen import storage
+from recordgen.errors import UsageError
+from recordgen.quiet import load_tensorflow, quiet_libraries
+
+DEFAULT_PATTERN = "*.csv"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command's parser."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.vertex",
+        description="Compile the pipeline to a job of Vertex AI Pipelines; with --submit, start "
+        "it. python -m pipelines.submit starts a compiled job again, with other parameters.",
+    )
+    add = parser.add_argument
+    add("--project", required=True, help="Google Cloud project")
+    add("--region", required=True, help="where it runs, such as us-central1")
+    add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
+    add("--image", required=True, help="of all steps: this repository's, in a registry")
+    add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
+    add("--submit", action="store_true", help="start it; needs Google Cloud credentials")
+    add("--endpoint", metavar="URL", help="of the service, such as a private one")
+    add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
+    add("--trainer-image", help="of the Trainer alone, such as one with CUDA")
+    add(
+        "--machine",
+        action="append",
+        default=[],
+        metavar="STEP=CPUS,GB[,ACCELERATOR[:N]]",
+        help="what a step needs at least, such as Trainer=8,30,NVIDIA_TESLA_T4; repeatable",
+    )
+    add("--service-account", help="as which steps and Dataflow's workers run; an e-mail address")
+    add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
+    add("--label", action="append", default=[], metavar="NAME=VALUE", help="repeatable")
+    add("--dataflow-image", help="do Beam's work on Dataflow, with workers of this image")
+    add("--dataflow-temp-location", help="gs:// folder; default ROOT/dataflow")
+    add("--dataflow-machine-type", help="of its workers")
+    add("--dataflow-max-workers", type=int, metavar="N")
+    add("--dataflow-subnetwork", metavar="URL", help="of its workers")
+    add_parameter_options(parser, data_required=True)
+    add_pipeline_options(parser)
+    return parser
+
+
+def to_settings(args: argparse.Namespace) -> VertexSettings:
+    """Turn parsed arguments into what Vertex AI and Dataflow are told.
+
+    Raises:
+        UsageError: a value is not allowed.
+    """
+    return VertexSettings(
+        project=args.project,
+        region=args.region,
+        image=args.image,
+        trainer_image=args.trainer_image,
+        machines=dict(map(parse_machine, args.machine)),
+        service_account=args.service_account,
+        network=args.network,
+        labels=dict(map(parse_label, args.label)),
+        dataflow=_dataflow(args),
+    )
+
+
+def _dataflow(args: argparse.Namespace) -> Dataflow | None:
+    more = {
+        "temp_location": args.dataflow_temp_location,
+        "machine_type": args.dataflow_machine_type,
+        "max_workers": args.dataflow_max_workers,
+        "subnetwork": args.dataflow_subnetwork,
+    }
+    given = {name: value for name, value in more.items() if value is not None}
+    if args.dataflow_image is None:
+        if given:
+            names = ", ".join(f"--dataflow-{name.replace('_', '-')}" for name in given)
+            raise UsageError(f"{names} needs --dataflow-image: what Dataflow's workers run")
+        return None
+    default = {"temp_location": _below(args.pipeline_root, "dataflow")}
+    return Dataflow(image=args.dataflow_image, **{**default, **given})
+
+
+def to_config(args: argparse.Namespace, settings: VertexSettings) -> PipelineConfig:
+    """Turn parsed arguments into the pipeline's config.
+
+    Raises:
+        UsageError: a value is not allowed.
+    """
+    check_name(args.name)
+    check_url("--pipeline-root", args.pipeline_root)
+    serving_dir = args.serving_dir or _below(args.pipeline_root, "serving")
+    check_url("--serving-dir", serving_dir)
+    more: dict[str, Any] = pipeline_settings(args)
+    if (beam_args := settings.beam_args()) is not None:
+        more["beam_args"] = beam_args
+    return PipelineConfig(
+        input_base=args.data,
+        pipeline_root=args.pipeline_root,
+        serving_dir=serving_dir,
+        **more,
+    )
+
+
+def to_parameters(args: argparse.Namespace) -> dict[str, str]:
+    """Turn parsed arguments into the job's runtime parameters.
+
+    Raises:
+        UsageError: a value is not allowed.
+    """
+    values = {**UNSET, **parameter_values(pattern=DEFAULT_PATTERN), **given_parameters(args)}
+    check_parameters(values)
+    return values
+
+
+def _below(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    args = build_parser().parse_args(argv)
+
+    def run() -> None:
+        settings = to_settings(args)
+        config = to_config(args, settings)
+        values = to_parameters(args)
+        quiet_libraries()
+        print("loading TFX …", flush=True)
+        load_tensorflow()
+        # Takes 10 s and more: not before the arguments are known to be good.
+        from pipelines.vertex_job import compile_job
+
+        job = compile_job(config, settings, values)
+        storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
+        print(f"compiled   {args.output}")
+        for name, value in sorted(values.items()):
+            print(f"parameter  {name}={value}")
+        if args.submit:
+            print_submitted(
+                submit_job(
+                    job,
+                    project=settings.project,
+                    region=settings.region,
+                    endpoint=args.endpoint,
+                )
+            )
+
+    return run_main(run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""From a pipeline to the job that Vertex AI Pipelines takes: a PipelineJob as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tfx import v1 as tfx
+from tfx.orchestration.data_types import RuntimeParameter
+
+from pipelines import parameters
+from pipelines.config import PipelineConfig
+from pipelines.pipeline import RunInputs, create_pipeline
+from pipelines.vertex_settings import Machine, VertexSettings
+from recordgen.errors import UsageError
+from recordgen.examplegen import vertex_driver
+
+TRAINER = "Trainer"
+
+
+def compile_job(
+    config: PipelineConfig, settings: VertexSettings, values: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the job: the body of the request that starts it, as JSON has it.
+
+    Args:
+        config: what the pipeline is made of; what differs from run to run stands in ``values``.
+        settings: where and as whom it runs.
+        values: the runtime parameters, each one of :data:`pipelines.parameters.NAMES`.
+
+    Raises:
+        UsageError: a machine is given for a step that is not there.
+    """
+    pipeline = create_pipeline(config, runtime_inputs())
+    images = {"default_image_path": settings.image, TRAINER: settings.trainer_image}
+    runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
+        tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
+            default_image={step: image for step, image in images.items() if image},
+            # 2.0 knows no results of a driver: neither span nor fingerprint would be seen.
+            use_pipeline_spec_2_1=True,
+        )
+    )
+    job: dict[str, Any] = runner.run(pipeline, parameter_values=dict(values), write_out=False)
+    if config.fingerprint_images:
+        vertex_driver.use_in(job)
+    set_machines(job["pipelineSpec"], settings.machines)
+    job["labels"] = {**job.get("labels", {}), **settings.labels}
+    if settings.service_account is not None:
+        job["serviceAccount"] = settings.service_account
+    if settings.network is not None:
+        job["network"] = settings.network
+    return job
+
+
+def runtime_inputs() -> RunInputs:
+    """Return inputs that get their values when a run is started."""
+
+    def text(name: str) -> RuntimeParameter:
+        return RuntimeParameter(name, ptype=str)
+
+    return RunInputs(
+        input_base=text(parameters.INPUT_BASE),
+        input_config=text(parameters.INPUT_CONFIG),
+        range_config=text(parameters.RANGE_CONFIG),
+        dataset_version=text(parameters.DATASET_VERSION),
+        train_args=text(parameters.TRAIN_ARGS),
+    )
+
+
+def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
+    """Write into a pipeline's specification what its steps need.
+
+    Not by TFX's ``with_platform_config``: it writes the same, but for a file-based ExampleGen
+    nothing.
+
+    Raises:
+        UsageError: there is no such step.
+    """
+    executors = spec["deploymentSpec"]["executors"]
+    for step, machine in machines.items():
+        if step not in spec["components"]:
+            raise UsageError(
+                f"--machine needs one of the steps {', '.join(sorted(spec['components']))} "
+                f"(got {step!r})"
+            )
+        resources: dict[str, Any] = {"cpuLimit": machine.cpus, "memoryLimit": machine.memory_gb}
+        if machine.accelerator is not None:
+            resources["accelerator"] = {
+                "type": machine.accelerator,
+                "count": str(machine.accelerators),  # 64 bits: a text in JSON
+            }
+        executors[spec["components"][step]["executorLabel"]]["container"]["resources"] = resources

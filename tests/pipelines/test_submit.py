@@ -1,0 +1,195 @@
+"""``pipelines.submit``: what is sent to Vertex AI, and what it says when it is not taken."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+
+import pytest
+
+from pipelines import submit
+from tests.vertex_service import serving, write_key
+
+JOB = {
+    "displayName": "flowers",
+    "labels": {"team": "vision"},
+    "serviceAccount": "runner@my-project.iam.gserviceaccount.com",
+    "pipelineSpec": {
+        "pipelineInfo": {"name": "flowers"},
+        "schemaVersion": "2.1.0",
+        "root": {"inputDefinitions": {"parameters": {}}},
+    },
+    "runtimeConfig": {
+        "gcsOutputDirectory": "gs://bucket/root",
+        "parameterValues": {
+            "input_base": "gs://bucket/data",
+            "input_config": '{"splits": [{"name": "import", "pattern": "span-{SPAN}/*.csv"}]}',
+            "range_config": "",
+            "dataset_version": "",
+            "train_args": "{}",
+        },
+    },
+}
+
+
+@pytest.fixture
+def service():
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps(JOB))
+    return str(path)
+
+
+@pytest.fixture
+def send(service, tmp_path, monkeypatch):
+    """Run the command against the stand-in, with the key of a service account."""
+    write_key(tmp_path / "key.json")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+
+    def run(*arguments: str) -> int:
+        where = ["--project", "my-project", "--region", "us-central1", "--endpoint", service.url]
+        return submit.main([*arguments, *where])
+
+    return run
+
+
+def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
+    """Nothing is uploaded elsewhere; parameters that are given replace those in the file."""
+    given = ["--span", "7", "--train-steps", "500", "--parameter", "dataset_version=2026-11"]
+    assert send(job, *given) == 0
+    [request] = service.requests
+    assert request["path"] == "/v1/projects/my-project/locations/us-central1/pipelineJobs"
+    assert re.fullmatch(r"flowers-\d{14}", request["query"]["pipelineJobId"])
+    values = {
+        **JOB["runtimeConfig"]["parameterValues"],
+        "range_config": '{"static_range": {"start_span_number": 7, "end_span_number": 7}}',
+        "train_args": '{"num_steps": 500}',
+        "dataset_version": "2026-11",
+    }
+    runtime = {**JOB["runtimeConfig"], "parameterValues": values}
+    assert request["body"] == {**JOB, "runtimeConfig": runtime}
+    printed = capsys.readouterr().out
+    name = f"projects/my-project/locations/us-central1/pipelineJobs/{_job_id(request)}"
+    assert f"submitted  {name}\n" in printed
+    assert f"/locations/us-central1/pipelines/runs/{_job_id(request)}?project=my-project" in printed
+
+
+def _job_id(request):
+    return request["query"]["pipelineJobId"]
+
+
+def test_the_request_is_signed(service, send, job):
+    """The credentials are those of the environment."""
+    assert send(job) == 0
+    kind, token = service.requests[0]["headers"]["authorization"].split(" ")
+    assert kind == "Bearer"
+    claims = token.split(".")[1]
+    signed = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    assert signed["iss"] == "submitter@my-project.iam.gserviceaccount.com"
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        # what the service answers
+        (400, "Invalid machine"),
+        (403, "Permission 'aiplatform.pipelineJobs.create' denied"),
+        (429, "Quota exceeded"),
+        (503, "Try later"),
+    ],
+)
+def test_a_refusal_is_one_line(service, send, job, status, message, capsys):
+    """The service's own words, code 1."""
+    service.refusal = (status, message)
+    assert send(job) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: Vertex AI did not take the job: {status} ")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_no_connection(job, tmp_path, monkeypatch, capsys):
+    """The service is not reached: one line, code 1."""
+    write_key(tmp_path / "key.json")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    where = ["--project", "p", "--region", "us-central1", "--endpoint", "http://127.0.0.1:9"]
+    assert submit.main([job, *where]) == 1
+    assert capsys.readouterr().err.startswith("error: Vertex AI did not take the job: ")
+
+
+def test_no_credentials(job, tmp_path, monkeypatch, capsys):
+    """Where there are none, it says how to get some."""
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    assert submit.main([job, "--project", "p", "--region", "us-central1"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: no usable credentials: ")
+    assert "gcloud auth application-default login" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        # further arguments, what stands on stderr
+        (["--span", "-1"], "span must be at least 0 (got -1)"),
+        (["--span", "1", "--pattern", "*.csv"], "span 1 needs a pattern with {SPAN}"),
+        (["--train-steps", "0"], "train_steps must be at least 1 (got 0)"),
+        (["--data", "/data"], "--data must be a folder in a bucket, gs://BUCKET/… (got '/data')"),
+        (["--parameter", "epochs=3"], "--parameter must be NAME=VALUE with NAME one of input_base"),
+        (["--parameter", "train_args"], "--parameter must be NAME=VALUE with NAME one of"),
+        (["--parameter", "train_args=5"], "train_args must be a JSON object (got '5')"),
+        (["--parameter", "range_config=x"], "range_config must be JSON (got 'x': "),
+        (["--parameter", "input_config={}"], 'input_config must be {"splits": [{"name": '),
+        (["--parameter", "input_base=data"], "input_base must be a folder in a bucket"),
+    ],
+)
+def test_wrong_values_are_not_sent(service, send, job, arguments, message, capsys):
+    """One line on stderr, code 2, and no request."""
+    assert send(job, *arguments) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        # the file's text, exit code, what stands on stderr
+        (None, 1, "no such file; python -m pipelines.vertex --output writes it"),
+        ("", 2, "not a job of pipelines.vertex: JSONDecodeError"),
+        ("[1]", 2, "not a job of pipelines.vertex: TypeError"),
+        ("{}", 2, "not a job of pipelines.vertex: KeyError('runtimeConfig')"),
+        (
+            json.dumps({**JOB, "runtimeConfig": {"parameterValues": {}}}),
+            2,
+            "not a job of pipelines.vertex: it has no parameter dataset_version, input_base",
+        ),
+    ],
+)
+def test_files_that_are_no_job(service, send, tmp_path, text, code, message, capsys):
+    """A wrong file is named."""
+    path = tmp_path / "other.json"
+    if text is not None:
+        path.write_text(text)
+    assert send(str(path)) == code
+    assert capsys.readouterr().err.startswith(f"error: {path}: {message}")
+    assert service.requests == []
+
+
+def test_the_region_is_checked(job, capsys):
+    """It becomes part of the service's address."""
+    assert submit.main([job, "--project", "p", "--region", "us.evil.example/"]) == 2
+    assert capsys.readouterr().err.startswith("error: --region must be a region such as")
+
+
+def test_a_job_that_the_service_does_not_know(service, send, tmp_path, capsys):
+    """What is no PipelineJob is not sent."""
+    path = tmp_path / "job.json"
+    path.write_text(json.dumps({**JOB, "colour": "red"}))
+    assert send(str(path)) == 2
+    assert "not a job of pipelines.vertex" in capsys.readouterr().err
+    assert service.requests == []

@@ -1,0 +1,227 @@
+"""``pipelines.vertex``: the job that it compiles, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from apache_beam.options.pipeline_options import (
+    GoogleCloudOptions,
+    PipelineOptions,
+    StandardOptions,
+    WorkerOptions,
+)
+
+from pipelines import vertex
+from pipelines.parameters import NAMES
+from recordgen import runners
+from tests.vertex_service import serving, write_key
+
+REQUIRED = [
+    *("--project", "my-project", "--region", "us-central1", "--data", "gs://bucket/data"),
+    *("--pipeline-root", "gs://bucket/root", "--image", "host/recordgen:1"),
+]
+DATAFLOW = [
+    *("--dataflow-image", "host/recordgen:1-dataflow", "--dataflow-machine-type", "n2-standard-4"),
+    *("--dataflow-max-workers", "20", "--dataflow-subnetwork", "regions/us-central1/subnetworks/a"),
+]
+ACCOUNT = "runner@my-project.iam.gserviceaccount.com"
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Compile with further arguments; return the job. The same arguments compile once."""
+    folder = tmp_path_factory.mktemp("jobs")
+    jobs: dict[tuple[str, ...], dict] = {}
+
+    def compile_with(*arguments: str) -> dict:
+        if arguments not in jobs:
+            path = folder / f"{len(jobs)}.json"
+            assert vertex.main([*REQUIRED, "--output", str(path), *arguments]) == 0
+            jobs[arguments] = json.loads(path.read_text())
+        return jobs[arguments]
+
+    return compile_with
+
+
+def containers(job):
+    executors = job["pipelineSpec"]["deploymentSpec"]["executors"]
+    return {name.removesuffix("_executor"): e["container"] for name, e in executors.items()}
+
+
+def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
+    """The parameters are declared, have values, and reach the tasks that need them."""
+    job = compiled()
+    root = job["pipelineSpec"]["root"]
+    assert set(root["inputDefinitions"]["parameters"]) == set(NAMES)
+    assert job["runtimeConfig"] == {
+        "gcsOutputDirectory": "gs://bucket/root",
+        "parameterValues": {
+            "input_base": "gs://bucket/data",
+            "input_config": '{"splits": [{"name": "import", "pattern": "*.csv"}]}',
+            "range_config": "",
+            "dataset_version": "",
+            "train_args": "{}",
+        },
+    }
+    reached = {
+        (task, name)
+        for task, spec in root["dag"]["tasks"].items()
+        for name, source in spec["inputs"].get("parameters", {}).items()
+        if source.get("componentInputParameter") == name
+    }
+    assert reached == {("Trainer", "train_args")} | {
+        ("AutoMLExampleGen", name) for name in NAMES if name != "train_args"
+    }
+
+
+def test_options_become_parameters(compiled):
+    """What is given is the parameter's value in the job; ``--parameter`` overrules it."""
+    job = compiled(
+        *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
+        *("--train-steps", "500", "--parameter", "dataset_version=v4"),
+    )
+    values = job["runtimeConfig"]["parameterValues"]
+    assert json.loads(values["range_config"])["static_range"]["start_span_number"] == 20455
+    assert json.loads(values["input_config"])["splits"][0]["pattern"] == "{YYYY}-{MM}-{DD}/*.csv"
+    assert json.loads(values["train_args"]) == {"num_steps": 500}
+    assert values["dataset_version"] == "v4"
+
+
+def test_machines_stand_in_the_containers(compiled):
+    """Also for the ExampleGen, for which TFX drops its platform config."""
+    job = compiled(
+        *("--machine", "Trainer=8,30,NVIDIA_TESLA_T4:2", "--machine", "AutoMLExampleGen=16,64"),
+        *("--trainer-image", "host/recordgen:1-gpu"),
+    )
+    found = containers(job)
+    assert found["Trainer"]["resources"] == {
+        "cpuLimit": 8.0,
+        "memoryLimit": 30.0,
+        "accelerator": {"type": "NVIDIA_TESLA_T4", "count": "2"},
+    }
+    assert found["AutoMLExampleGen"]["resources"] == {"cpuLimit": 16.0, "memoryLimit": 64.0}
+    assert [name for name in found if "resources" not in found[name]] == [
+        *("Evaluator", "ExampleValidator", "Pusher", "SchemaGen", "StatisticsGen")
+    ]
+    assert {found[name]["image"] for name in found if name != "Trainer"} == {"host/recordgen:1"}
+    assert found["Trainer"]["image"] == "host/recordgen:1-gpu"
+
+
+def test_who_runs_it(compiled):
+    """Account, network and labels are the job's."""
+    job = compiled(
+        *("--service-account", ACCOUNT, "--network", "projects/12/global/networks/inner"),
+        *("--label", "team=vision", "--label", "cost=lab-2", "--name", "flowers"),
+    )
+    assert job["serviceAccount"] == ACCOUNT
+    assert job["network"] == "projects/12/global/networks/inner"
+    assert {"team": "vision", "cost": "lab-2"}.items() <= job["labels"].items()
+    assert job["displayName"] == job["pipelineSpec"]["pipelineInfo"]["name"] == "flowers"
+    plain = compiled()
+    assert not {"serviceAccount", "network"} & set(plain)
+
+
+def test_images_are_in_the_cache_key_unless_told_otherwise(compiled):
+    """Our driver stands in place of TFX's, which sees the import files alone."""
+
+    def driver(job):
+        return containers(job)["AutoMLExampleGen"]["lifecycle"]["preCacheCheck"]["command"]
+
+    assert driver(compiled()) == ["python", "-m", "recordgen.examplegen.vertex_driver"]
+    of_tfx = "tfx.orchestration.kubeflow.v2.file_based_example_gen.driver"
+    assert driver(compiled("--no-fingerprint-images")) == ["python", "-m", of_tfx]
+
+
+def test_beam_on_dataflow(compiled):
+    """Beam, and Recordgen's own checks, take the flags that each Beam step is given."""
+    job = compiled(*DATAFLOW, "--service-account", ACCOUNT, "--label", "team=vision")
+    for step in ("AutoMLExampleGen", "StatisticsGen", "Evaluator"):
+        [start] = [n for n, word in enumerate(arguments(job, step)) if word.startswith("--runner")]
+        flags = arguments(job, step)[start:]
+        runners._check_flags(flags)
+        runners._check_dataflow(flags)
+        options = PipelineOptions(flags)
+        assert options.view_as(StandardOptions).runner == "DataflowRunner"
+        cloud = options.view_as(GoogleCloudOptions)
+        assert (cloud.project, cloud.region) == ("my-project", "us-central1")
+        assert cloud.temp_location == "gs://bucket/root/dataflow"
+        assert cloud.service_account_email == ACCOUNT
+        assert cloud.labels == ["team=vision"]
+        workers = options.view_as(WorkerOptions)
+        assert workers.sdk_container_image == "host/recordgen:1-dataflow"
+        assert workers.machine_type == "n2-standard-4"
+        assert workers.max_num_workers == 20
+        assert workers.subnetwork == "regions/us-central1/subnetworks/a"
+
+
+def arguments(job, step):
+    return containers(job)[step]["args"]
+
+
+def test_beam_in_the_containers(compiled):
+    """Without Dataflow no step looks for another runner than the one in memory."""
+    assert arguments(compiled(), "StatisticsGen")[-3:] == [
+        "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
+        "--direct_running_mode=in_memory",
+        "--direct_num_workers=1",
+    ]
+
+
+def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):
+    """The file and the request's body are the same job."""
+    write_key(tmp_path / "key.json")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    path = tmp_path / "job.json"
+    with serving() as service:
+        given = ["--output", str(path), "--submit", "--endpoint", service.url, "--span", "3"]
+        assert vertex.main([*REQUIRED, *given, "--pattern", "{SPAN}/*.csv"]) == 0
+    [request] = service.requests
+    assert request["body"] == json.loads(path.read_text())
+    printed = capsys.readouterr().out
+    assert f"compiled   {path}\n" in printed
+    assert "submitted  projects/my-project/locations/us-central1/pipelineJobs/recordgen-" in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        # further arguments, what stands on stderr
+        (["--project", ""], "--project must not be empty"),
+        (["--image", ""], "--image must not be empty"),
+        (["--region", "europe"], "--region must be a region such as us-central1 (got 'europe')"),
+        (["--pipeline-root", "/root"], "--pipeline-root must be a folder in a bucket"),
+        (["--serving-dir", "gs://"], "--serving-dir must be a folder in a bucket"),
+        (["--data", "s3://bucket/x"], "--data must be a folder in a bucket"),
+        (["--name", "My_Flowers"], "--name must be of lower-case letters"),
+        (["--machine", "Trainer"], "--machine must be STEP=CPUS,MEMORY_GB"),
+        (["--machine", "Trainer=8,1.2.3"], "--machine must be STEP=CPUS,MEMORY_GB"),
+        (["--machine", "Trainer=0,4"], "cpus of a machine must be above 0"),
+        (["--label", "Team=A"], "--label must be NAME=VALUE"),
+        (["--service-account", "runner"], "--service-account must be an e-mail address"),
+        (["--network", "default"], "--network must be projects/NUMBER/global/networks/NAME"),
+        (["--dataflow-max-workers", "5"], "--dataflow-max-workers needs --dataflow-image"),
+        ([*DATAFLOW, "--dataflow-max-workers", "0"], "--dataflow-max-workers must be at least 1"),
+        ([*DATAFLOW, "--dataflow-temp-location", "/tmp"], "--dataflow-temp-location must be"),
+        (["--span", "3"], "span 3 needs a pattern with {SPAN}, or with {YYYY}, {MM} and {DD}"),
+        (["--epochs", "0"], "epochs must be at least 1 (got 0)"),
+        (["--parameter", "seed=1"], "--parameter must be NAME=VALUE with NAME one of input_base"),
+    ],
+)
+def test_settings_are_checked_first(tmp_path, arguments, message, capsys):
+    """A wrong value is one line on stderr, code 2, before TFX is loaded or a file written."""
+    path = tmp_path / "job.json"
+    assert vertex.main([*REQUIRED, "--output", str(path), *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
+    assert not path.exists()
+
+
+def test_machines_are_for_steps_that_are_there(tmp_path, capsys):
+    """A name that no step has is told with those that are there."""
+    path = tmp_path / "job.json"
+    given = ["--output", str(path), "--machine", "Tuner=8,30"]
+    assert vertex.main([*REQUIRED, *given]) == 2
+    error = capsys.readouterr().err
+    assert "error: --machine needs one of the steps AutoMLExampleGen, Evaluator, " in error
+    assert "(got 'Tuner')" in error
+    assert not path.exists()

@@ -1,0 +1,354 @@
+"""The compiled job, run container by container as Vertex AI does, on scanned digits.
+
+The containers are the image's own where there is an engine, and processes of this machine for what
+is asked of the ExampleGen alone. A folder stands for all buckets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow_data_validation as tfdv
+from gcsfs import GCSFileSystem
+from PIL import Image
+
+from pipelines import parameters, vertex
+from pipelines.digits import write_digits
+from recordgen.dataset import read_dataset
+from tests.clusters import ROOT, dataflow, emulated, environment, object_store
+from tests.vertex_runner import (
+    Attempt,
+    Service,
+    StepFailed,
+    executor_input,
+    in_buckets,
+    in_containers,
+    natively,
+    resolve,
+    steps,
+)
+
+pytestmark = pytest.mark.slow
+
+EXAMPLE_GEN = "AutoMLExampleGen"
+STEPS = {
+    *(EXAMPLE_GEN, "StatisticsGen", "SchemaGen", "ExampleValidator"),
+    *("Trainer", "Evaluator", "Pusher"),
+}
+DIGITS = 400
+SETTINGS = [
+    *("--project", "my-project", "--region", "us-central1", "--image", "recordgen"),
+    *("--data", "gs://bucket/data", "--pattern", "span-{SPAN}/*.csv"),
+    *("--pipeline-root", "gs://bucket/root", "--serving-dir", "gs://models/digits"),
+    *("--image-size", "16", "16", "--epochs", "12", "--learning-rate", "0.003"),
+    *("--min-accuracy", "0.9"),
+]
+
+
+def compile_job(buckets: Path, *arguments: str) -> dict[str, Any]:
+    """Compile with the command, and put ``buckets`` in place of gs://."""
+    path = buckets / "job.json"
+    buckets.mkdir(exist_ok=True)
+    assert vertex.main([*SETTINGS, "--output", str(path), *arguments]) == 0
+    return in_buckets(json.loads(path.read_text()), buckets)
+
+
+@pytest.fixture
+def buckets(tmp_path):
+    """A bucket with 20 digits as span 1."""
+    write_digits(str(tmp_path / "buckets/bucket/data/span-1"), 20)
+    return tmp_path / "buckets"
+
+
+@pytest.fixture
+def service():
+    """Steps are processes of this machine."""
+    return Service(natively(environment()))
+
+
+def examples(runs) -> dict[str, Any]:
+    """Return what is known of the Examples artifact."""
+    metadata: dict[str, Any] = runs[EXAMPLE_GEN].artifacts["examples"]["metadata"]
+    return metadata
+
+
+# --- the ExampleGen, on this machine
+
+
+def test_the_cache_sees_images(service, buckets):
+    """The driver's hook decides: what did not change is not run, a replaced image is."""
+    job = compile_job(buckets)
+
+    def is_cached() -> bool:
+        return service.run(job, until=EXAMPLE_GEN)[EXAMPLE_GEN].cached
+
+    assert not is_cached()
+    assert is_cached()
+    with Image.open(buckets / "bucket/data/span-1/images/0003.png") as image:
+        image.rotate(90).save(buckets / "bucket/data/span-1/images/0003.png")
+    assert not is_cached()
+
+
+def test_a_span_can_be_asked_for(service, buckets):
+    """What the driver makes of the parameters reaches the artifact."""
+    write_digits(str(buckets / "bucket/data/span-2"), 30)
+    job = compile_job(buckets)
+    given = given_parameters("--span", "1", "--dataset-version", "v1")
+    found = examples(service.run(job, given, until=EXAMPLE_GEN))
+    assert (found["span"], found["examples"], found["dataset_version"]) == (1, 20, "v1")
+    assert found["input_fingerprint"].startswith("split:import,num_files:1,")
+    assert "\nimages:20,sha256:" in found["input_fingerprint"]
+
+
+def given_parameters(*arguments: str) -> dict[str, str]:
+    """Return the parameters that ``pipelines.submit`` sends for its options."""
+    parser = argparse.ArgumentParser()
+    parameters.add_parameter_options(parser, data_required=False)
+    return parameters.given_parameters(parser.parse_args(arguments))
+
+
+def test_without_a_driver(service, buckets):
+    """Open-source Kubeflow runs none: the executor finds span and fingerprint by itself."""
+    write_digits(str(buckets / "bucket/data/span-2"), 30)
+    plain = Service(service.start, runs_drivers=False)
+    runs = plain.run(compile_job(buckets), until=EXAMPLE_GEN)
+    assert not {"span", "input_fingerprint"} & set(runs[EXAMPLE_GEN].parameters)
+    found = examples(runs)
+    assert (found["span"], found["examples"]) == (2, 30)
+    assert found["input_fingerprint"].startswith("split:import,num_files:1,")
+
+
+def test_what_is_not_there_ends_the_driver(service, buckets):
+    """A span that is not there: one line, the last of the step's log."""
+    job = compile_job(buckets, "--span", "9")
+    with pytest.raises(StepFailed) as failure:
+        service.run(job)
+    assert failure.value.task == EXAMPLE_GEN
+    line = failure.value.log.strip().splitlines()[-1]
+    assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")
+    assert "range_config must name what is there" in line
+
+
+def test_dataflow_does_the_work(tmp_path):
+    """The step starts a job with Dataflow's own client, and describes what came out of it.
+
+    Buckets are emulated, and a service of ours takes the job. TFX's driver would ask Google's own
+    storage: what it finds is given, and the output file is on this machine.
+    """
+    path = tmp_path / "job.json"
+    arguments = ["--output", str(path), "--dataflow-image", "example.com/recordgen:1"]
+    assert vertex.main([*SETTINGS, *arguments]) == 0
+    spec = json.loads(path.read_text())["pipelineSpec"]
+    task = spec["root"]["dag"]["tasks"][EXAMPLE_GEN]
+    given = dict.fromkeys(spec["root"]["inputDefinitions"]["parameters"], "")
+    given |= parameters.parameter_values(data="gs://bucket/data", pattern="span-1/*.csv")
+    uri = "gs://bucket/root/1"
+    call = executor_input(EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri)
+    call["inputs"]["parameterValues"] |= {"span": 1.0, "input_fingerprint": "as the driver says"}
+    call["outputs"]["outputFile"] = str(tmp_path / "executor_output.json")
+    container = spec["deploymentSpec"]["executors"][f"{EXAMPLE_GEN}_executor"]["container"]
+    words = [resolve(word, call) for word in (*container["command"], *container["args"])]
+
+    data = Path(write_digits(str(tmp_path / "data"), 20)).parent
+    with object_store("bucket") as store, dataflow(store, tmp_path) as endpoint:
+        bucket = GCSFileSystem(token="anon", endpoint_url=store)
+        for file in (data / "digits.csv", *data.glob("images/*")):
+            bucket.pipe(f"bucket/data/span-1/{file.relative_to(data)}", file.read_bytes())
+        more = ("--no_auth", f"--dataflow_endpoint={endpoint}")
+        start = natively(environment(**emulated(store)))
+        done = start(Attempt(EXAMPLE_GEN, 1, container["image"], (*words, *more)))
+        assert done.returncode == 0, done.stderr
+        written = json.loads(bucket.cat_file("bucket/root/1/examples/dataset.json"))
+    output = json.loads((tmp_path / "executor_output.json").read_text())
+    [found] = output["artifacts"]["examples"]["artifacts"]
+    assert (found["uri"], found["metadata"]["examples"]) == (f"{uri}/examples", 20)
+    assert found["metadata"]["dataset_digest"] == written["digest"]
+    job = json.loads((tmp_path / "0.json").read_text())
+    images = {pool["sdkHarnessContainerImages"][0]["containerImage"] for pool in pools(job)}
+    assert images == {"example.com/recordgen:1"}
+
+
+def pools(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the worker pools that a Dataflow job asks for."""
+    found: list[dict[str, Any]] = job["environment"]["workerPools"]
+    return found
+
+
+# --- the whole pipeline, in the image
+
+
+@pytest.fixture(scope="module")
+def whole(engine, tmp_path_factory):
+    """The pipeline's first run: buckets, the job, the service and what it came to."""
+    buckets = tmp_path_factory.mktemp("buckets")
+    write_digits(str(buckets / "bucket/data/span-1"), DIGITS)
+    job = compile_job(buckets)
+    service = Service(in_containers(engine, buckets))
+    return buckets, job, service, service.run(job)
+
+
+@pytest.mark.container
+def test_every_step_runs(whole):
+    """Each container does its work, and is told what those before it did."""
+    buckets, _, _, runs = whole
+    assert set(steps(runs, cached=False)) == STEPS
+    found = examples(runs)
+    dataset = read_dataset(runs[EXAMPLE_GEN].artifacts["examples"]["uri"])
+    assert (found["span"], found["examples"], found["rejects"]) == (1, DIGITS, 0)
+    assert (dataset.examples, dataset.digest) == (DIGITS, found["dataset_digest"])
+
+    statistics = Path(runs["StatisticsGen"].artifacts["statistics"]["uri"])
+    train = tfdv.load_stats_binary(str(statistics / "Split-train/FeatureStats.pb"))
+    assert train.datasets[0].num_examples == found["examples_train"]
+    schema = Path(runs["SchemaGen"].artifacts["schema"]["uri"]) / "schema.pbtxt"
+    assert "image/class/label" in {f.name for f in tfdv.load_schema_text(str(schema)).feature}
+    anomalies = runs["ExampleValidator"].artifacts["anomalies"]["metadata"]
+    assert anomalies["blessed"] == {"train": 1, "eval": 1, "test": 1}
+
+    blessing = runs["Evaluator"].artifacts["blessing"]["metadata"]
+    assert blessing["blessed"] == 1
+    assert blessing["current_model_id"] == runs["Trainer"].artifacts["model"]["name"]
+    pushed = runs["Pusher"].artifacts["pushed_model"]["metadata"]
+    assert pushed["pushed"] == 1
+    assert Path(pushed["pushed_destination"]).parent == buckets / "models/digits"
+
+
+@pytest.mark.container
+def test_the_image_compiles_the_same_job(engine, tmp_path):
+    """Whichever TFX compiles: only its version differs, and settings that are null."""
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    assert vertex.main([*SETTINGS, "--output", str(here)]) == 0
+    done = engine.run(
+        *("--entrypoint=python", "--workdir=/opt/recordgen"),
+        command=["-m", "pipelines.vertex", *SETTINGS, "--output", str(there)],
+        mounts={tmp_path: tmp_path, ROOT / "pipelines": "/opt/recordgen/pipelines"},
+        user="0",
+    )
+    assert done.returncode == 0, done.stderr
+    assert what_counts(here) == what_counts(there)
+
+
+def what_counts(path: Path) -> dict[str, Any]:
+    """Return a job without TFX's version, and without null settings of StatisticsGen."""
+    job: dict[str, Any] = json.loads(path.read_text())
+    spec = job["pipelineSpec"]
+    del job["labels"], spec["sdkVersion"]
+    parameters = spec["root"]["dag"]["tasks"]["StatisticsGen"]["inputs"]["parameters"]
+    value = parameters["stats_options_json"]["runtimeValue"]
+    options = json.loads(value["constant"])
+    value["constant"] = {key: option for key, option in options.items() if option is not None}
+    return job
+
+
+SERVE = """
+import json, pathlib, sys
+import tensorflow as tf
+model, *paths = sys.argv[1:]
+serve = tf.saved_model.load(model).signatures["serving_default"]
+answer = serve(image_bytes=tf.constant([pathlib.Path(path).read_bytes() for path in paths]))
+print(json.dumps([label.decode() for label in answer["labels"][:, 0].numpy()]))
+"""
+
+
+@pytest.mark.container
+def test_the_pushed_model_serves(whole, engine):
+    """It names the digits in image files, and mostly rightly."""
+    buckets, _, _, runs = whole
+    model = runs["Pusher"].artifacts["pushed_model"]["metadata"]["pushed_destination"]
+    data = buckets / "bucket/data/span-1"
+    rows = [line.split(",") for line in (data / "digits.csv").read_text().splitlines()[:40]]
+    done = engine.run(
+        "--entrypoint=python",
+        command=["-c", SERVE, model, *(str(data / name) for _, name, _ in rows)],
+        mounts={buckets: buckets},
+        user="0",
+    )
+    assert done.returncode == 0, done.stderr
+    labels = json.loads(done.stdout.splitlines()[-1])
+    assert sum(label == row[2] for label, row in zip(labels, rows, strict=True)) >= 34
+
+
+@pytest.mark.container
+def test_a_second_run(whole):
+    """Nothing new: all is from the cache. A new span: its examples, and what follows from them."""
+    buckets, job, service, _ = whole
+    assert set(steps(service.run(job), cached=True)) == STEPS
+    write_digits(str(buckets / "bucket/data/span-2"), 200)
+    runs = service.run(job, until="StatisticsGen")
+    assert steps(runs, cached=True) == []
+    assert (examples(runs)["span"], examples(runs)["examples"]) == (2, 200)
+    assert runs["StatisticsGen"].artifacts["statistics"]["metadata"]["span"] == 2
+
+
+@pytest.mark.container
+def test_bad_input_ends_the_run(engine, buckets):
+    """Our message stands in the log of the step, and no other step is started."""
+    for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
+        image.unlink()
+    started = []
+    start = in_containers(engine, buckets)
+
+    def noting(attempt):
+        started.append(attempt.task)
+        return start(attempt)
+
+    with pytest.raises(StepFailed) as failure:
+        Service(noting).run(compile_job(buckets))
+    assert set(started) == {EXAMPLE_GEN}
+    log = failure.value.log
+    assert "4 of 20 rows were rejected, more than the allowed 1.00% (missing_file 4)" in log
+    assert "images/0005.png: no such file" in log
+
+
+# Ends a command as soon as it has finished a shard, as a machine that is taken away does.
+KILLED = """
+"$@" & while ! ls "$OUT"/.recordgen-staging/*/results/*.json; do
+    kill -0 $! || exit 1; sleep 0.002
+done >/dev/null 2>&1
+kill -9 $!
+wait $!
+"""
+
+
+@pytest.mark.container
+def test_a_step_that_died_goes_on(engine, tmp_path):
+    """The service starts it again under the same uri, and it keeps the shards that are done."""
+    buckets = tmp_path / "buckets"
+    folder = buckets / "bucket/data/span-1"
+    folder.mkdir(parents=True)
+    Image.effect_noise((1000, 1000), 80).convert("RGB").save(folder / "a.png")
+    (folder / "a.csv").write_text("".join(f"TRAIN,{n}.png,a\n" for n in range(60)))
+    for number in range(60):
+        (folder / f"{number}.png").hardlink_to(folder / "a.png")
+    job = compile_job(buckets)
+    task = job["pipelineSpec"]["root"]["dag"]["tasks"][EXAMPLE_GEN]
+    task["inputs"]["parameters"]["shard_mb"]["runtimeValue"]["constant"] = 3.0
+    start = in_containers(engine, buckets)
+    output = buckets / "bucket/root/123456789/recordgen-1" / EXAMPLE_GEN / "examples"
+    left = set()
+
+    def dying_once(attempt):
+        if attempt.number > 1 or "kubeflow_v2_run_executor" not in attempt.command[2]:
+            return start(attempt)
+        words = ("sh", "-c", f"OUT={output}\n{KILLED}", "sh", *attempt.command)
+        died = start(replace(attempt, command=words))
+        assert died.returncode == 137, died.stderr
+        left.update(map(identity, output.glob(".recordgen-staging/**/data_tfrecord*")))
+        return died
+
+    runs = Service(dying_once, attempts=2).run(job, until=EXAMPLE_GEN)
+    assert examples(runs)["examples"] == 60
+    shards = set(map(identity, output.glob("Split-*/*")))
+    assert shards & left
+    assert shards - left
+
+
+def identity(path: Path) -> tuple[int, int]:
+    """Return what a file keeps when it is moved, and no other file has."""
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns

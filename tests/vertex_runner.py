@@ -1,0 +1,359 @@
+"""A stand-in for Vertex AI Pipelines: runs a compiled PipelineJob's containers, step by step.
+
+What the service does is taken from the job alone: for each task it resolves the parameters, names
+where outputs go, runs the driver that the container's ``lifecycle.preCacheCheck`` asks for, looks
+into the cache, starts the container's own command, and reads what that left in its output file.
+Nothing of TFX or Recordgen is imported here. What no job of ours has (conditions, importers,
+resolvers, nested dags) is refused, not skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+from zlib import crc32
+
+from tests.containers import Engine
+
+Json = dict[str, Any]
+
+PROJECT = "123456789"
+_STORE = f"projects/{PROJECT}/locations/us-central1/metadataStores/default/artifacts"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One start of a container.
+
+    Attributes:
+        task: the task's name.
+        number: 1, and more where it is tried again.
+        image: what to start.
+        command: its command line, in place of the image's entry point.
+    """
+
+    task: str
+    number: int
+    image: str
+    command: tuple[str, ...]
+
+
+Start = Callable[[Attempt], "CompletedProcess[str]"]
+
+
+class StepFailed(Exception):
+    """A task's container ended with an error.
+
+    Attributes:
+        task: its name.
+        log: what it printed.
+    """
+
+    def __init__(self, task: str, log: str) -> None:
+        super().__init__(f"{task} failed:\n{log[-4000:]}")
+        self.task = task
+        self.log = log
+
+
+@dataclass(frozen=True)
+class TaskRun:
+    """What a task came to.
+
+    Attributes:
+        parameters: its input parameters, the driver's among them.
+        artifacts: its outputs as RuntimeArtifacts, by key.
+        outputs: its output parameters.
+        cached: they were taken from an earlier run.
+        log: what its containers printed.
+    """
+
+    parameters: Json
+    artifacts: dict[str, Json]
+    outputs: Json = field(default_factory=dict)
+    cached: bool = False
+    log: str = ""
+
+
+@dataclass
+class Service:
+    """Vertex AI Pipelines with its cache, or open-source Kubeflow, which runs no drivers.
+
+    Attributes:
+        start: starts containers.
+        runs_drivers: whether ``preCacheCheck`` is honoured.
+        attempts: how often a container is started before its task has failed.
+    """
+
+    start: Start
+    runs_drivers: bool = True
+    attempts: int = 1
+    _cache: dict[str, TaskRun] = field(default_factory=dict)
+    _runs: int = 0
+
+    def run(
+        self, job: Json, parameters: Mapping[str, str] = {}, *, until: str | None = None
+    ) -> dict[str, TaskRun]:
+        """Run a job with other values for some of its parameters, to its end or that of a task.
+
+        Raises:
+            StepFailed: a task failed; those that need it were not started.
+        """
+        self._runs += 1
+        spec, runtime = job["pipelineSpec"], job["runtimeConfig"]
+        given = {**runtime.get("parameterValues", {}), **parameters}
+        declared = spec["root"].get("inputDefinitions", {}).get("parameters", {})
+        assert set(given) == set(declared), f"given {set(given)}, declared {set(declared)}"
+        name = spec["pipelineInfo"]["name"]
+        folder = f"{runtime['gcsOutputDirectory']}/{PROJECT}/{name}-{self._runs}"
+        done: dict[str, TaskRun] = {}
+        for task_name, task in in_order(spec["root"]["dag"]["tasks"]):
+            done[task_name] = self._run_task(spec, task_name, task, given, done, folder)
+            if task_name == until:
+                break
+        return done
+
+    def _run_task(
+        self,
+        spec: Json,
+        name: str,
+        task: Json,
+        given: Mapping[str, Any],
+        done: Mapping[str, TaskRun],
+        folder: str,
+    ) -> TaskRun:
+        refuse_unknown(name, task)
+        component = spec["components"][task["componentRef"]["name"]]
+        executor = spec["deploymentSpec"]["executors"][component["executorLabel"]]
+        container = executor["container"]
+        call = executor_input(name, task, component, given, done, f"{folder}/{name}")
+        output_file = Path(call["outputs"]["outputFile"])
+        log = ""
+
+        driver = container.get("lifecycle", {}).get("preCacheCheck")
+        if driver is not None and self.runs_drivers:
+            log += self._start(name, container["image"], driver, call)
+            call = after_driver(call, json.loads(output_file.read_text()))
+
+        key = cache_key(container, call)
+        if task.get("cachingOptions", {}).get("enableCache") and key in self._cache:
+            return replace(self._cache[key], cached=True, log=log)
+        log += self._start(name, container["image"], container, call)
+        output = json.loads(output_file.read_text())
+        run = TaskRun(
+            parameters=call["inputs"]["parameterValues"],
+            artifacts=merged(call["outputs"]["artifacts"], output),
+            outputs=output.get("parameterValues", {}),
+            log=log,
+        )
+        self._cache[key] = run
+        return run
+
+    def _start(self, task: str, image: str, container: Json, call: Json) -> str:
+        words = [*container["command"], *container.get("args", [])]
+        command = tuple(resolve(word, call) for word in words)
+        for number in range(1, self.attempts + 1):
+            done = self.start(Attempt(task, number, image, command))
+            if done.returncode == 0:
+                return done.stdout + done.stderr
+        raise StepFailed(task, done.stdout + done.stderr)
+
+
+def refuse_unknown(name: str, task: Json) -> None:
+    """Refuse a task with what this runner does not know."""
+    known = {"cachingOptions", "componentRef", "dependentTasks", "inputs", "taskInfo"}
+    assert set(task) <= known, f"{name} has {set(task) - known}"
+
+
+def in_order(tasks: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
+    """Give tasks so that each comes after those that it needs."""
+    given: set[str] = set()
+    while len(given) < len(tasks):
+        ready = [n for n in tasks if n not in given and needed(tasks[n]) <= given]
+        assert ready, f"tasks wait for each other: {set(tasks) - given}"
+        for name in ready:
+            given.add(name)
+            yield name, tasks[name]
+
+
+def needed(task: Json) -> set[str]:
+    """Return the names of the tasks that ``task`` waits for."""
+    artifacts = task.get("inputs", {}).get("artifacts", {}).values()
+    producers = {artifact["taskOutputArtifact"]["producerTask"] for artifact in artifacts}
+    return producers | set(task.get("dependentTasks", []))
+
+
+def executor_input(
+    name: str,
+    task: Json,
+    component: Json,
+    given: Mapping[str, Any],
+    done: Mapping[str, TaskRun],
+    folder: str,
+) -> Json:
+    """Return the ExecutorInput of a task, as JSON.
+
+    Args:
+        name: the task's name.
+        task: its PipelineTaskSpec.
+        component: the ComponentSpec that it refers to.
+        given: the pipeline's parameters.
+        done: the tasks that ran before.
+        folder: where its outputs go.
+    """
+    inputs = task.get("inputs", {})
+    declared = component.get("inputDefinitions", {})
+    parameters = {
+        key: parameter_value(source, given, done)
+        for key, source in inputs.get("parameters", {}).items()
+    }
+    assert set(parameters) == set(declared.get("parameters", {})), name
+    artifacts = {
+        key: {"artifacts": [artifact_of(source, done)]}
+        for key, source in inputs.get("artifacts", {}).items()
+    }
+    assert set(artifacts) == set(declared.get("artifacts", {})), name
+    outputs = {
+        key: {
+            "artifacts": [
+                {
+                    "name": f"{_STORE}/{crc32(f'{folder}/{key}'.encode())}",
+                    "uri": f"{folder}/{key}",
+                    "type": definition["artifactType"],
+                    "metadata": definition.get("metadata", {}),
+                }
+            ]
+        }
+        for key, definition in component.get("outputDefinitions", {}).get("artifacts", {}).items()
+    }
+    return {
+        "inputs": {"parameterValues": parameters, "artifacts": artifacts},
+        "outputs": {"artifacts": outputs, "outputFile": f"{folder}/executor_output.json"},
+    }
+
+
+def parameter_value(source: Json, given: Mapping[str, Any], done: Mapping[str, TaskRun]) -> Any:
+    """Return what a task's input parameter is."""
+    if "componentInputParameter" in source:
+        return given[source["componentInputParameter"]]
+    if "taskOutputParameter" in source:
+        output = source["taskOutputParameter"]
+        return done[output["producerTask"]].outputs[output["outputParameterKey"]]
+    return source["runtimeValue"]["constant"]
+
+
+def artifact_of(source: Json, done: Mapping[str, TaskRun]) -> Json:
+    """Return what a task's input artifact is."""
+    output = source["taskOutputArtifact"]
+    return done[output["producerTask"]].artifacts[output["outputArtifactKey"]]
+
+
+def after_driver(call: Json, output: Json) -> Json:
+    """Return the ExecutorInput with what a driver has left in the output file."""
+    values = {**call["inputs"]["parameterValues"], **output.get("parameterValues", {})}
+    artifacts = {
+        key: {"artifacts": [artifact]}
+        for key, artifact in merged(call["outputs"]["artifacts"], output).items()
+    }
+    return {
+        "inputs": {**call["inputs"], "parameterValues": values},
+        "outputs": {**call["outputs"], "artifacts": artifacts},
+    }
+
+
+def merged(expected: Mapping[str, Json], output: Json) -> dict[str, Json]:
+    """Return output artifacts with the metadata that a container has set, by key."""
+    written = output.get("artifacts", {})
+    assert set(written) <= set(expected), f"outputs that nobody declared: {set(written)}"
+    artifacts = {}
+    for key, declared in expected.items():
+        [artifact] = declared["artifacts"]
+        [more] = written.get(key, {}).get("artifacts", [{}])
+        assert more.get("uri", artifact["uri"]) == artifact["uri"]
+        metadata = {**artifact["metadata"], **more.get("metadata", {})}
+        artifacts[key] = {**artifact, "metadata": metadata}
+    return artifacts
+
+
+def cache_key(container: Json, call: Json) -> str:
+    """Return what two executions share if one may stand for the other."""
+    artifacts = {
+        key: [artifact["name"] for artifact in value["artifacts"]]
+        for key, value in call["inputs"]["artifacts"].items()
+    }
+    return json.dumps([container, call["inputs"]["parameterValues"], artifacts], sort_keys=True)
+
+
+_PLACEHOLDER = re.compile(
+    r"\{\{\$(?:\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)"
+    r"\[(?P<quote>['\"])(?P<key>.+?)(?P=quote)\](?:\.(?P<field>\w+))?)?\}\}"
+)
+
+
+def resolve(text: str, call: Json) -> str:
+    """Replace the placeholders in a word of a command line.
+
+    ``{{$}}`` → the ExecutorInput as JSON; ``{{$.inputs.parameters['x']}}``,
+    ``{{$.inputs.artifacts['x'].uri}}`` and ``{{$.outputs.artifacts['x'].uri}}`` → what they name.
+    """
+
+    def value(match: re.Match[str]) -> str:
+        if match["side"] is None:
+            return json.dumps(call)
+        if match["kind"] == "parameters":
+            assert (match["side"], match["field"]) == ("inputs", None), match[0]
+            found = call["inputs"]["parameterValues"][match["key"]]
+            return found if isinstance(found, str) else json.dumps(found)
+        [artifact] = call[match["side"]]["artifacts"][match["key"]]["artifacts"]
+        return str(artifact[match["field"]])
+
+    resolved = _PLACEHOLDER.sub(value, text)
+    assert "{{$" not in _PLACEHOLDER.sub("", text), f"an unknown placeholder: {text}"
+    return resolved
+
+
+def in_buckets(job: Json, folder: Path) -> Json:
+    """Return ``job`` with a folder in place of all buckets: gs://B/x → FOLDER/B/x."""
+    moved: Json = json.loads(json.dumps(job).replace("gs://", f"{folder}/"))
+    return moved
+
+
+def natively(environment: Mapping[str, str]) -> Start:
+    """Return what starts containers as processes of this machine, with this Python."""
+
+    def start(attempt: Attempt) -> CompletedProcess[str]:
+        program, *rest = attempt.command
+        assert program == "python"
+        return subprocess.run(
+            [sys.executable, *rest], env=environment, capture_output=True, text=True, timeout=600
+        )
+
+    return start
+
+
+def in_containers(engine: Engine, *folders: Path) -> Start:
+    """Return what starts containers as the service does: the command replaces the entry point."""
+
+    def start(attempt: Attempt) -> CompletedProcess[str]:
+        program, *rest = attempt.command
+        return engine.run(
+            f"--entrypoint={program}",
+            command=rest,
+            mounts={folder: folder for folder in folders},
+            user=f"{os.getuid()}:{os.getgid()}",
+            timeout=600,
+        )
+
+    return start
+
+
+def steps(runs: Mapping[str, TaskRun], *, cached: bool) -> Sequence[str]:
+    """Return the names of the tasks that were, or were not, taken from the cache."""
+    return sorted(name for name, run in runs.items() if run.cached is cached)
