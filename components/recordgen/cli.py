@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
     log_format, debug = _how_to_log(arguments)
-    _set_up_logs(log_format, debug=debug)
+    set_up_logs(log_format, debug=debug)
     try:
         args = _parser().parse_args(arguments)
         args.beam_args = beam_args
@@ -108,7 +108,7 @@ def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
     return known.log_format, known.debug
 
 
-def _set_up_logs(log_format: str, *, debug: bool) -> None:
+def set_up_logs(log_format: str, *, debug: bool) -> None:
     """Silence what a user cannot act on, unless it is asked for; our own messages stay."""
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
     if debug:
