@@ -105,6 +105,7 @@ def test_records_hold_what_the_rows_say(
         "dataset.json",
         "labels.txt",
         "rejects.jsonl",
+        "report.html",
     ]
 
 

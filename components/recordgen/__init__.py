@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         steps_per_epoch,
         train_dataset,
     )
+    from recordgen.report import render_report
     from recordgen.writing import WriteResult, write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
@@ -44,6 +45,7 @@ _EXPORTS = {
     "read": "reading",
     "read_dataset": "dataset",
     "reading_plan": "reading",
+    "render_report": "report",
     "steps_per_epoch": "reading",
     "train_dataset": "reading",
     "write": "writing",
@@ -67,6 +69,7 @@ __all__ = [
     "read",
     "read_dataset",
     "reading_plan",
+    "render_report",
     "steps_per_epoch",
     "train_dataset",
     "write",

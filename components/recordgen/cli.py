@@ -1,4 +1,4 @@
-"""The ``recordgen`` command: convert, check, inspect.
+"""The ``recordgen`` command: convert, check, inspect, report.
 
 Exit codes: 0 done; 1 the data, storage or runner failed; 2 a wrong option or argument;
 130 interrupted.
@@ -53,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parser().parse_args(arguments)
         args.beam_args = beam_args
-        if beam_args and args.command == "inspect":
-            raise UsageError("inspect runs no pipeline: no Beam flags after --")
+        if beam_args and args.command in ("inspect", "report"):
+            raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
         code: int = args.run(args)
         return code
     except RecordgenError as exc:
@@ -243,6 +243,17 @@ def _inspect(args: argparse.Namespace) -> int:
     return 0
 
 
+def _report(args: argparse.Namespace) -> int:
+    from recordgen.report import write_report
+
+    written = write_report(args.dataset, args.output)
+    if args.json:
+        _print_json({"report": written})
+    else:
+        print(f"wrote {written}")
+    return 0
+
+
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -313,6 +324,15 @@ def _parser() -> argparse.ArgumentParser:
         "--num", type=_natural, default=5, metavar="N", help="records to show (default: 5)"
     )
     inspect.add_argument("--to", metavar="DIR", help="write their images there, byte for byte")
+    report = _command(
+        commands, "report", _report, "write the page about a finished dataset, report.html"
+    )
+    report.add_argument(
+        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
+    )
+    report.add_argument(
+        "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
+    )
     return parser
 
 

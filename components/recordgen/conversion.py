@@ -40,6 +40,7 @@ from recordgen.outcome import (
     to_dataset,
 )
 from recordgen.progress import Progress, watching
+from recordgen.report import render_dataset
 from recordgen.rows import Reject
 from recordgen.runners import (
     dying_with_workers,
@@ -294,15 +295,21 @@ def convert_source(
             # An import file that was read again tells its rejects anew.
             old = [item for item in existing.rejects if item.source not in source.names]
             rejects = tuple(sorted({*old, *rejects}))
-        commit(run.staging, output, dataset, rejects, existing.files if existing else ())
-    kept = sum(result.kept for result in results if result.split in dataset.splits)
+        kept = existing.files if existing else frozenset()
+
+        def path_of(file: str) -> str:
+            return storage.join(output, file) if file in kept else run.staging.path(file)
+
+        report = render_dataset(dataset, rejects, path_of)
+        commit(run.staging, output, dataset, rejects, report, kept)
+    resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,
         dataset,
         rejects,
         time.monotonic() - started,
         total_counts(staged, results),
-        kept if run.leftovers else None,
+        resumed if run.leftovers else None,
     )
 
 

@@ -4,6 +4,7 @@ OUT/Split-train/data_tfrecord-00000-of-00008   only shards lie in Split-* folder
 OUT/dataset.json                               written last: the commit mark
 OUT/labels.txt                                 line number (from 0) = image/class/label
 OUT/rejects.jsonl                              one line per rejected row
+OUT/report.html                                all of it for people, see :mod:`recordgen.report`
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ FORMAT = "recordgen/1"
 DATASET_FILE = "dataset.json"
 LABELS_FILE = "labels.txt"
 REJECTS_FILE = "rejects.jsonl"
+REPORT_FILE = "report.html"
 SPLIT_PREFIX = "Split-"
 
 

@@ -22,6 +22,7 @@ from recordgen.dataset import (
     DATASET_FILE,
     LABELS_FILE,
     REJECTS_FILE,
+    REPORT_FILE,
     SPLIT_PREFIX,
     Dataset,
     is_shard,
@@ -103,7 +104,8 @@ def open_run(
             )
         moved = any(left.moving for left in dead)
         if moved and not storage.exists(storage.join(output, DATASET_FILE)):
-            storage.remove(storage.join(output, LABELS_FILE))
+            for name in (LABELS_FILE, REPORT_FILE):
+                storage.remove(storage.join(output, name))
             _clear_shards(output)
         for left in dead:
             storage.remove(left.root)
@@ -136,6 +138,7 @@ def commit(
     output: str,
     dataset: Dataset,
     rejects: Iterable[Reject],
+    report: str,
     kept: Collection[str] = (),
 ) -> None:
     """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
@@ -147,6 +150,7 @@ def commit(
         output: gets them.
         dataset: the whole dataset.
         rejects: all rejects.
+        report: the page about it.
         kept: files of its shards that lie in ``output`` already, if it was appended to: its commit
             mark stays until the new one replaces it.
 
@@ -172,6 +176,7 @@ def commit(
         list(pool.map(move, (file for file in files if file not in kept)))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
     _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
+    _put(staging, output, REPORT_FILE, report)
     put_dataset(staging, output, dataset)
 
 
@@ -226,7 +231,9 @@ def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
         return
     died = storage.exists(storage.join(output, STAGING))
     # Files without their dataset.json are ours only if a run died while it moved them.
-    ours = (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, *_split_dirs(output))
+    ours = (
+        (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, REPORT_FILE, *_split_dirs(output))
+    )
     for name in ours:
         if storage.exists(storage.join(output, name)):
             raise OutputExistsError(

@@ -25,6 +25,7 @@ from recordgen.dataset import (
     DATASET_FILE,
     LABELS_FILE,
     REJECTS_FILE,
+    REPORT_FILE,
     SPLIT_PREFIX,
     Dataset,
     RowCounts,
@@ -274,6 +275,7 @@ def _commit(
     else:
         put_dataset(staging, target, others)
         stale = [split_dir(split)]
+    stale.append(REPORT_FILE)  # made of the old dataset, by request
     for name in stale:
         storage.remove(storage.join(target, name))
     for index, shard in enumerate(dataset.splits[split].shards):

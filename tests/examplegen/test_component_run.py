@@ -113,7 +113,7 @@ def test_split_folders_hold_only_shards(full_run):
     names = {p.name for p in Path(root).glob("Split-*/*")}
     assert names == {"data_tfrecord-00000-of-00001"}
     beside = {p.name for p in Path(root).iterdir() if not p.name.startswith("Split-")}
-    assert {"dataset.json", "labels.txt", "rejects.jsonl"} <= beside
+    assert {"dataset.json", "labels.txt", "rejects.jsonl", "report.html"} <= beside
 
 
 @pytest.mark.slow

@@ -125,7 +125,7 @@ def _unchecked(data: bytes, kind: str) -> CheckedImage:
 
 
 def _check_jpeg(data: bytes, options: ConvertOptions) -> CheckedImage:
-    height, width, colorspace, _ = _decoded("JPEG", lambda: simplejpeg.decode_jpeg_header(data))
+    height, width, colorspace, _ = decoded("JPEG", lambda: simplejpeg.decode_jpeg_header(data))
     _check_pixels(height, width, options)
     if colorspace in ("CMYK", "YCCK"):
         return _reencode(_open(data, options), "cmyk", options)
@@ -146,7 +146,7 @@ def _decode_strictly(data: bytes, colorspace: str) -> None:
     rest with gray, and say nothing.
     """
     target = "GRAY" if colorspace in ("Gray", "YCbCr") else "RGB"
-    _decoded(
+    decoded(
         "JPEG",
         lambda: simplejpeg.decode_jpeg(
             data, colorspace=target, min_height=1, min_width=1, min_factor=8, strict=True
@@ -157,7 +157,7 @@ def _decode_strictly(data: bytes, colorspace: str) -> None:
 def _jpeg_orientation(data: bytes) -> int:
     if not _has_exif(data):
         return 1  # far cheaper to know than to ask Pillow
-    return _orientation(_decoded("JPEG", lambda: Image.open(io.BytesIO(data), formats=("JPEG",))))
+    return _orientation(decoded("JPEG", lambda: Image.open(io.BytesIO(data), formats=("JPEG",))))
 
 
 def _has_exif(data: bytes) -> bool:
@@ -178,7 +178,7 @@ def _downscale_jpeg(
     scale = max_side / max(height, width)
     target = (max(1, round(width * scale)), max(1, round(height * scale)))
     gray = colorspace == "Gray"
-    pixels = _decoded(
+    pixels = decoded(
         "JPEG",
         lambda: simplejpeg.decode_jpeg(
             data,
@@ -219,7 +219,7 @@ def _decode_fully(data: bytes, image: Image.Image) -> None:
             image.seek(frame)
             image.load()
 
-    _decoded(image.format or "", load_all)
+    decoded(image.format or "", load_all)
 
 
 def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:
@@ -253,7 +253,7 @@ def _is_plain_gif(image: Image.Image) -> bool:
     tile = getattr(image, "tile", None)  # where the frame lies on the canvas
     if tile and tuple(tile[0][1]) != (0, 0, *image.size):
         return False
-    _decoded("GIF", image.load)
+    decoded("GIF", image.load)
     if image.mode != "P" or image.palette is None:
         return True  # Pillow's way of showing a palette of grays
     highest: Any = image.getextrema()[1]
@@ -264,13 +264,13 @@ def _is_transparent(image: Image.Image) -> bool:
     """Say whether any pixel is really transparent, not merely able to be."""
     if "transparency" not in image.info and "A" not in image.getbands():
         return False
-    rgba = _decoded(image.format or "", lambda: image.convert("RGBA"))
+    rgba = decoded(image.format or "", lambda: image.convert("RGBA"))
     return bool(rgba.getchannel("A").getextrema() != (255, 255))
 
 
 def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
     """Store what a person would see: turned, opaque, 8 bit, gray or RGB."""
-    return _decoded(image.format or "", lambda: _reencoded(image, reason, options))
+    return decoded(image.format or "", lambda: _reencoded(image, reason, options))
 
 
 def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
@@ -286,13 +286,13 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
     elif lossy:
         settings.update(quality=95, subsampling=0)
     orientation = _orientation(image)
-    upright = _turn(_to_8_bit(image), orientation)
+    upright = _turn(to_8_bit(image), orientation)
     if options.max_side is not None and max(upright.size) > options.max_side:
         upright.thumbnail((options.max_side, options.max_side), Image.Resampling.LANCZOS)
     return _encoded(upright, "jpeg" if lossy else "png", reason, **settings)
 
 
-def _to_8_bit(image: Image.Image) -> Image.Image:
+def to_8_bit(image: Image.Image) -> Image.Image:
     """Return the image as ``L`` or ``RGB``; transparency shows white."""
     if image.mode.startswith("I;16"):
         return image.point(lambda value: value / 256, "I").convert("L")
@@ -333,7 +333,7 @@ def _encoded(image: Image.Image, kind: str, reason: str, **settings: object) -> 
 
 def _open(data: bytes, options: ConvertOptions) -> Image.Image:
     try:
-        image = _decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
+        image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
     except PayloadError as exc:
         if isinstance(exc.__cause__, UnidentifiedImageError):
             raise _refused(
@@ -353,7 +353,7 @@ def _orientation(image: Image.Image) -> int:
     return value if value in range(1, 9) else 1
 
 
-def _decoded(name: str, decode: Callable[[], _T]) -> _T:
+def decoded(name: str, decode: Callable[[], _T]) -> _T:
     """Run a decoder and map what it raises: the bytes are at fault, whatever the type."""
     try:
         return decode()

@@ -1,0 +1,117 @@
+"""How the examples spread over classes and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from recordgen.dataset import Dataset
+
+# Up to here a table shows all classes; above, the largest and the smallest.
+_ALL_SHOWN = 24
+_ENDS_SHOWN = 10
+
+# Points of the curve over all classes, which is some 600 pixels wide.
+_CURVE_POINTS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCount:
+    """One class.
+
+    Attributes:
+        label: its text.
+        number: ``image/class/label``.
+        counts: examples in each split, in the dataset's order of splits.
+    """
+
+    label: str
+    number: int
+    counts: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """Examples in all splits."""
+        return sum(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """All classes that have examples.
+
+    Attributes:
+        classes: in the order of their numbers.
+        unlabelled: examples without a label in each split.
+        empty: labels of the vocabulary without an example.
+    """
+
+    classes: tuple[ClassCount, ...]
+    unlabelled: tuple[int, ...]
+    empty: int
+
+    @property
+    def by_size(self) -> list[ClassCount]:
+        """The classes, the largest first."""
+        return sorted(self.classes, key=lambda item: (-item.total, item.number))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether one table can show all classes."""
+        return len(self.classes) <= _ALL_SHOWN
+
+    @property
+    def largest(self) -> list[ClassCount]:
+        """The classes to show first, the largest of all at the top."""
+        return self.by_size[:_ENDS_SHOWN]
+
+    @property
+    def smallest(self) -> list[ClassCount]:
+        """The classes to show last, the smallest of all at the end."""
+        return self.by_size[-_ENDS_SHOWN:]
+
+    @property
+    def most(self) -> int:
+        """Examples of the largest class."""
+        return max(item.total for item in self.classes)
+
+    @property
+    def least(self) -> int:
+        """Examples of the smallest class."""
+        return min(item.total for item in self.classes)
+
+    @property
+    def median(self) -> float:
+        """Examples of the class in the middle."""
+        return median(item.total for item in self.classes)
+
+    @property
+    def curve(self) -> list[tuple[float, float]]:
+        """Points (share of classes, share of the largest class), from the largest class on."""
+        sizes = [item.total for item in self.by_size]
+        return [
+            (place / (len(sizes) - 1), sizes[place] / sizes[0])
+            for place in _spread(len(sizes), _CURVE_POINTS)
+        ]
+
+
+def class_balance(dataset: Dataset) -> Balance:
+    """Count examples by class and split."""
+    splits = list(dataset.splits.values())
+    counted = [
+        ClassCount(label, number, tuple(split.labels.get(label, 0) for split in splits))
+        for number, label in enumerate(dataset.labels)
+    ]
+    classes = tuple(item for item in counted if item.total)
+    return Balance(
+        classes,
+        tuple(split.examples - sum(split.labels.values()) for split in splits),
+        len(counted) - len(classes),
+    )
+
+
+def _spread(size: int, points: int) -> Sequence[int]:
+    """Return up to ``points`` places of ``range(size)``, evenly, the first and last among them."""
+    if size <= points:
+        return range(size)
+    return [round(point * (size - 1) / (points - 1)) for point in range(points)]
