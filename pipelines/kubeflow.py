@@ -105,7 +105,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
     def pipeline(
         source: str,
         seed: int = _OPTIONS.seed,
-        split_fractions: str = str(_OPTIONS.split_fractions),
+        split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
         max_reject_fraction: float = _OPTIONS.max_reject_fraction,
         model: str = _TRAINING.model,
         weights: str = NO_WEIGHTS,
@@ -208,21 +208,25 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
     if os.path.commonpath([folder, source]) != folder:
         raise UsageError(f"{source}: must lie in {folder}: the steps see nothing else")
     try:
-        from docker.errors import DockerException
+        import docker
         from kfp import local
     except ImportError as exc:
         raise UsageError(f"local runs need kfp 2.16 or newer, and docker: {exc}") from exc
     try:
-        # As the caller, so that what is written is the caller's.
-        local.init(local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}"), pipeline_root=folder)
-        outputs = create_pipeline(config)(source=source, **parameters).outputs
-    except DockerException as exc:
+        docker.from_env().ping()
+    except docker.errors.DockerException as exc:
         raise RunnerError(
             f"no container engine answers ({exc}); start Docker, or Podman's service, and set "
             f"DOCKER_HOST to its address"
         ) from exc
-    except RuntimeError as exc:
-        raise RunnerError(f"{exc} The reason is in the step's log above.") from exc
+    # As the caller, so that what is written is the caller's.
+    local.init(local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}"), pipeline_root=folder)
+    try:
+        outputs = create_pipeline(config)(source=source, **parameters).outputs
+    # kfp takes a failed step for a good one if its container is gone before it asks for the exit
+    # code; it then stumbles over the outputs that are missing.
+    except (RuntimeError, ValueError, docker.errors.DockerException) as exc:
+        raise RunnerError(f"a step failed, its log above tells why ({exc})") from exc
     return Outcome(int(outputs["examples"]), float(outputs["accuracy"]))
 
 

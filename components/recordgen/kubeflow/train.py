@@ -67,10 +67,12 @@ def run(step: StepInput) -> StepOutput:
             write_place(step.outputs["logs"]),
         )
     )
+    settings = config.to_custom_config()
     return StepOutput(
         metadata={
             "model": {
-                **config.to_custom_config(),
+                # Kubeflow's metadata knows no null.
+                **{name: value for name, value in settings.items() if value is not None},
                 "framework": "TensorFlow SavedModel",
                 "label_count": len(dataset.labels),
                 "dataset_digest": dataset.digest,
