@@ -1,7 +1,7 @@
 """``python -m pipelines.component``: compile component.yaml to KFP's intermediate representation.
 
-component.ir.yaml           the same step; unlike the file it is made of, it carries the
-                            descriptions of inputs and outputs into kfp and the consoles
+component.ir.yaml           the same step; as a pipeline of its own it shows the descriptions of
+                            its inputs in the consoles
 component.artifact.ir.yaml  its ``source`` is a Dataset artifact: what an importer or a step before
                             it hands on
 """

@@ -26,8 +26,12 @@ IMAGE = f"recordgen:{__version__}"
 _OPTIONS = ConvertOptions()
 _TRAINING = TrainingConfig()
 
-# What the pipeline hands on, and what a local run prints.
-Outcome = NamedTuple("Outcome", [("examples", int), ("accuracy", float)])
+
+class Outcome(NamedTuple):
+    """What the pipeline hands on, and what a local run prints."""
+
+    examples: int
+    accuracy: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +248,9 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--name", default=config.name, help="the pipeline's name")
     add("--image", default=config.image, help="the image, as the cluster pulls it")
-    add("--pipeline-root", metavar="URL", help="gs://…, minio://… or s3://…; default: the cluster's")
+    add(
+        "--pipeline-root", metavar="URL", help="gs://…, minio://… or s3://…; default: the cluster's"
+    )
     add("--serving-dir", metavar="URL", help="push models that are good enough to it")
     add("--no-caching", action="store_true", help="do each step again in every run")
     add("--retries", type=int, default=config.retries, help="tries after a step's first")

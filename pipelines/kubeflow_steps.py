@@ -1,7 +1,7 @@
 """The steps of ``pipelines/kubeflow.py`` beside conversion, as kfp's container components.
 
-Each starts ``python -m recordgen.kubeflow STEP`` in the one image and hands it KFP's own description
-of the call: nothing is installed when a step starts, and the image needs no kfp.
+Each starts ``python -m recordgen.kubeflow STEP`` in the one image and hands it KFP's own
+description of the call: nothing is installed when a step starts, and the image needs no kfp.
 """
 
 # No postponed annotations: kfp reads them from the functions as they are. And a function that says

@@ -10,7 +10,7 @@ from recordgen.conversion import convert
 from recordgen.dataset import REPORT_FILE, Dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
-from recordgen.kubeflow.places import place_of, write_place
+from recordgen.kubeflow.places import place_of
 from recordgen.splits import SPLITS
 from recordgen.terminal import reject_lines
 
@@ -49,7 +49,7 @@ def run(step: StepInput) -> StepOutput:
         lines = reject_lines(exc.rejects, _REJECTS_SHOWN)
         raise type(exc)("\n  ".join([exc.message, *lines])) from exc
     page = storage.read_text(storage.join(output, REPORT_FILE))
-    storage.write_text(write_place(step.outputs["report"]), page)
+    storage.write_text(place_of(step.outputs["report"], transfer), page)
     logs.converted(result)
     return StepOutput(
         counts_of(result.dataset),

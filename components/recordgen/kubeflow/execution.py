@@ -112,9 +112,7 @@ class StepOutput:
         }
         # A component of an older version may ask for less than there is to say.
         values = {
-            name: value
-            for name, value in self.parameters.items()
-            if name in step.output_parameters
+            name: value for name, value in self.parameters.items() if name in step.output_parameters
         }
         text = json.dumps({"parameterValues": values, "artifacts": artifacts})
         storage.write_text(step.output_file, text)

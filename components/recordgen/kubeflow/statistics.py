@@ -73,7 +73,8 @@ def _statistics(tfdv: Any, root: str, split: str) -> Any:
 def _as_text(message: Any) -> str:
     from google.protobuf import text_format
 
-    return text_format.MessageToString(message)
+    text: str = text_format.MessageToString(message)
+    return text
 
 
 def _tfdv() -> Any:
