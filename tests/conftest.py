@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.containers import engine as engine  # a fixture
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 COMPONENTS = Path(__file__).parents[1] / "components"

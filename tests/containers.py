@@ -1,0 +1,126 @@
+"""The container engine of this machine, for tests that run the image.
+
+    def test_it(engine: Engine) -> None:
+        done = engine.run(command=["recordgen", "--version"])
+
+`make image` builds what they run; `RECORDGEN_IMAGE` names another image, which must then be there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from recordgen.version import __version__
+
+ROOT = Path(__file__).resolve().parents[1]
+IMAGE = os.environ.get("RECORDGEN_IMAGE") or f"recordgen:{__version__}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """docker or podman, with the settings that it needs here.
+
+    Attributes:
+        program: ``docker`` or ``podman``.
+        environment: All variables that the program needs.
+        image: The image under test, by the name under which the engine's API lists it.
+        docker_host: Where the engine's Docker API listens: a ``unix://`` address.
+    """
+
+    program: str
+    environment: Mapping[str, str]
+    image: str
+    docker_host: str
+
+    def run(
+        self,
+        *args: str,
+        command: Sequence[str],
+        mounts: Mapping[str | Path, str | Path] | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | None = None,
+        timeout: float = 300,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run ``command`` in a new container of the image and return what it printed.
+
+        Args:
+            *args: More options of ``docker run``.
+            command: What the container gets to run, after its ENTRYPOINT.
+            mounts: Folders of this machine and where they appear in the container.
+            env: Variables inside the container.
+            user: User or ``uid:gid``; the image's own without.
+            timeout: Seconds after which the run is given up.
+        """
+        options = [f"--volume={outside}:{inside}" for outside, inside in (mounts or {}).items()]
+        options += [f"--env={name}={value}" for name, value in (env or {}).items()]
+        options += [f"--user={user}"] if user else []
+        return self.call("run", "--rm", *options, *args, self.image, *command, timeout=timeout)
+
+    def call(self, *args: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """Run the engine's program and return what it printed."""
+        return subprocess.run(
+            [self.program, *args],
+            env=dict(self.environment),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """Yield the engine; without it or the image skip, or fail where RECORDGEN_IMAGE is set."""
+    found = subprocess.run(
+        [ROOT / "scripts" / "image", "env"], capture_output=True, text=True, check=False
+    )
+    if found.returncode != 0:
+        _give_up(f"no container engine: {found.stderr.strip()}")
+    # export NAME=value
+    settings = dict(word.split("=", 1) for word in shlex.split(found.stdout) if "=" in word)
+    environment = {**os.environ, **settings}
+    bare = Engine(settings["ENGINE"], environment, IMAGE, "")
+    listed = bare.call("image", "inspect", '--format={{join .RepoTags " "}}', IMAGE)
+    names = [name for name in listed.stdout.split() if f"/{name}".endswith(f"/{IMAGE}")]
+    if not names:
+        _give_up(f"no image {IMAGE}: make image builds it")
+    named = dataclasses.replace(bare, image=names[0])
+    if named.program == "docker":
+        address = bare.call("context", "inspect", "--format={{.Endpoints.docker.Host}}")
+        yield dataclasses.replace(named, docker_host=address.stdout.strip())
+        return
+    # A path of a socket is short: that of pytest's tmp_path may be too long.
+    with tempfile.TemporaryDirectory(prefix="recordgen-") as folder:
+        socket = Path(folder, "engine.sock")
+        address = f"unix://{socket}"
+        with subprocess.Popen(
+            ["podman", "system", "service", "--time=0", address], env=environment
+        ) as service:
+            try:
+                _wait_for(socket, service)
+                yield dataclasses.replace(named, docker_host=address)
+            finally:
+                service.terminate()
+
+
+def _wait_for(socket: Path, service: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 30
+    while not socket.exists():
+        assert service.poll() is None, "podman's service ended"
+        assert time.monotonic() < deadline, "podman's service does not listen"
+        time.sleep(0.05)
+
+
+def _give_up(reason: str) -> None:
+    if os.environ.get("RECORDGEN_IMAGE"):
+        pytest.fail(reason)
+    pytest.skip(reason)
