@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
@@ -280,3 +281,15 @@ def test_private_servers(
     assert gate.refusal(url) is None
     assert gate.may_be_private(url, redirected=False) == directly
     assert gate.may_be_private(url, redirected=True) == redirected
+
+
+def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder means the same to a worker that runs elsewhere; dataset.json records which it is."""
+    monkeypatch.chdir(tmp_path)
+    options = make_options({"allow_root": ["images", "../x", "gs://bucket/a", "file:///data"]})
+    sent = pickle.loads(pickle.dumps(options))
+    monkeypatch.chdir("/")
+    parent = tmp_path.parent
+    assert sent.allow_root == (f"{tmp_path}/images", f"{parent}/x", "gs://bucket/a", "/data")
+    assert sent.access.refusal(f"{tmp_path}/images/1.jpg", "/a.csv") is None
+    assert sent.access.refusal("/images/1.jpg", "/a.csv") is not None

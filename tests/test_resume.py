@@ -256,6 +256,38 @@ def test_files_of_the_user_stay(
     assert (output / "labels.txt").exists() == (not moving or again is resume)
 
 
+@pytest.mark.parametrize("again", [resume, convert])
+@pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
+def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(
+    again: Callable[..., Any], name: str, source: str, tmp_path: Path
+) -> None:
+    """Before its commit a run puts nothing into the output: what is there is somebody else's."""
+    output = tmp_path / "out"
+    killed(WHEN_ALL_IS_WRITTEN, source, output)
+    (output / name).mkdir() if name.startswith("Split") else (output / name).write_text("mine")
+    with pytest.raises(OutputExistsError, match=name):
+        again(source, output)
+    assert (output / name).exists()
+
+
+@pytest.mark.parametrize("again", [resume, convert])
+def test_after_an_append_that_died(
+    again: Callable[..., Any], images: Sequence[Path], make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """Who forgets --append when he runs it again is told so."""
+    output = tmp_path / "out"
+    first = make_csv((f"{path},cat" for path in images[:20]), "first.csv")
+    second = make_csv((f"{path},cat" for path in images), "second.csv")
+    convert(first, output)
+    killed(DEATHS["while moving"][0], second, output, append=True)
+    with pytest.raises(
+        OutputExistsError, match=r"--append or --overwrite \(with --resume if a run was interr"
+    ):
+        again(second, output)
+    assert again(second, output, append=True).dataset.examples == 40
+    assert not (output / STAGING).exists()
+
+
 def test_nothing_to_go_on_with(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
     """resume without an interrupted run is an ordinary run."""
     result = resume(source, tmp_path / "out")
@@ -680,7 +712,9 @@ def test_the_command(source: str, tmp_path: Path) -> None:
     assert (again["kept_shards"], again["unchanged"]) == (None, True)
     other = run_python(*command, "--resume", "-q", "--seed=1")
     assert (other.returncode, other.stdout) == (2, "")
-    assert "differs in seed, options; choose another output or --overwrite" in other.stderr
+    assert (
+        "differs in seed, options; choose another output, --append or --overwrite" in other.stderr
+    )
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -115,6 +116,7 @@ def fill(store: Store | None, folder: Path, images: int) -> str:
 def comparable(tree: dict[str, bytes]) -> dict[str, object]:
     """Return an output without what names the import file."""
     files: dict[str, object] = dict(tree)
+    files["report.html"] = re.sub(rb"<dt>source</dt><dd>.*?</dd>", b"", tree["report.html"])
     files["dataset.json"] = {**json.loads(tree["dataset.json"]), "source": None}
     return files
 
@@ -350,3 +352,28 @@ def test_names_are_taken_as_they_are(store: Store) -> None:
         assert storage.info(url).size == len(name.encode())
         assert storage.read_bytes(url, 100) == name.encode()
     assert storage.read_bytes(storage.resolve("../[1].jpg", f"{store.url}/csv/a.csv")) == b"[1].jpg"
+
+
+def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
+    """The page about a far dataset is made of dataset.json, rejects and the front of few shards."""
+    source = fill(None, tmp_path / "data", 60)
+    recordgen.convert(source, f"{store.url}/out", shard_mb=0.002)
+    page = storage.read_text(f"{store.url}/out/report.html")
+    store.proxy.reset()
+    assert recordgen.render_report(f"{store.url}/out") == page
+    assert page.count("<img ") == 24
+    shards = [path for _, path in store.proxy.seen if "data_tfrecord" in path]
+    assert len(set(shards)) <= 24
+    assert store.proxy.seen.total() < 64
+
+
+def test_without_retries_a_failure_is_told_at_once(store: Store) -> None:
+    """What is asked for a hint is not asked again; what a result needs is."""
+    store.put("folder/file", b"x")
+    store.proxy.fault = lambda request: 503
+    with storage.without_retries(), pytest.raises(StorageError):
+        storage.list_dir(f"{store.url}/folder")
+    assert store.proxy.faults == 1
+    with pytest.raises(StorageError):
+        storage.list_dir(f"{store.url}/folder")
+    assert store.proxy.faults == 5

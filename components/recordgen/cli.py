@@ -85,12 +85,14 @@ def exit_main() -> NoReturn:
 
 def _offer_resume(arguments: Sequence[str]) -> None:
     """Say how to go on, if the conversion that just ended has left anything to go on with."""
+    from recordgen import storage
     from recordgen.runs import count_unfinished
 
     args = _parser().parse_args(arguments)
     if args.command != "convert":
         return
-    with suppress(RecordgenError, OSError):  # storage may be what failed
+    # Storage may be what failed, and after all patience.
+    with storage.without_retries(), suppress(RecordgenError, OSError):
         shards = count_unfinished(args.output)
         if shards:
             logs.unfinished(args.output, shards)

@@ -50,7 +50,7 @@ from recordgen.runners import (
     pipeline_factory,
     release,
 )
-from recordgen.runs import check_appendable, commit, open_run, resume_run
+from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
 from recordgen.sources import ImportFile, find_import_files
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
@@ -362,8 +362,8 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
     if differences:
         raise OutputExistsError(
             f"{output}: there is a finished dataset already, and not the one that would be "
-            f"written now: it differs in {', '.join(differences)}; choose another output or "
-            f"--overwrite"
+            f"written now: it differs in {', '.join(differences)}; {ways_on(output)} "
+            f"(with --resume if a run was interrupted)"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
@@ -13,6 +14,7 @@ from recordgen.access import Access
 from recordgen.errors import UsageError
 from recordgen.labels import LABEL_MODES
 from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
+from recordgen.storage import is_local, local_path
 
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
@@ -70,6 +72,8 @@ class ConvertOptions:
     threads: int | None = field(default=None, metadata={"affects_bytes": False})
 
     def __post_init__(self) -> None:
+        # Here, not where rows are checked: a worker has a working directory of its own.
+        object.__setattr__(self, "allow_root", tuple(map(_absolute, self.allow_root)))
         _one_of("split_by", self.split_by, SPLIT_BY)
         _one_of("missing_split", self.missing_split, MISSING_SPLIT)
         _one_of("labels", self.labels, LABEL_MODES)
@@ -155,6 +159,11 @@ def check_image_size(size: object) -> None:
     sides = size if isinstance(size, Sequence) else ()
     if len(sides) != 2 or not all(isinstance(side, Integral) and int(side) >= 1 for side in sides):
         raise UsageError(f"image_size must be height and width, each at least 1 (got {size!r})")
+
+
+def _absolute(root: str) -> str:
+    """Return a folder's whole path; URLs stay as they are."""
+    return os.path.abspath(local_path(root)) if root and is_local(root) else root
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -26,12 +26,14 @@ from recordgen.dataset import (
     SPLIT_PREFIX,
     Dataset,
     is_shard,
+    read_dataset,
     write_dataset,
 )
 from recordgen.errors import (
     DataError,
     OutputBusyError,
     OutputExistsError,
+    SourceError,
     StorageError,
     UsageError,
 )
@@ -159,6 +161,8 @@ def commit(
         StorageError: storage failed.
     """
     lease.check_held(staging.lease)
+    if not kept:
+        staging.start_replacing()
     for name in (FAILED_REJECTS_FILE,) if kept else (DATASET_FILE, FAILED_REJECTS_FILE):
         storage.remove(storage.join(output, name))
     _clear_shards(output, kept)
@@ -229,17 +233,29 @@ def _check_unchanged(output: str, *, overwrite: bool, append: bool) -> None:
 def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
     if overwrite or (append and storage.exists(storage.join(output, DATASET_FILE))):
         return
-    died = storage.exists(storage.join(output, STAGING))
-    # Files without their dataset.json are ours only if a run died while it moved them.
-    ours = (
-        (DATASET_FILE,) if died else (DATASET_FILE, LABELS_FILE, REPORT_FILE, *_split_dirs(output))
-    )
-    for name in ours:
+    dead = _runs(output)
+    if storage.exists(storage.join(output, DATASET_FILE)):
+        raise OutputExistsError(
+            f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
+            + (" (with --resume if a run was interrupted)" if dead else "")
+        )
+    # Files without their dataset.json are ours only if a run died while it put them there.
+    if any(run.moving or run.replacing for run in dead):
+        return
+    for name in (LABELS_FILE, REPORT_FILE, *_split_dirs(output)):
         if storage.exists(storage.join(output, name)):
             raise OutputExistsError(
                 f"{output}: there is a {name} already; choose another output or --overwrite"
-                + (" (with --resume if a run was interrupted)" if died else "")
             )
+
+
+def ways_on(output: str) -> str:
+    """Say what can be done about a finished dataset that is in the way."""
+    try:
+        appendable = not read_dataset(output).features
+    except SourceError:
+        appendable = False
+    return f"choose another output{', --append' if appendable else ''} or --overwrite"
 
 
 @contextmanager

@@ -8,6 +8,7 @@
                                planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
                                error.json              why a worker gave up
+                               replacing               what was in OUT is being removed
                                moving                  shards are on their way to OUT
 
 Every run has a folder of its own, so that workers of one that died, but still write, do no harm.
@@ -168,6 +169,15 @@ class Staging:
     def _result_names(self) -> list[str]:
         names = (name for name, _ in storage.list_dir(self.path("results")))
         return [name for name in names if name.endswith(".json")]
+
+    def start_replacing(self) -> None:
+        """Note that from now on the output may hold a part of an older dataset."""
+        storage.write_text(self.path("replacing"), "")
+
+    @property
+    def replacing(self) -> bool:
+        """Whether the output may hold a part of an older dataset."""
+        return storage.exists(self.path("replacing"))
 
     def start_moving(self) -> None:
         """Note that from now on the run's shards may lie at their places in the output."""

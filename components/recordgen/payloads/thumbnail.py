@@ -56,7 +56,7 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
 
 
 def _encoded(image: Image.Image, side: int) -> tuple[bytes, str]:
-    image.draft(None, (2 * side, 2 * side))
+    image.draft(None, (side, side))
     small = to_8_bit(image)
     small.thumbnail((side, side), Image.Resampling.LANCZOS)
     out = io.BytesIO()

@@ -3,6 +3,7 @@
     balance.py    how many examples each class has                          pure
     page.py       dataset, rejects and pictures → HTML, by page.html        pure
     pictures.py   a few records of the shards → thumbnails
+    sampling.py   a few of many, evenly                                     pure
 
 A page says the same for the same dataset: no times, no paths but those of the import files.
 """

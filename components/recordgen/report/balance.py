@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from recordgen.dataset import Dataset
+from recordgen.report.sampling import evenly
 
 # Up to here a table shows all classes; above, the largest and the smallest.
 _ALL_SHOWN = 24
@@ -42,18 +42,15 @@ class Balance:
 
     Attributes:
         classes: in the order of their numbers.
+        by_size: the same, the largest first.
         unlabelled: examples without a label in each split.
         empty: labels of the vocabulary without an example.
     """
 
     classes: tuple[ClassCount, ...]
+    by_size: tuple[ClassCount, ...]
     unlabelled: tuple[int, ...]
     empty: int
-
-    @property
-    def by_size(self) -> list[ClassCount]:
-        """The classes, the largest first."""
-        return sorted(self.classes, key=lambda item: (-item.total, item.number))
 
     @property
     def is_short(self) -> bool:
@@ -61,24 +58,24 @@ class Balance:
         return len(self.classes) <= _ALL_SHOWN
 
     @property
-    def largest(self) -> list[ClassCount]:
+    def largest(self) -> tuple[ClassCount, ...]:
         """The classes to show first, the largest of all at the top."""
         return self.by_size[:_ENDS_SHOWN]
 
     @property
-    def smallest(self) -> list[ClassCount]:
+    def smallest(self) -> tuple[ClassCount, ...]:
         """The classes to show last, the smallest of all at the end."""
         return self.by_size[-_ENDS_SHOWN:]
 
     @property
     def most(self) -> int:
         """Examples of the largest class."""
-        return max(item.total for item in self.classes)
+        return self.by_size[0].total
 
     @property
     def least(self) -> int:
         """Examples of the smallest class."""
-        return min(item.total for item in self.classes)
+        return self.by_size[-1].total
 
     @property
     def median(self) -> float:
@@ -88,10 +85,10 @@ class Balance:
     @property
     def curve(self) -> list[tuple[float, float]]:
         """Points (share of classes, share of the largest class), from the largest class on."""
-        sizes = [item.total for item in self.by_size]
+        last = len(self.by_size) - 1
         return [
-            (place / (len(sizes) - 1), sizes[place] / sizes[0])
-            for place in _spread(len(sizes), _CURVE_POINTS)
+            (place / last, item.total / self.most)
+            for place, item in evenly(list(enumerate(self.by_size)), _CURVE_POINTS)
         ]
 
 
@@ -105,13 +102,7 @@ def class_balance(dataset: Dataset) -> Balance:
     classes = tuple(item for item in counted if item.total)
     return Balance(
         classes,
+        tuple(sorted(classes, key=lambda item: (-item.total, item.number))),
         tuple(split.examples - sum(split.labels.values()) for split in splits),
         len(counted) - len(classes),
     )
-
-
-def _spread(size: int, points: int) -> Sequence[int]:
-    """Return up to ``points`` places of ``range(size)``, evenly, the first and last among them."""
-    if size <= points:
-        return range(size)
-    return [round(point * (size - 1) / (points - 1)) for point in range(points)]

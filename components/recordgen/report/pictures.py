@@ -15,6 +15,7 @@ from recordgen.dataset import Dataset, Shard, Split
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.example import parse_example
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
+from recordgen.report.sampling import evenly
 from recordgen.shards import default_threads
 from recordgen.tfrecord import read_records
 
@@ -23,8 +24,8 @@ SIDE = 128  # pixels
 _ALL_PICTURES = 24
 _PICTURES_PER_SPLIT = 8
 
-# Of a split, this much is read to choose from: eight photos of a phone, or many small images.
-_SPLIT_BYTES = 8_000_000
+# Of a split, about this much is read to choose from: one large photo, or many small images.
+_SPLIT_BYTES = 4_000_000
 _SHARD_RECORDS = 32
 
 _log = logging.getLogger(__name__)
@@ -93,16 +94,17 @@ def read_pictures(
 def _reading(split: Split, count: int) -> Iterator[tuple[Shard, int]]:
     """Yield which shards to read, and how many records from the front of each."""
     shards = [shard for shard in split.shards if shard.examples]
+    if not shards:
+        return
     by_label = {shard.label: shard for shard in reversed(shards)}
     several = list(by_label.values())[::-1]
-    if len(by_label) == 1 and len(shards) > 1:
-        several.append(shards[-1])  # it holds what was appended, if anything was
-    record_bytes = max(1, split.bytes // max(1, split.examples))
-    affordable = max(1, _SPLIT_BYTES // record_bytes)
-    step = -(-len(several) // min(count, affordable))
-    several = several[::step]
-    for shard in several:
-        yield shard, min(_SHARD_RECORDS, max(1, affordable // len(several)))
+    if len(by_label) == 1:
+        # At least two: the last one holds what was appended, if anything was.
+        several = evenly(shards, max(2, -(-count * len(shards) // split.examples)))
+    affordable = max(1, _SPLIT_BYTES * split.examples // max(1, split.bytes))
+    opened = evenly(several, min(count, affordable))
+    for shard in opened:
+        yield shard, min(_SHARD_RECORDS, affordable // len(opened))
 
 
 def _read_shard(path: str, number: int) -> list[_Candidate]:

@@ -33,7 +33,7 @@ from recordgen.storage.paths import (
     resolve,
     scheme_of,
 )
-from recordgen.storage.terms import Gate, Terms
+from recordgen.storage.terms import Gate, Terms, without_retries
 
 __all__ = [
     "OBJECT_STORES",
@@ -66,6 +66,7 @@ __all__ = [
     "scheme_of",
     "size",
     "version",
+    "without_retries",
     "write_text",
 ]
 

@@ -25,6 +25,7 @@ from tenacity import (
 
 from recordgen.errors import UsageError
 from recordgen.storage.failures import is_transient, to_error
+from recordgen.storage.terms import is_patient
 
 _T = TypeVar("_T")
 
@@ -87,9 +88,10 @@ def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _
     policy = RetryPolicy.from_environment()
     stop = stop or Event()
     started = time.monotonic()
+    attempts = policy.attempts if is_patient() else 1
     retrying = Retrying(
         retry=retry_if_exception(lambda exc: is_transient(exc, path)),
-        stop=stop_after_attempt(policy.attempts) | stop_when_event_set(stop),
+        stop=stop_after_attempt(attempts) | stop_when_event_set(stop),
         wait=wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds),
         sleep=sleep_using_event(stop),
         reraise=True,

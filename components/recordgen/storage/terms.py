@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Event
 
@@ -37,3 +40,21 @@ class Terms:
     gate: Gate = Gate()  # noqa: RUF009 it has no state
     stop: Event | None = None
     at_most: int | None = None
+
+
+_patient = ContextVar("_patient", default=True)
+
+
+@contextmanager
+def without_retries() -> Iterator[None]:
+    """Let requests of this thread fail at once: their answers are not worth a wait."""
+    token = _patient.set(False)
+    try:
+        yield
+    finally:
+        _patient.reset(token)
+
+
+def is_patient() -> bool:
+    """Say whether a request of this thread that fails may be sent again."""
+    return _patient.get()

@@ -1,0 +1,503 @@
+"""report.html: right, self-contained, harmless, and the same for the same data."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import recordgen
+from recordgen import write
+from recordgen.cli import main
+from recordgen.dataset import REPORT_FILE, Dataset, RowCounts, Shard, Split, read_dataset
+from recordgen.errors import PayloadError, SourceError
+from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.report import render_dataset, render_report, write_report
+from recordgen.report.balance import class_balance
+from recordgen.report.page import REJECTS_SHOWN, to_html
+from recordgen.rows import Reject
+from tests.conftest import encoded, noise
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</style><svg onload=alert(1)>",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt; &amp; مرحبا ‮",
+]
+
+# Elements that the page's own template has; everything else would come from the data.
+_ELEMENTS = (
+    "html head meta title style body header main section footer p h1 h2 h3 dl dt dd div ul li "
+    "table caption thead tbody tr th td span i bdi br code details summary svg path figure "
+    "figcaption img"
+)
+ELEMENTS = set(_ELEMENTS.split())
+EMPTY = {"meta", "br", "img", "path"}
+
+
+class Page(HTMLParser):
+    """The page as a browser would see it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str, str]] = []
+        self.tables: list[list[list[str]]] = []
+        self.texts: list[str] = []
+        self._open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements[tag] += 1
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in EMPTY:
+            self._open.append(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("th", "td"):
+            self.tables[-1][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self._open:
+            return
+        if text := data.strip():
+            self.texts.append(text)
+        if {"th", "td"} & set(self._open):
+            self.tables[-1][-1][-1] += data
+
+    def table(self, column: str) -> list[list[str]]:
+        """Return the rows of the first table that has a column of this name, or a first cell."""
+        return next(table for table in self.tables if column in table[0])
+
+    @property
+    def images(self) -> list[Image.Image]:
+        sources = [value for tag, name, value in self.attributes if (tag, name) == ("img", "src")]
+        return [
+            Image.open(io.BytesIO(base64.b64decode(source.partition("base64,")[2])))
+            for source in sources
+        ]
+
+
+def self_contained(html: str) -> Page:
+    """Parse a page and check that it names nothing outside of itself and runs nothing."""
+    page = Page(html)
+    assert set(page.elements) <= ELEMENTS
+    for _, name, value in page.attributes:
+        assert not name.startswith("on")
+        assert name not in (
+            "href",
+            "srcset",
+            "xlink:href",
+            "action",
+            "formaction",
+            "http-equiv",
+        ) or ((name, value) == ("http-equiv", "Content-Security-Policy"))
+        assert name != "src" or value.startswith(("data:image/png;", "data:image/jpeg;"))
+        assert name != "style" or set(value) <= set("width:0123456789.%")
+    policy = next(value for _, name, value in page.attributes if name == "content")
+    assert "default-src 'none'" in policy
+    style = html.partition("<style>")[2].partition("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+    return page
+
+
+def dataset_of(
+    counts: Mapping[str, Mapping[str, int]], *, unlabelled: int = 0, **more: Any
+) -> Dataset:
+    """Return an image dataset whose splits have so many examples of each label; no files."""
+    names = tuple(dict.fromkeys(label for split in counts.values() for label in split))
+    splits = {
+        name: Split(
+            sum(split.values()) + unlabelled,
+            1000,
+            split,
+            (Shard(f"Split-{name}/data_tfrecord-00000-of-00001", 1, 1000, "0" * 64),),
+        )
+        for name, split in counts.items()
+    }
+    base = Dataset(
+        task="image_classification",
+        recordgen_version="1.2.3",
+        source=("/data/labels.csv",),
+        seed=0,
+        options=recordgen.ConvertOptions().recorded(),
+        compression="none",
+        label_kind="text",
+        labels=names,
+        splits=splits,
+        rows=RowCounts(),
+        reencoded={},
+        warnings=(),
+        digest="d" * 64,
+    )
+    return replace(base, **more)
+
+
+@pytest.fixture
+def source(make_images: Callable[[int], list[Path]], make_csv: Callable[..., str]) -> str:
+    """Forty images, cats, dogs and unlabelled ones; one row is bad."""
+    rows = [f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(make_images(40))]
+    return make_csv([*rows, "TRAIN,<b>nowhere</b>.jpg,cat"])
+
+
+SOME_REJECTS: Mapping[str, Any] = {"max_reject_fraction": 1.0}
+
+
+def test_it_says_what_dataset_json_says(source: str, tmp_path: Path) -> None:
+    """Counts by split and class, rows, reasons, options and digest are those of dataset.json."""
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, output, seed=7, shard_mb=0.01, **SOME_REJECTS).dataset
+    page = self_contained((output / REPORT_FILE).read_text(encoding="utf-8"))
+    header, *rows = page.table("examples")
+    assert {row[0]: int(row[1]) for row in rows} == {
+        name: split.examples for name, split in dataset.splits.items()
+    }
+    assert {row[0]: row[header.index("formats")] for row in rows} == {
+        name: f"jpeg {split.examples}" for name, split in dataset.splits.items()
+    }
+    assert {(row[header.index("height, px")], row[header.index("width, px")]) for row in rows} == {
+        ("12", "16")
+    }
+    splits = list(dataset.splits)
+    assert page.table("class")[0] == ["#", "class", *splits, "all", "bar"]
+    assert [row[:-1] for row in page.table("class")[1:]] == [
+        [
+            str(number),
+            label,
+            *(str(dataset.splits[name].labels.get(label, 0)) for name in splits),
+            str(sum(split.labels.get(label, 0) for split in dataset.splits.values())),
+        ]
+        for number, label in enumerate(dataset.labels)
+    ]
+    assert dict(page.table("read"))["rejected"] == "1"
+    assert page.table("missing_file") == [["missing_file", "1"]]
+    [reject] = page.table("reason")[1:]
+    assert reject[:3] == ["labels.csv:41", "missing_file", "<b>nowhere</b>.jpg"]
+    text = " ".join(page.texts)
+    for words in (dataset.digest, source, "seed 7", "shard_mb 0.01 instead of 128"):
+        assert words in text
+    assert f"Examples without a label: {40 - sum(map(int, _column(page, 'all')))}." in text
+    assert len(page.images) == sum(min(8, split.examples) for split in dataset.splits.values())
+    assert {image.size for image in page.images} == {(16, 12)}
+
+
+def _column(page: Page, name: str) -> list[str]:
+    header, *rows = page.table(name)
+    return [row[header.index(name)] for row in rows]
+
+
+def test_the_same_data_give_the_same_page(source: str, tmp_path: Path) -> None:
+    """Another place and other workers change nothing, and the command makes the same page again."""
+    pages = set()
+    for name, more in {"a": {}, "b/c": {"threads": 3}, "d": {"resume": True}}.items():
+        output = tmp_path / name
+        recordgen.convert(source, output, shard_mb=0.002, **SOME_REJECTS, **more)
+        page = (output / REPORT_FILE).read_bytes()
+        (output / REPORT_FILE).unlink()
+        assert write_report(output) == str(output / REPORT_FILE)
+        assert (output / REPORT_FILE).read_bytes() == page
+        pages.add(page)
+    assert len(pages) == 1
+    assert str(tmp_path / "a") not in pages.pop().decode()
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_data_is_text(
+    hostile: str, make_images: Callable[[int], list[Path]], tmp_path: Path
+) -> None:
+    """Whatever labels, names and messages hold, the page shows it, and nothing of it acts."""
+    [path] = make_images(1)
+    name = f"{hostile.replace('/', ':')}.jpg"
+    named = path.with_name(name)
+    path.rename(named)
+    uri = str(named).replace('"', '""')
+    label = hostile.replace('"', '""')
+    csv = tmp_path / f"{hostile.replace('/', ':')}.csv"
+    csv.write_text(f'TRAIN,"{uri}","{label}"\nTRAIN,"{label}.jpg","{label}"\n', encoding="utf-8")
+    recordgen.convert(csv, tmp_path / "out", **SOME_REJECTS)
+    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+    assert page.table("class")[1][1] == hostile
+    assert page.table("reason")[1][2] == f"{hostile}.jpg"
+    assert {name, csv.name, f"{csv.name}:2"} <= set(page.texts) | {page.table("reason")[1][0]}
+    assert ("img", "alt", f"example of {hostile}") in page.attributes
+
+
+def test_all_of_a_dataset_is_escaped() -> None:
+    """Texts that a foreign dataset.json holds do no harm either, in no place."""
+    text = "<script>alert(1)</script>"
+    html = to_html(
+        dataset_of(
+            {text: {text: 3}, "eval": {text: 1}},
+            recordgen_version=text,
+            task=text,
+            source=(text,),
+            seed=text,
+            compression=text,
+            digest=text,
+            options={text: text, "seed": 0},
+            reencoded={text: 1},
+            warnings=(text,),
+            rows=RowCounts(rejected={text: 1}),
+        ),
+        [Reject(text, 1, text, text, text)],
+        {},
+    )
+    page = self_contained(html)
+    assert html.count("<script") == 0
+    assert page.texts.count(text) > 12
+
+
+def test_no_examples() -> None:
+    """A dataset without any example has a page."""
+    page = self_contained(to_html(dataset_of({}, labels=("cat",)), [], {}))
+    assert "No examples." in page.texts
+
+
+SIZES = [1, 2, 24, 25, 300, 1000]
+
+
+@pytest.mark.parametrize("classes", SIZES)
+def test_many_classes_are_folded(classes: int) -> None:
+    """All classes are in one table, or, above 24, the largest and smallest, and all folded away."""
+    counts = {f"label-{number:04d}": number + 1 for number in range(classes)}
+    html = to_html(dataset_of({"train": counts, "eval": {"label-0000": 1}}), [], {})
+    page = self_contained(html)
+    tables = [table for table in page.tables if "class" in table[0]]
+    listed = {row[1]: int(row[4].replace(",", "")) for row in tables[-1][1:]}
+    assert listed == {**counts, "label-0000": 2}
+    if classes <= 24:
+        assert len(tables) == 1
+        assert page.elements["details"] == 0
+    else:
+        largest, smallest = ([row[1] for row in table[1:]] for table in tables[:2])
+        assert largest == [f"label-{number:04d}" for number in range(classes - 1, classes - 11, -1)]
+        assert set(smallest) == {f"label-{number:04d}" for number in range(10)}
+        assert (page.elements["details"], page.elements["svg"]) == (1, 1)
+    assert len(html) < 300_000
+
+
+def test_a_page_has_an_end() -> None:
+    """The page does not grow with the vocabulary for ever."""
+    counts = {str(number): 1 for number in range(100_000)}
+    html = to_html(dataset_of({"train": counts}), [], {})
+    assert len(html) < 300_000
+    assert "The first 1,000 of all 100,000 classes, by number" in html
+
+
+def test_balance_counts_everything() -> None:
+    """Unlabelled examples and labels without an example are told apart from classes."""
+    balance = class_balance(
+        dataset_of(
+            {"train": {"a": 5, "c": 1}, "eval": {"a": 2}}, unlabelled=3, labels=("a", "b", "c")
+        )
+    )
+    assert [(item.label, item.number, item.counts) for item in balance.classes] == [
+        ("a", 0, (5, 2)),
+        ("c", 2, (1, 0)),
+    ]
+    assert (balance.unlabelled, balance.empty) == ((3, 3), 1)
+    assert (balance.most, balance.median, balance.least) == (7, 4, 1)
+
+
+def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path) -> None:
+    """Each split shows as many labels as it can, however its shards are made."""
+    for number in range(120):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
+    source = make_csv(f"TRAIN,{number}.png,c{number % 12}" for number in range(120))
+    for shard_by in ("hash", "label"):
+        output = tmp_path / shard_by
+        recordgen.convert(source, output, shard_by=shard_by)
+        page = self_contained((output / REPORT_FILE).read_text())
+        alts = [value for tag, name, value in page.attributes if (tag, name) == ("img", "alt")]
+        assert len(alts) == len(set(alts)) == 8
+
+
+def test_appended_rows_are_on_the_page(
+    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """After an append the page tells of all runs, new labels and pictures included."""
+    images = make_images(20)
+    output = tmp_path / "out"
+    first = make_csv((f"TRAIN,{path},old" for path in images[:10]), "first.csv")
+    second = make_csv((f"TRAIN,{path},new" for path in images[10:]), "second.csv")
+    recordgen.convert(first, output)
+    recordgen.convert(second, output, append=True)
+    page = self_contained((output / REPORT_FILE).read_text())
+    assert [row[1:3] for row in page.table("class")[1:]] == [["old", "10"], ["new", "10"]]
+    alts = Counter(value for tag, name, value in page.attributes if (tag, name) == ("img", "alt"))
+    assert alts == {"example of old": 4, "example of new": 4}
+    assert {"first.csv, second.csv", first, second} <= set(page.texts)
+
+
+def test_rejects_are_bounded(tmp_path: Path) -> None:
+    """The page lists the first rejects and reads no more of them; it counts all."""
+    dataset = dataset_of({"train": {"cat": 1}}, rows=RowCounts(rejected={"missing_file": 10_000}))
+    dataset = replace(dataset, splits={})
+    (tmp_path / "dataset.json").write_text(json.dumps(dataset.to_json()))
+    line = {"source": "a.csv", "line": 1, "uri": "x", "code": "missing_file", "message": "m" * 999}
+    good = f"{json.dumps(line)}\n" * REJECTS_SHOWN
+    (tmp_path / "rejects.jsonl").write_text(good + "no JSON at all\n" * 10_000)
+    html = render_report(tmp_path)
+    page = self_contained(html)
+    assert len(page.table("reason")) == REJECTS_SHOWN + 1
+    assert page.table("missing_file") == [["missing_file", "10,000"]]
+    assert len(html) < 60_000
+
+
+def test_written_examples(tmp_path: Path) -> None:
+    """A dataset from Python shows its features; its next split makes the page out of date."""
+    output = tmp_path / "out"
+    write([{"text": "<b>", "x": [1, 2]}], output)
+    assert not (output / REPORT_FILE).exists()
+    assert main(["report", str(output)]) == 0
+    page = self_contained((output / REPORT_FILE).read_text())
+    assert page.table("shape")[1:] == [["text", "bytes", "scalar"], ["x", "int64", "2"]]
+    assert page.images == []
+    write([{"text": "c", "x": [1, 2]}], output, split="eval")
+    assert not (output / REPORT_FILE).exists()
+
+
+def test_a_page_without_pictures_is_no_failure(
+    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shard that cannot be read costs the pictures and a warning, nothing else."""
+    output = tmp_path / "out"
+    recordgen.convert(source, output, **SOME_REJECTS)
+    dataset = read_dataset(str(output))
+    [shard] = dataset.splits["train"].shards
+    path = output / shard.file
+    damaged = bytearray(path.read_bytes())
+    damaged[40] ^= 1
+    for content in (bytes(damaged), b"", None):
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            page = self_contained(render_report(output))
+        if content != b"":  # an empty file is a TFRecord file without records
+            assert "report.html has no pictures" in caplog.text
+            assert page.images == []
+        assert page.table("class")[1][1] == "cat"
+
+
+def test_an_image_that_does_not_decode_has_no_picture(
+    make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """With check=none anything may be stored; the page says so where the picture would be."""
+    (tmp_path / "bad.jpg").write_bytes(b"\xff\xd8\xff no image")
+    recordgen.convert(make_csv(["TRAIN,bad.jpg,cat"]), tmp_path / "out", check="none")
+    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text())
+    assert page.images == []
+    assert "no preview" in page.texts
+
+
+# mode, format, size → size and format of the thumbnail
+THUMBNAILS = [
+    ("RGB", "JPEG", (1000, 500), (128, 64), "jpeg"),
+    ("L", "JPEG", (300, 600), (64, 128), "jpeg"),
+    ("CMYK", "JPEG", (300, 300), (128, 128), "jpeg"),
+    ("RGBA", "PNG", (200, 200), (128, 128), "jpeg"),
+    ("P", "PNG", (65, 10), (65, 10), "jpeg"),
+    ("1", "PNG", (64, 64), (64, 64), "png"),
+    ("I;16", "PNG", (20, 30), (20, 30), "png"),
+    ("P", "GIF", (5000, 1), (128, 1), "jpeg"),
+]
+
+
+@pytest.mark.parametrize(("mode", "kind", "size", "small", "small_kind"), THUMBNAILS)
+def test_thumbnails(
+    mode: str, kind: str, size: tuple[int, int], small: tuple[int, int], small_kind: str
+) -> None:
+    """A thumbnail fits 128 pixels, keeps the aspect, and holds no metadata."""
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "secret place"
+    more: dict[str, Any] = {} if kind == "GIF" else {"exif": exif.tobytes()}
+    data = encoded(Image.new(mode, size), kind, **more)
+    thumbnail = to_thumbnail(data, 128)
+    shown = Image.open(io.BytesIO(thumbnail.data))
+    assert (shown.size, thumbnail.format, shown.format) == (small, small_kind, small_kind.upper())
+    assert (thumbnail.width, thumbnail.height) == size
+    assert b"secret" not in thumbnail.data
+    assert not shown.getexif()
+
+
+def test_small_images_keep_their_pixels() -> None:
+    """What is smaller than a thumbnail is shown pixel by pixel."""
+    image = noise(28, 28)
+    shown = Image.open(io.BytesIO(to_thumbnail(encoded(image, "PNG"), 128).data))
+    assert shown.tobytes() == image.tobytes()
+
+
+def test_huge_images_are_not_decoded() -> None:
+    """An image of many pixels in few bytes has no thumbnail."""
+    with pytest.raises(PayloadError, match="too large for a thumbnail: 4000×4000"):
+        to_thumbnail(encoded(Image.new("1", (4000, 4000)), "PNG"), 128)
+
+
+def test_reading_is_bounded(tmp_path: Path) -> None:
+    """Of large records only a few are looked at, and of many shards only some are opened."""
+    opened: list[str] = []
+
+    def path_of(file: str) -> str:
+        opened.append(file)
+        return str(tmp_path / "nowhere")
+
+    def shards(sizes: Iterable[int], label: bool = False) -> tuple[Shard, ...]:
+        return tuple(
+            Shard(f"{number}", 10, size, "", f"c{number}" if label else None)
+            for number, size in enumerate(sizes)
+        )
+
+    def read(found: tuple[Shard, ...]) -> list[str]:
+        opened.clear()
+        size = sum(shard.bytes for shard in found)
+        split = Split(10 * len(found), size, {}, found)
+        render_dataset(replace(dataset_of({}), splits={"train": split}), [], path_of)
+        return list(opened)
+
+    assert read(shards([1000] * 500)) == ["0", "499"]
+    assert read(shards([300_000_000] * 500)) == ["0"]
+    assert len(read(shards([1000] * 500, label=True))) == 8
+    assert len(read(shards([20_000_000] * 500, label=True))) == 2
+
+
+def test_a_dry_run_writes_no_page(source: str, tmp_path: Path) -> None:
+    """Nothing is written by a dry run."""
+    assert main(["convert", source, str(tmp_path / "out"), "--dry-run", "-q"]) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command(source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`recordgen report` says where the page is; what is no dataset is an error."""
+    output = str(tmp_path / "out")
+    recordgen.convert(source, output, **SOME_REJECTS)
+    target = str(tmp_path / "pages" / "a.html")
+    assert main(["report", output, "--output", target, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"report": target}
+    assert Path(target).read_bytes() == (tmp_path / "out" / REPORT_FILE).read_bytes()
+    assert main(["report", str(tmp_path)]) == 1
+    assert main(["report", output, "--", "--runner=x"]) == 2
+    with pytest.raises(SourceError, match=r"no dataset\.json here"):
+        recordgen.render_report(tmp_path)
