@@ -1,7 +1,7 @@
 """``python -m recordgen.kubeflow STEP --executor-input JSON``: run one step of a pipeline.
 
-Logs are one JSON object per line on stderr, which collectors of clusters parse. Exit codes are those
-of the ``recordgen`` command.
+Logs are one JSON object per line on stderr, which collectors of clusters parse. Exit codes are as of
+the ``recordgen`` command.
 """
 
 from __future__ import annotations
