@@ -26,6 +26,9 @@ IMAGE = f"recordgen:{__version__}"
 _OPTIONS = ConvertOptions()
 _TRAINING = TrainingConfig()
 
+# kfp looks for a container's log after it has started it; where one is gone by then, so is its log.
+_ENTRYPOINT = ("sh", "-c", '"$@" || { code=$?; sleep 3; exit $code; }', "sh")
+
 
 class Outcome(NamedTuple):
     """What the pipeline hands on, and what a local run prints."""
@@ -223,8 +226,7 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
             f"no container engine answers ({exc}); start Docker, or Podman's service, and set "
             f"DOCKER_HOST to its address"
         ) from exc
-    # As the caller, so that what is written is the caller's.
-    local.init(local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}"), pipeline_root=folder)
+    local.init(local_runner(), pipeline_root=folder)
     try:
         outputs = create_pipeline(config)(source=source, **parameters).outputs
     # kfp takes a failed step for a good one if its container is gone before it asks for the exit
@@ -232,6 +234,13 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
     except (RuntimeError, ValueError, docker.errors.DockerException) as exc:
         raise RunnerError(f"a step failed, its log above tells why ({exc})") from exc
     return Outcome(int(outputs["examples"]), float(outputs["accuracy"]))
+
+
+def local_runner() -> Any:
+    """Return kfp's runner of containers, set to write as the caller and to show what failed."""
+    from kfp import local
+
+    return local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}", entrypoint=list(_ENTRYPOINT))
 
 
 def build_parser() -> argparse.ArgumentParser:

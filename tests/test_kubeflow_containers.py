@@ -1,6 +1,6 @@
 """The Kubeflow steps in their container: by kfp's local runs, and with a launcher's folders."""
 
-# No postponed annotations: kfp reads them from functions as they are.
+from __future__ import annotations
 
 import json
 import os
@@ -16,6 +16,7 @@ from kfp import dsl
 
 from pipelines.component import load_step, load_step_from_artifact
 from pipelines.digits import write_digits
+from pipelines.kubeflow import local_runner
 from recordgen.dataset import read_dataset
 from tests.conftest import COMPONENTS
 from tests.containers import Engine
@@ -25,27 +26,13 @@ pytestmark = pytest.mark.container
 
 ROOT = Path(__file__).parents[1]
 
-# A step that hands on a folder with an import file and its images.
-WRITE_DATA = """
-import sys
-from pathlib import Path
-from PIL import Image
-folder = Path(sys.argv[1])
-folder.mkdir(parents=True)
-for number in range(6):
-    Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number}.png")
-rows = (f"TRAIN,{number}.png,{number % 2}\\n" for number in range(6))
-(folder / "labels.csv").write_text("".join(rows))
-"""
-
 
 @pytest.fixture
 def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let calls of components run in containers; return the folder that these see."""
     local = pytest.importorskip("kfp.local", reason="this kfp is older than its local runs")
     monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
-    runner = local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}")
-    local.init(runner, pipeline_root=str(tmp_path))
+    local.init(local_runner(), pipeline_root=str(tmp_path))
     return tmp_path
 
 
@@ -77,33 +64,24 @@ def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixtu
     assert "1 of 1 rows were rejected" in capsys.readouterr().out
 
 
-def test_chained(engine: Engine, local_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A step reads what the one before handed on, and its counts are a next one's parameters."""
-
-    @dsl.container_component
-    def write_data(data: dsl.Output[dsl.Dataset]):
-        return dsl.ContainerSpec(
-            image=engine.image, command=["python", "-c", WRITE_DATA], args=[data.path]
-        )
-
-    @dsl.container_component
-    def tell(count: int, dataset: dsl.Input[dsl.Dataset]):
-        return dsl.ContainerSpec(
-            image=engine.image,
-            command=["sh", "-c", 'sleep 1; echo "$0 examples; $(ls "$1")"'],
-            args=[count, dataset.path],
-        )
-
+def test_chained(engine: Engine, local_root: Path) -> None:
+    """An imported artifact is converted; the counts of one step are parameters of the next."""
+    write_digits(str(local_root / "data"), 100)
+    data = str(local_root / "data")
     convert = load_step_from_artifact(engine.image)
 
     @dsl.pipeline(name="chained")
     def pipeline():
-        records = convert(source=write_data().outputs["data"])
-        tell(count=records.outputs["examples"], dataset=records.outputs["dataset"])
+        source = dsl.importer(artifact_uri=data, artifact_class=dsl.Dataset).output
+        first = convert(source=source, split_fractions="60,20,20")
+        convert(source=source, seed=first.outputs["train_examples"])
 
     pipeline()
-    said = capsys.readouterr().out
-    assert "6 examples; Split-train" in said
+    first, second = (
+        read_dataset(str(path.parent))
+        for path in sorted(local_root.rglob("dataset.json"), key=lambda path: len(str(path)))
+    )
+    assert second.seed == first.splits["train"].examples
 
 
 def test_through_a_launchers_folder(engine: Engine, tmp_path: Path) -> None:
