@@ -14,13 +14,14 @@
 ARG BEAM_VERSION=2.77.0
 
 # glibc 2.41 and Python 3.13: TFX's libraries newer than 1.16 ask for glibc 2.39.
-FROM debian:trixie-slim AS python
-# APT's own index of packages is 90 MB.
+FROM docker.io/library/debian:trixie-slim AS python
+# Bytecode is valid by what its source holds: times may be changed when the image is made.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
         ca-certificates python3 \
-    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/apt /var/log/dpkg.log \
-        /var/cache/ldconfig /var/log/alternatives.log
+    && apt-get clean \
+    && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/*.log \
+    && python3 -m compileall -q --invalidation-mode unchecked-hash /usr/lib/python3.*
 
 FROM python AS dependencies
 # pyfarmhash, which TFX needs, is compiled. pip fetches uv, and tells it the index of pip.conf.
@@ -38,9 +39,9 @@ COPY components/recordgen/version.py components/recordgen/
 ARG LEG=
 # gpu adds NVIDIA's libraries for TensorFlow.
 ARG ACCELERATOR=cpu
-# The image's user cannot write bytecode at import, so it is made now, valid whatever time its source
-# gets. Left out is what only compiling against TensorFlow needs, and tests of NumPy and its kin. The
-# README is but the package's long description, which nothing reads here.
+# The image's user cannot write bytecode at import, so it is made now. Left out is what only compiling
+# against TensorFlow needs, and tests of NumPy and its kin. The README is but the package's long
+# description, which nothing reads here.
 RUN --mount=type=cache,target=/root/.cache/uv \
     --mount=type=secret,id=certificates,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip,target=/etc/pip.conf \
@@ -94,17 +95,17 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     --mount=type=secret,id=certificates,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip,target=/etc/pip.conf \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
-    PYTHONDONTWRITEBYTECODE=1 PYC_INVALIDATION_MODE=UNCHECKED_HASH UV_LINK_MODE=copy \
-    scripts/setup --uv pip install --python .venv/bin/python --compile-bytecode \
-        --requirement locks/tfx-1.21.txt \
+    UV_LINK_MODE=copy \
+    scripts/setup --uv pip install --python .venv/bin/python --requirement locks/tfx-1.21.txt \
     && rm -rf .setup
 COPY --chown=1000:1000 . .
 RUN chown 1000:1000 .
 USER 1000
-ENTRYPOINT ["python", "-m", "pytest"]
+# The first process of a container has no parent and must look after orphans: better a shell.
+ENTRYPOINT ["sh", "-c", "python -m pytest \"$@\"; exit $?", "sh"]
 CMD []
 
-FROM apache/beam_python3.13_sdk:${BEAM_VERSION} AS beam
+FROM docker.io/apache/beam_python3.13_sdk:${BEAM_VERSION} AS beam
 
 FROM recordgen AS dataflow
 COPY --from=beam /opt/apache/beam /opt/apache/beam
