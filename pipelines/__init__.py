@@ -3,6 +3,6 @@
 python -m pipelines.demo                                     scanned digits, end to end
 python -m pipelines.local --data data/ --workdir work/       your data, on this machine
 python -m pipelines.lineage --workdir work/                  what made what
-python -m pipelines.kubeflow --output recordgen.yaml         for Kubeflow Pipelines, or here in containers
+python -m pipelines.kubeflow --output recordgen.yaml         for Kubeflow, or in containers
 python -m pipelines.component                                compile component.yaml
 """

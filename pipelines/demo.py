@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 
 from pipelines.config import PipelineConfig, local_config, metadata_path
-from pipelines.terminal import quiet, run_main
+from pipelines.terminal import run_main
+from recordgen.quiet import quiet_libraries
 from recordgen.training import TrainingConfig
 
 # Digits of 8 by 8 pixels, enlarged so that the small CNN has something to halve.
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.images is not None and args.images < 100:
         parser.error(f"--images must be at least 100 (got {args.images})")
-    quiet()
+    quiet_libraries()
     return run_main(lambda: run_demo(args.workdir, images=args.images))
 
 

@@ -11,6 +11,7 @@ from pipelines.config import metadata_path
 from pipelines.metadata import Artifact, Execution, Metadata
 from pipelines.terminal import run_main
 from recordgen.errors import DataError
+from recordgen.quiet import quiet_libraries
 
 PUSHED_MODEL = "PushedModel"
 # The order in which a model's ancestors read best: the model first, then what vouched for it.
@@ -115,6 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workdir", required=True, help="the folder that the pipeline ran in")
     parser.add_argument("--model", type=int, metavar="N", help="artifact number; default: latest")
     args = parser.parse_args(argv)
+    quiet_libraries()
 
     def show() -> None:
         metadata = Metadata(metadata_path(args.workdir))

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.config import PipelineConfig, local_config
-from pipelines.terminal import quiet, run_main, show_progress
+from pipelines.terminal import run_main, show_progress
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
+from recordgen.quiet import load_tensorflow, quiet_libraries
 from recordgen.training import TrainingConfig
 
 
@@ -50,6 +51,8 @@ def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
     if config.metadata_path is None:
         raise UsageError("a local run needs metadata_path: where its ML Metadata is kept")
     print("loading TFX …", flush=True)
+    if not verbose:
+        load_tensorflow()
     from tfx import v1 as tfx  # takes 10 s and more: not before the arguments are known to be good
 
     from pipelines.pipeline import create_pipeline
@@ -173,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> None:
         config = to_config(args)
         if not args.verbose:
-            quiet()
+            quiet_libraries()
         print_report(run_pipeline(config, verbose=args.verbose), os.path.abspath(args.workdir))
 
     return run_main(run)

@@ -10,7 +10,6 @@ import os
 import re
 import sys
 import time
-import warnings
 from collections.abc import Callable
 
 from recordgen.errors import RecordgenError
@@ -35,16 +34,6 @@ def run_main(main: Callable[[], None]) -> int:
         print("\ninterrupted: run it again to go on, finished steps are kept", file=sys.stderr)
         return INTERRUPTED
     return 0
-
-
-def quiet() -> None:
-    """Silence what users of TensorFlow and TFX cannot act on; call it before importing them."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # banners about GPUs that are not there
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    warnings.simplefilter("ignore")  # libraries deprecating each other
-    logging.getLogger().setLevel(logging.ERROR)
-    for name in ("absl", "tensorflow", "apache_beam"):
-        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class StepProgress(logging.Handler):
@@ -88,6 +77,18 @@ class EpochProgress(logging.Handler):
         print(f"      {record.getMessage()}", flush=True)
 
 
+class UserWarnings(logging.Handler):
+    """Show on stderr what the user's own code warns of through absl, as TFX's does."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print ``record`` if it does not come from an installed library."""
+        if "site-packages" not in record.pathname:
+            print(f"{record.levelname} {record.getMessage()}", file=sys.stderr, flush=True)
+
+
 def show_progress(steps: int, *, verbose: bool = False) -> None:
     """Print progress of a run with ``steps`` components; call it after importing TFX.
 
@@ -103,6 +104,8 @@ def show_progress(steps: int, *, verbose: bool = False) -> None:
     absl.logging.set_verbosity(absl.logging.INFO)
     tfx_log = logging.getLogger("absl")
     tfx_log.handlers = [StepProgress(steps)]
+    if not verbose:
+        tfx_log.addHandler(UserWarnings())
     tfx_log.propagate = verbose
     own_log = logging.getLogger("recordgen")
     own_log.handlers = [EpochProgress(logging.INFO)]

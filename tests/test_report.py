@@ -360,6 +360,9 @@ def test_rejects_are_bounded(tmp_path: Path) -> None:
     (tmp_path / "rejects.jsonl").write_text(good + "no JSON at all\n" * 10_000)
     html = render_report(tmp_path)
     page = self_contained(html)
+    (tmp_path / "rejects.jsonl").write_text(f"{json.dumps(line)}\n{{}}\n")
+    with pytest.raises(SourceError, match=r"rejects\.jsonl:2: not a rejected row"):
+        render_report(tmp_path)
     assert len(page.table("reason")) == REJECTS_SHOWN + 1
     assert page.table("missing_file") == [["missing_file", "10,000"]]
     assert len(html) < 60_000
@@ -376,6 +379,27 @@ def test_written_examples(tmp_path: Path) -> None:
     assert page.images == []
     write([{"text": "c", "x": [1, 2]}], output, split="eval")
     assert not (output / REPORT_FILE).exists()
+
+
+# what image/encoded, class text, label and source id are → what the page shows
+ODD_RECORDS = [
+    ({"image/encoded": 7}, None),
+    ({"image/encoded": [1.5, 2.5]}, None),
+    ({"image/encoded": b"no image"}, "no preview"),
+    ({"image/encoded": b"x", "image/class/text": 3, "image/class/label": "cat"}, "3"),
+    ({"image/encoded": b"x", "image/source_id": b"\xff/\xfe.jpg"}, "\ufffd.jpg"),
+]
+
+
+@pytest.mark.parametrize(("example", "shown"), ODD_RECORDS)
+def test_records_that_only_look_like_images(
+    example: dict[str, Any], shown: str | None, tmp_path: Path
+) -> None:
+    """Examples from Python may use our features' names for anything."""
+    write([example], tmp_path / "out")
+    page = self_contained(render_report(tmp_path / "out"))
+    assert page.elements["figure"] == (shown is not None)
+    assert shown is None or shown in page.texts
 
 
 def test_a_page_without_pictures_is_no_failure(

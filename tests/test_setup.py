@@ -489,5 +489,6 @@ def test_setup_py_makes_the_archive_that_beam_sends_to_workers(tmp_path):
         capture_output=True,
         text=True,
     ).stdout
-    for module in (ROOT / "components" / "recordgen").rglob("*.py"):
-        assert f"recordgen-{version}/{module.relative_to(ROOT)}\n" in listing
+    package = ROOT / "components" / "recordgen"
+    for file in (*package.rglob("*.py"), *package.rglob("*.html")):
+        assert f"recordgen-{version}/{file.relative_to(ROOT)}\n" in listing

@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +29,7 @@ from recordgen.options import (
     ConvertOptions,
     parse_names,
 )
+from recordgen.quiet import quiet_libraries
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
 
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         cut = arguments.index("--")
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
     log_format, debug = _how_to_log(arguments)
-    set_up_logs(log_format, debug=debug)
+    _set_up_logs(log_format, debug=debug)
     try:
         args = _parser().parse_args(arguments)
         args.beam_args = beam_args
@@ -110,21 +110,11 @@ def _how_to_log(arguments: Sequence[str]) -> tuple[str, bool]:
     return known.log_format, known.debug
 
 
-def set_up_logs(log_format: str, *, debug: bool) -> None:
-    """Silence what a user cannot act on, unless it is asked for; our own messages stay."""
+def _set_up_logs(log_format: str, *, debug: bool) -> None:
+    """Set up our own messages; with ``debug`` libraries may talk, too."""
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
-    if debug:
-        return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
-    # For worker processes, which write to our stderr; the filters below are for this one.
-    os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning,ignore::DeprecationWarning")
-    warnings.filterwarnings("ignore", category=FutureWarning)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
-    warnings.filterwarnings("ignore", category=UserWarning, module=r"(google|apache_beam)\.")
-    # They log the traceback of every error that they also raise, and we report it.
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-    logging.getLogger("gcsfs").setLevel(logging.CRITICAL)
+    if not debug:
+        quiet_libraries()
 
 
 # --- commands ---------------------------------------------------------------------------------

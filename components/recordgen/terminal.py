@@ -94,6 +94,7 @@ def conversion_summary(result: ConversionResult) -> str:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     lines += [
         f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
+        f"Report     {result.output}/report.html",
         f"Look at it: recordgen inspect {result.output}",
     ]
     return "\n".join(lines)

@@ -54,7 +54,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
     becomes an ``Examples`` artifact: ``Split-train`` with 1.jpg, ``Split-eval`` with 2.jpg, 3.png
     in a split that is drawn, each record with the features of :mod:`recordgen.features`, and
-    ``dataset.json``, ``labels.txt`` and ``rejects.jsonl`` beside the splits::
+    ``dataset.json``, ``labels.txt``, ``rejects.jsonl`` and ``report.html`` beside the splits::
 
         example_gen = AutoMLExampleGen(input_base="gs://bucket/flowers")
         statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])

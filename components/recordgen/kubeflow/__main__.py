@@ -1,22 +1,23 @@
 """``python -m recordgen.kubeflow STEP --executor-input JSON``: run one step of a pipeline.
 
-Logs are one JSON object per line on stderr, which collectors of clusters parse. Exit codes are as of
-the ``recordgen`` command.
+Logs are one JSON object per line on stderr: what collectors of clusters parse. Exit codes are those
+of the ``recordgen`` command.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
 from recordgen import logs
-from recordgen.cli import set_up_logs
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
+from recordgen.quiet import quiet_libraries
 
 #: Each is a module beside this one with a function ``run(step: StepInput) -> StepOutput``.
 STEPS = ("convert", "statistics", "train", "evaluate", "push")
@@ -34,7 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--executor-input", required=True, metavar="JSON", help="what a backend puts for {{$}}"
     )
     args = parser.parse_args(argv)
-    set_up_logs("json", debug=False)
+    logs.set_up("json", level=logging.ERROR)
+    quiet_libraries()
     try:
         step = StepInput.parse(args.executor_input)
         module = importlib.import_module(f"recordgen.kubeflow.{args.step}")

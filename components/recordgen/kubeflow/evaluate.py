@@ -15,6 +15,7 @@ from recordgen.dataset import Dataset, read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place
+from recordgen.quiet import load_tensorflow
 from recordgen.splits import EVAL
 from recordgen.tfrecord import read_records
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
@@ -87,6 +88,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
             f"{root}: split {split!r} has no labelled examples to evaluate on (there are "
             f"{', '.join(dataset.splits)})"
         )
+    load_tensorflow()
     import tensorflow as tf
 
     signatures = tf.saved_model.load(model_dir).signatures

@@ -9,6 +9,7 @@ from recordgen.dataset import read_dataset, split_dir
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place, write_place
+from recordgen.quiet import load_tensorflow
 from recordgen.splits import TRAIN
 
 # The names that TFX's StatisticsGen and SchemaGen use.
@@ -78,6 +79,7 @@ def _as_text(message: Any) -> str:
 
 
 def _tfdv() -> Any:
+    load_tensorflow()
     try:
         import tensorflow_data_validation as tfdv
     except ImportError as exc:

@@ -10,6 +10,7 @@ from recordgen import storage
 from recordgen.dataset import read_dataset, split_dir
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place, write_place
+from recordgen.quiet import load_tensorflow
 from recordgen.splits import EVAL, TRAIN
 from recordgen.training.config import TrainingConfig
 
@@ -56,7 +57,8 @@ def run(step: StepInput) -> StepOutput:
     root = read_place(step.artifacts["dataset"])
     dataset = read_dataset(root)
 
-    from recordgen.training.run import run as train  # loads TensorFlow
+    load_tensorflow()
+    from recordgen.training.run import run as train
 
     train(
         TrainerArguments(

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from recordgen import storage
 from recordgen.dataset import REJECTS_FILE, REPORT_FILE, Dataset, read_dataset
+from recordgen.errors import SourceError
 from recordgen.report.page import REJECTS_SHOWN, to_html
 from recordgen.report.pictures import read_pictures
 from recordgen.rows import Reject
@@ -36,7 +37,7 @@ def render_report(output: str | os.PathLike[str]) -> str:
         output: a converted output, one of :func:`recordgen.write`, or a TFX Examples uri.
 
     Raises:
-        SourceError: there is no finished dataset.
+        SourceError: there is no finished dataset, or its files are damaged.
         StorageError: storage failed.
     """
     root = storage.normal(os.fspath(output))
@@ -82,5 +83,9 @@ def _first_rejects(path: str) -> list[Reject]:
             while len(rejects) < REJECTS_SHOWN and (line := file.readline(_MAX_LINE_BYTES)):
                 rejects.append(Reject(**json.loads(line)))
     except FileNotFoundError:
-        pass
+        pass  # who wrote from Python has none
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except (TypeError, ValueError) as exc:
+        raise SourceError(f"{path}:{len(rejects) + 1}: not a rejected row: {exc}") from exc
     return rejects

@@ -110,22 +110,28 @@ def _reading(split: Split, count: int) -> Iterator[tuple[Shard, int]]:
 def _read_shard(path: str, number: int) -> list[_Candidate]:
     """Return the first records of a shard that hold an image."""
     records = map(parse_example, islice(read_records(path), number))
-    return [_candidate(record) for record in records if record.get(features.IMAGE_ENCODED)]
+    return [found for found in map(_candidate, records) if found is not None]
 
 
-def _candidate(record: Mapping[str, Sequence[Any]]) -> _Candidate:
-    label = record.get(features.IMAGE_CLASS_TEXT)
-    number = record.get(features.IMAGE_CLASS_LABEL)
+def _candidate(record: Mapping[str, Sequence[Any]]) -> _Candidate | None:
+    """Return what a record shows; None: it has no image. Records from Python may hold anything."""
+
+    def first(name: str) -> Any:
+        return next(iter(record.get(name, ())), None)
+
+    image, number = first(features.IMAGE_ENCODED), first(features.IMAGE_CLASS_LABEL)
+    if not isinstance(image, bytes):
+        return None
+    label, uri = first(features.IMAGE_CLASS_TEXT), first(features.IMAGE_SOURCE_ID)
     return _Candidate(
-        _text(record.get(features.IMAGE_SOURCE_ID) or [b""]),
-        _text(label) if label else None,
-        int(number[0]) if number else features.NO_LABEL,
-        bytes(record[features.IMAGE_ENCODED][0]),
+        _text(uri) if uri is not None else "",
+        _text(label) if label is not None else None,
+        number if isinstance(number, int) else features.NO_LABEL,
+        image,
     )
 
 
-def _text(values: Sequence[Any]) -> str:
-    value = values[0]
+def _text(value: Any) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -142,6 +148,6 @@ def _choose(candidates: Iterable[_Candidate], count: int) -> list[_Candidate]:
 def _picture(item: _Candidate) -> Picture:
     try:
         thumbnail = to_thumbnail(item.image, SIDE)
-    except PayloadError:
+    except (PayloadError, MemoryError):
         thumbnail = None
     return Picture(item.uri, item.label, item.number, thumbnail)

@@ -1,0 +1,192 @@
+"""stderr of our commands: our own lines and the user's, nothing of libraries' own affairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_python
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+# What a user may have set, and would see again: the tests' own settings must not decide.
+ASKED = ("PYTHONWARNINGS", "TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")
+
+WARNING = """
+import os, sys, warnings, logging
+from recordgen.quiet import load_tensorflow, quiet_libraries
+quiet_libraries()
+def warn(module, category):
+    text = f"{module} {category.__name__}"
+    exec("warnings.warn(text, category)", {**globals(), **locals(), "__name__": module})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ASKED:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
+    return make_csv(f"TRAIN,{path},cat" for path in make_images(12))
+
+
+COMMANDS = [
+    ("convert", "{source}", "{out}", "--overwrite"),
+    ("convert", "{source}", "{out}", "--overwrite", "--log-format=json"),
+    ("convert", "{source}", "{out}", "--dry-run"),
+    ("check", "{source}"),
+    ("inspect", "{out}"),
+    ("report", "{out}"),
+]
+
+
+def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None:
+    """stderr of each command holds our own lines alone; with -q, nothing."""
+    for command in COMMANDS:
+        words = [word.format(source=source, out=tmp_path / "out") for word in command]
+        done = run_python("-m", "recordgen.cli", *words)
+        assert done.returncode == 0, done.stderr
+        start = '{"time": ' if "--log-format=json" in words else "recordgen: "
+        assert all(line.startswith(start) for line in done.stderr.splitlines()), done.stderr
+        assert '"logger": "recordgen' in done.stderr or start == "recordgen: "
+
+
+def test_workers_say_nothing(source: str, tmp_path: Path) -> None:
+    """Processes that Beam starts write to our stderr, too."""
+    flags = ("--", "--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    done = run_python("-m", "recordgen.cli", "convert", source, str(tmp_path / "out"), "-q", *flags)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# module that warns, category, whether it is shown
+WARNINGS = [
+    ("google.api_core.something", "FutureWarning", False),
+    ("google", "UserWarning", False),
+    ("apache_beam.io", "DeprecationWarning", False),
+    ("tfx.dsl", "UserWarning", False),
+    ("keras.src.backend", "UserWarning", False),
+    ("googly", "UserWarning", True),
+    ("recordgen.conversion", "UserWarning", True),
+    ("recordgen.training.run", "FutureWarning", True),
+    ("my_trainer", "FutureWarning", True),
+    ("numpy.core", "RuntimeWarning", True),
+    ("__main__", "DeprecationWarning", True),
+]
+
+
+@pytest.mark.parametrize(("module", "category", "shown"), WARNINGS)
+def test_only_libraries_are_silenced(module: str, category: str, shown: bool) -> None:
+    """A library's warning about itself is not shown; ours and the user's are."""
+    done = run_python("-c", f"{WARNING}warn({module!r}, {category})")
+    assert (f"{module} {category}" in done.stderr) == shown
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("how", ["variable", "flag"])
+def test_who_asks_for_warnings_has_them(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PYTHONWARNINGS and -W decide alone, whatever they say."""
+    if how == "variable":
+        monkeypatch.setenv("PYTHONWARNINGS", "always")
+    flags = ("-W", "always") if how == "flag" else ()
+    code = f"{WARNING}warn('google.api_core', FutureWarning); print(os.getenv('PYTHONWARNINGS'))"
+    done = run_python(*flags, "-c", code)
+    assert "google.api_core FutureWarning" in done.stderr
+    assert done.stdout == ("always\n" if how == "variable" else "None\n")
+
+
+def test_other_variables_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the user says of TensorFlow's and gRPC's logs stays."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+    monkeypatch.setenv("GRPC_VERBOSITY", "DEBUG")
+    code = f"{WARNING}print(*map(os.getenv, ('TF_CPP_MIN_LOG_LEVEL', 'GRPC_VERBOSITY')))"
+    assert run_python("-c", code).stdout == "1 DEBUG\n"
+
+
+def test_importing_changes_nothing() -> None:
+    """Who uses the package as a library keeps his own filters, loggers and environment."""
+    code = (
+        "import logging, os, warnings\n"
+        "def state(): return (list(warnings.filters), dict(os.environ), logging.root.level,\n"
+        "    logging.getLogger('google').level, logging.getLogger('apache_beam').level)\n"
+        "before = state()\n"
+        "import recordgen, recordgen.cli, recordgen.quiet\n"
+        "print(state() == before)\n"
+    )
+    assert run_python("-c", code).stdout == "True\n"
+
+
+def test_logs_of_user_code_are_shown() -> None:
+    """Warnings and errors that go through logging are silenced by name, not altogether."""
+    code = (
+        f"{WARNING}for name in ('my_trainer', 'recordgen', 'google.auth', 'tensorflow'):\n"
+        "    logging.getLogger(name).warning('%s warns', name)\n"
+        "logging.getLogger('tensorflow').error('broken')\n"
+    )
+    assert run_python("-c", code).stderr == "my_trainer warns\nrecordgen warns\nbroken\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [None, "0"])
+def test_tensorflow_is_loaded_in_silence(
+    level: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not a line, and all of them for who asks."""
+    if level:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    done = run_python("-c", f"{WARNING}load_tensorflow(); print('tensorflow' in sys.modules)")
+    assert done.stdout == "True\n"
+    assert ("oneDNN" in done.stderr) == (level == "0")
+    assert level or done.stderr == ""
+
+
+# level that the user asked for, what is left of the lines
+LEVELS = {
+    None: ["something else", "F0000 00:00:1795266568.853320 8 fatal"],
+    "1": ["W0000", "E0000", "something else", "F0000 00:00:1795266568.853320 8 fatal"],
+    "x": ["WARNING", "I0000", "W0000", "E0000", "something else", "F0000 00:00:"],
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_else_is_said_while_loading_is_shown(
+    level: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of a broken installation are shown, and its error is raised."""
+    if level:
+        monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", level)
+    lines = [
+        "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR",
+        *(f"{letter}0000 00:00:1795266568.853320 8 port.cc:153] text" for letter in "IWE"),
+        "something else",
+        "F0000 00:00:1795266568.853320 8 fatal",
+    ]
+    text = "".join(f"{line}\n" for line in lines)
+    broken = f"import os\nos.write(2, {text.encode()!r})\nraise ImportError('broken')\n"
+    (tmp_path / "tensorflow.py").write_text(broken)
+    code = f"{WARNING}sys.path.insert(0, {str(tmp_path)!r}); load_tensorflow()"
+    done = run_python("-c", code)
+    said, _, traceback = done.stderr.partition("Traceback")
+    assert "ImportError: broken" in traceback
+    found = said.splitlines()
+    assert len(found) == len(LEVELS[level])
+    assert all(map(str.startswith, found, LEVELS[level]))
+
+
+def test_pipelines_show_what_user_code_says() -> None:
+    """Modules of the user's log through absl, as TFX does: theirs is shown, TFX's is not."""
+    code = (
+        f"{WARNING}from pipelines.terminal import show_progress\n"
+        "show_progress(1)\n"
+        "import absl.logging\n"
+        "absl.logging.warning('mine')\n"
+        "absl.logging.info('chatter')\n"
+        "exec(compile('absl.logging.warning(\"theirs\")', '/x/site-packages/tfx/a.py', 'exec'))\n"
+    )
+    done = run_python("-c", code, cwd=Path(__file__).parents[1])
+    assert done.stderr == "WARNING mine\n"
