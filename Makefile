@@ -1,12 +1,14 @@
 # Every target that needs .venv sets it up first; a finished one costs a tenth of a second.
-PYTHON_OF_VENV := .venv/bin/python
+VENV ?= .venv
+export VENV
+PYTHON_OF_VENV := $(VENV)/bin/python
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock clean
+.PHONY: help setup demo test check format lock image image-test tested clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## make .venv with what fits this machine (LEG=tfx-1.21|tfx-1.16|no-tfx to choose)
 	@scripts/setup
@@ -29,7 +31,16 @@ format: setup ## format, and repair what the linter can
 lock: ## renew locks/ to the newest versions that fit together
 	@scripts/lock
 
+image: ## build the container image (ENGINE=docker|podman|buildah, ARGS="--build-arg …")
+	@scripts/image $(ARGS)
+
+image-test: ## run all tests inside the image (ARGS go to pytest)
+	@scripts/image test $(ARGS)
+
+tested: setup ## write into README.md what .ci/run tested here
+	@$(PYTHON_OF_VENV) scripts/tested
+
 clean: ## remove .venv and everything else that was made here
-	rm -rf .venv .setup .setup.part build dist components/*.egg-info
+	rm -rf .venv .venv-* .setup .setup.part .containers .tested build dist components/*.egg-info
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

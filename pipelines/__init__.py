@@ -5,4 +5,6 @@ python -m pipelines.local --data data/ --workdir work/       your data, on this 
 python -m pipelines.vertex --project … --output job.json      the same on Vertex AI
 python -m pipelines.submit job.json --project …              once more, with other parameters
 python -m pipelines.lineage --workdir work/                  what made what
+python -m pipelines.kubeflow --output recordgen.yaml         for Kubeflow, or in containers
+python -m pipelines.component                                compile component.yaml
 """

@@ -9,17 +9,34 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.containers import engine as engine  # a fixture
+from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 COMPONENTS = Path(__file__).parents[1] / "components"
+ABOUT_TFX = ("examplegen", "pipelines")  # folders of tests
+
+
+class _WithoutTfx(pytest.Module):
+    """A module that is skipped as a whole: it cannot be imported."""
+
+    def collect(self) -> NoReturn:
+        pytest.skip("needs TFX", allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> object:
+    if module_path.parent.name in ABOUT_TFX and find_spec("tfx") is None:
+        return _WithoutTfx.from_parent(parent, path=module_path)
+    return None
 
 
 def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:

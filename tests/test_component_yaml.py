@@ -1,25 +1,31 @@
-"""The Kubeflow step: kfp loads and compiles component.yaml, and what it compiles to runs."""
+"""The step of component.yaml: what kfp makes of it, and what it does when a backend calls it."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import yaml
+from aiohttp import web
 from kfp import compiler, components, dsl
 
+from pipelines import component
 from recordgen.conversion import make_options
 from recordgen.dataset import read_dataset
+from recordgen.errors import SourceError, UsageError
+from recordgen.kubeflow.convert import UNSET, run
+from recordgen.kubeflow.execution import StepInput
 from recordgen.options import ConvertOptions
 from recordgen.version import __version__
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise, run_python, tree_bytes
+from tests.servers import emulated_gcs, serving
+from tests.steps import call, command_of, executor_input, specification
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -38,10 +44,26 @@ OTHER_VALUES: dict[str, Any] = {
     "shard_mb": 0.5,
     "compression": "gzip",
     "check": "header",
+    "max_side": 8,
     "max_image_mb": 2.5,
+    "max_image_pixels": 1_000_000,
     "max_reject_fraction": 0.25,
-    "allow_scheme": "https,ftp",
-    "allow_root": "/,gs://bucket/images",
+    "allow_scheme": ["https", "ftp"],
+    "allow_root": ["/", "gs://bucket/images"],
+    "threads": 3,
+}
+# What is not an option of the conversion, but of the step.
+STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
+
+OUTPUT_PARAMETERS = {
+    "rows": "NUMBER_INTEGER",
+    "examples": "NUMBER_INTEGER",
+    "train_examples": "NUMBER_INTEGER",
+    "eval_examples": "NUMBER_INTEGER",
+    "test_examples": "NUMBER_INTEGER",
+    "rejects": "NUMBER_INTEGER",
+    "label_count": "NUMBER_INTEGER",
+    "digest": "STRING",
 }
 
 
@@ -50,103 +72,117 @@ def step() -> Any:
     return components.load_component_from_file(str(COMPONENT))
 
 
-def compiled(step: Any, folder: Path, **values: Any) -> dict[str, Any]:
-    """Return the specification of a pipeline that is this step alone."""
-
-    @dsl.pipeline(name="records")
-    def pipeline():  # not "-> None": kfp would take the postponed annotation for an output
-        step(**values)
-
-    path = folder / "pipeline.yaml"
-    compiler.Compiler().compile(pipeline, str(path))
-    specification: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return specification
+@pytest.fixture(scope="module")
+def artifact_step() -> Any:
+    return components.load_component_from_file(str(ROOT / component.ARTIFACT_STEP_FILE))
 
 
-def command_line(specification: dict[str, Any], output: Path) -> list[str]:
-    """Return what a backend starts in the container: command and args, placeholders resolved."""
-    [definition] = specification["components"].values()
-    [executor] = specification["deploymentSpec"]["executors"].values()
-    [task] = specification["root"]["dag"]["tasks"].values()
-    values = {
-        name: parameter["defaultValue"]
-        for name, parameter in definition["inputDefinitions"]["parameters"].items()
-        if "defaultValue" in parameter
-    }
-    for name, given in task["inputs"]["parameters"].items():
-        values[name] = given["runtimeValue"]["constant"]
-
-    def resolve(text: str) -> str:
-        text = text.replace("{{$.outputs.artifacts['dataset'].path}}", str(output))
-        return re.sub(
-            r"\{\{\$\.inputs\.parameters\['(\w+)'\]\}\}", lambda m: as_text(values[m[1]]), text
-        )
-
-    container = executor["container"]
-    return [resolve(text) for text in container["command"] + container["args"]]
+@pytest.fixture
+def rows(make_images: MakeImages) -> list[str]:
+    """Lines of an import file of ten images: eight to train on, one each for eval and test."""
+    names = ["TRAIN"] * 8 + ["VALIDATION", "TEST"]
+    return [
+        f"{name},{path},{path.stem[-1]}" for name, path in zip(names, make_images(10), strict=True)
+    ]
 
 
-def as_text(value: str | float) -> str:
-    """Write numbers as backends do: the specification's JSON holds doubles, 7 comes as 7.0."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run it with the `recordgen` of this environment: that need not be on PATH."""
-    assert command[0] == "recordgen"
-    script = Path(sys.executable).with_name("recordgen")
-    program = [str(script)] if script.exists() else ["-m", "recordgen.cli"]
-    return run_python(*program, *command[1:])
+# --- as kfp reads it --------------------------------------------------------------------------
 
 
 def test_defaults_are_those_of_convert(step: Any) -> None:
-    """An input named like an option has its default; nothing else is taken but the source."""
-    options = {field.name for field in fields(ConvertOptions)}
+    """Every option is an input and has its default; nothing else but the step's own is taken."""
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
-    assert defaults.pop("source") is None
-    assert set(defaults) == set(OTHER_VALUES) <= options
-    assert make_options(defaults) == ConvertOptions()
+    for name, default in STEP_INPUTS.items():
+        assert defaults.pop(name) == default
+    assert set(defaults) == set(OTHER_VALUES) == {field.name for field in fields(ConvertOptions)}
+    assert all(defaults[name] == 0 for name in UNSET)
+    given = {name: value for name, value in defaults.items() if name not in UNSET}
+    assert make_options(given) == ConvertOptions()
 
 
-def test_every_input_and_output_is_described(step: Any) -> None:
-    """Types are KFP's, and the pipeline's page has a sentence for each input."""
+def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
+    """Types are KFP's, and the pipeline's page has a sentence for each input and output."""
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
+    assert set(written["metadata"]["annotations"]) == {"author", "source"}
+    kinds = {int: "Integer", float: "Float", str: "String", list: "List"}
+    values = {**OTHER_VALUES, "source": "", "beam_args": [], "transfer": ""}
     types = {name: given.type for name, given in step.component_spec.inputs.items()}
-    assert types.pop("seed") == "Integer"
-    numbers = {"shard_mb", "max_image_mb", "max_reject_fraction"}
-    assert types == {name: "Float" if name in numbers else "String" for name in types}
-    [(name, output)] = step.component_spec.outputs.items()
-    assert (name, output.type) == ("dataset", "system.Dataset@0.0.1")
+    assert types == {name: kinds[type(value)] for name, value in values.items()}
+    [definition] = specification(step)["components"].values()
+    outputs = definition["outputDefinitions"]
+    found = {name: item["parameterType"] for name, item in outputs["parameters"].items()}
+    assert found == OUTPUT_PARAMETERS
+    artifacts = outputs["artifacts"].items()
+    assert {name: item["artifactType"]["schemaTitle"] for name, item in artifacts} == {
+        "dataset": "system.Dataset",
+        "metrics": "system.Metrics",
+        "report": "system.HTML",
+    }
 
 
-def test_runs_and_every_input_arrives(
-    step: Any, make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """dataset.json records the inputs, also where an earlier try of the same task got to."""
-    source = make_csv(f"TRAIN,{path},a" for path in make_images(3))
-    output = tmp_path / "out/dataset"
-    for given in ({}, OTHER_VALUES):
-        done = run(command_line(compiled(step, tmp_path, source=source, **given), output))
-        assert done.returncode == 0, done.stderr
-        dataset = read_dataset(str(output))
-        assert (dataset.examples, dataset.options) == (3, make_options(given).recorded())
-        lines = [json.loads(line) for line in done.stderr.splitlines()]
-        assert (lines[0]["event"], lines[-1]["event"]) == ("started", "finished")
+def test_compiled_files_are_in_step(tmp_path: Path) -> None:
+    """component.ir.yaml is what component.yaml compiles to, by whichever kfp is installed."""
+    assert component.main(["--folder", str(tmp_path)]) == 0
+    for name in (component.STEP_FILE, component.ARTIFACT_STEP_FILE):
+        made, there = (
+            yaml.safe_load((folder / name).read_text(encoding="utf-8"))
+            for folder in (tmp_path, ROOT)
+        )
+        # The rest names the version of kfp, and repeats these for a pipeline of one step: older
+        # kfps hand out its metrics twice.
+        for part in ("components", "deploymentSpec", "pipelineInfo", "schemaVersion"):
+            assert made[part] == there[part], f"{name}: python -m pipelines.component"
+        assert made["root"]["inputDefinitions"] == there["root"]["inputDefinitions"]
+        assert made["root"]["dag"]["tasks"] == there["root"]["dag"]["tasks"]
 
 
-def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -> None:
-    """Too many rejects: exit code 1, the reason ends the log, no dataset.json for the next step."""
-    (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
-    (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
-    source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
-    done = run(command_line(compiled(step, tmp_path, source=source), tmp_path / "dataset"))
-    assert done.returncode == 1
-    *_, last = map(json.loads, done.stderr.splitlines())
-    assert (last["event"], last["error"]) == ("failed", "TooManyRejectsError")
-    assert last["message"].startswith("1 of 2 rows were rejected, more than the allowed 1.00%")
-    assert "traceback" not in last
-    assert not (tmp_path / "dataset/dataset.json").exists()
+def test_compiled_files_describe_every_input() -> None:
+    """kfp drops the descriptions when it reads component.yaml; these have them again."""
+    for name in (component.STEP_FILE, component.ARTIFACT_STEP_FILE):
+        compiled = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+        for definition in (compiled["root"], *compiled["components"].values()):
+            for side in ("inputDefinitions", "outputDefinitions"):
+                for items in definition[side].values():
+                    assert all(item["description"] for item in items.values())
+
+
+def test_image_can_be_named(tmp_path: Path) -> None:
+    """A file for one's own cluster takes no editing."""
+    assert component.main(["--folder", str(tmp_path), "--image", "registry/recordgen:7"]) == 0
+    for path in tmp_path.iterdir():
+        loaded = components.load_component_from_file(str(path))
+        assert loaded.component_spec.implementation.container.image == "registry/recordgen:7"
+
+
+@pytest.mark.parametrize("name", ["component.yaml", component.STEP_FILE])
+def test_loads_by_url(name: str) -> None:
+    """From a web server it is the same step."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=(ROOT / request.path.lstrip("/")).read_bytes())
+
+    with serving(answer) as url:
+        loaded = components.load_component_from_url(f"{url}/{name}")
+    assert command_of(loaded)[:4] == ["python", "-m", "recordgen.kubeflow", "convert"]
+
+
+def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
+    """An output parameter is a number to dsl.If."""
+
+    @dsl.pipeline(name="counted")
+    def pipeline():  # not "-> None": kfp would take the postponed annotation for an output
+        records = step(source="labels.csv")
+        with dsl.If(records.outputs["eval_examples"] > 100):
+            step(source="more.csv")
+
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(pipeline, str(path))
+    tasks = yaml.safe_load(path.read_text(encoding="utf-8"))["root"]["dag"]["tasks"]
+    assert tasks["condition-1"]["triggerPolicy"]["condition"] == (
+        "int(inputs.parameter_values["
+        "'pipelinechannel--convert-images-to-tfrecords-eval_examples']) > 100"
+    )
 
 
 def test_image_is_of_this_version() -> None:
@@ -154,3 +190,161 @@ def test_image_is_of_this_version() -> None:
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert written["implementation"]["container"]["image"] == f"recordgen:{__version__}"
     assert f"ARG VERSION={__version__}\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+
+
+# --- as a backend runs it ---------------------------------------------------------------------
+
+
+def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """dataset.json records the inputs, also where an earlier try of the same task got to."""
+    source = make_csv(rows)
+    for given in ({}, OTHER_VALUES):
+        done = call(step, tmp_path, source=source, **given)
+        assert done.done.returncode == 0, done.done.stderr
+        dataset = read_dataset(done.uris["dataset"])
+        assert (dataset.examples, dataset.options) == (10, make_options(given).recorded())
+        assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
+
+
+def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Counts are parameters, artifacts say what they hold, and the report is one HTML page."""
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,a"])
+    done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
+    dataset = read_dataset(done.uris["dataset"])
+    assert done.parameters == {
+        "rows": 11,
+        "examples": 10,
+        "train_examples": 8,
+        "eval_examples": 1,
+        "test_examples": 1,
+        "rejects": 1,
+        "label_count": 10,
+        "digest": dataset.digest,
+    }
+    assert set(done.parameters) == set(OUTPUT_PARAMETERS)
+    assert done.metadata("dataset") == {
+        "recordgen_version": __version__,
+        "digest": dataset.digest,
+        "seed": 0,
+        "rows": 11,
+        "examples": 10,
+        "rejects": 1,
+        "bytes": dataset.bytes,
+        "splits": {"train": 8, "eval": 1, "test": 1},
+        "label_count": 10,
+        "labels": list(dataset.labels),
+    }
+    metrics = done.metadata("metrics")
+    assert all(isinstance(value, int | float) for value in metrics.values())
+    assert (metrics["examples"], metrics["reject_fraction"]) == (10, 0.090909)
+    page = Path(done.uris["report"]).read_text(encoding="utf-8")
+    assert page.startswith("<!")
+    assert page == Path(done.uris["dataset"], "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["labels.csv", ""], ids=["file", "folder"])
+def test_source_as_artifact(
+    artifact_step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, name: str
+) -> None:
+    """What an importer or a step before hands on is read: an import file, or a folder of them."""
+    make_csv(rows)
+    done = call(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
+    assert done.done.returncode == 0, done.done.stderr
+    assert done.parameters["examples"] == 10
+
+
+def test_artifact_that_is_no_import_file(artifact_step: Any, tmp_path: Path) -> None:
+    """An artifact of something else is said to be that."""
+    nothing = f"{tmp_path}/nothing"
+    invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
+    with pytest.raises(SourceError, match="the artifact is no import file and no folder with"):
+        run(StepInput.parse(json.dumps(invocation)))
+
+
+def test_a_bucket_is_written_directly(
+    step: Any, make_images: MakeImages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a pipeline root in gs://, shards go there, from a source that lies there."""
+    with emulated_gcs() as url:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        fs = fsspec.filesystem("gs", token="anon", skip_instance_cache=True)
+        fs.mkdir("pipelines")
+        for path in make_images(3):
+            fs.put(str(path), f"pipelines/data/{path.name}")
+        fs.pipe("pipelines/data/labels.csv", b"0000.jpg,a\n0001.jpg,a\n0002.jpg,b\n")
+        source, root = "gs://pipelines/data/labels.csv", "gs://pipelines/root/task"
+        done = call(step, tmp_path, root=root, source=source)
+        assert done.done.returncode == 0, done.done.stderr
+        assert done.parameters["examples"] == 3
+        there = {Path(name).name for name in fs.find("pipelines/root/task")}
+    assert {"dataset.json", "labels.txt", "report.html", "report"} <= there
+
+
+def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Too many rejects: exit code 1, reason and rows end the log, nothing is handed on."""
+    (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
+    (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
+    source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
+    done = call(step, tmp_path / "task", source=source)
+    assert done.done.returncode == 1
+    last = done.lines[-1]
+    assert (last["event"], last["error"]) == ("failed", "TooManyRejectsError")
+    reason, row = last["message"].splitlines()
+    assert reason.startswith("1 of 2 rows were rejected, more than the allowed 1.00%")
+    assert row.strip().startswith(f"{source}:2: ")
+    assert "traceback" not in last
+    assert not Path(done.uris["dataset"], "dataset.json").exists()
+    assert not done.output_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        # inputs; what the error says
+        ({"seed": 1.5}, "seed must be a whole number of 64 bits (got 1.5)"),
+        ({"check": "all"}, "check must be one of decode, header, none (got 'all')"),
+        ({"transfer": "fuse"}, "transfer must be one of auto, uri, path (got 'fuse')"),
+        ({"allow_scheme": [""]}, "allow_scheme and allow_root must not be empty"),
+        ({"beam_args": ["--runner=x"]}, "Beam does not take --runner=x"),
+    ],
+)
+def test_wrong_inputs(
+    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path, given: Any, message: str
+) -> None:
+    """A wrong value is said with what is right."""
+    values = {"source": make_csv(rows), **given}
+    invocation = executor_input(step, str(tmp_path), tmp_path, {}, values)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        run(StepInput.parse(json.dumps(invocation)))
+
+
+def test_same_call_same_bytes(
+    step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Two tasks of the same inputs write the same dataset and report: caching loses nothing."""
+    source = make_csv(rows)
+    first, second = (call(step, tmp_path / name, source=source) for name in "ab")
+    assert tree_bytes(first.uris["dataset"]) == tree_bytes(second.uris["dataset"])
+    assert tree_bytes(tmp_path / "a")["report"] == tree_bytes(tmp_path / "b")["report"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("{{$}}", "JSONDecodeError"), ("[]", "AttributeError"), ("{}", "KeyError('outputs')")],
+)
+def test_not_called_by_a_backend(text: str, found: str) -> None:
+    """Who starts a step by hand is told what it reads."""
+    done = run_python("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
+    assert done.returncode == 2
+    message = json.loads(done.stderr)["message"]
+    assert message.startswith("--executor-input must be KFP's ExecutorInput as JSON")
+    assert found in message
+
+
+def test_steps_load_no_kfp() -> None:
+    """The image needs no kfp to run a step."""
+    modules = ("__main__", "convert", "evaluate", "push", "statistics", "train")
+    code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
+    code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"
+    done = run_python("-W", "ignore", "-c", code)
+    assert done.stdout == "set()\n", done.stderr

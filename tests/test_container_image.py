@@ -2,15 +2,231 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from recordgen.cli import _parser
+from recordgen.dataset import read_dataset
 from recordgen.version import __version__
-from tests.containers import Engine
+from tests.containers import ROOT, Engine
 
 pytestmark = pytest.mark.container
 
+NOBODY = "54321:54321"  # has no line in /etc/passwd
+READ_ONLY = ("--read-only", "--tmpfs=/tmp")
 
-def test_it_is_this_version(engine: Engine) -> None:
-    done = engine.run(command=["--version"])
-    assert (done.returncode, done.stdout) == (0, f"recordgen {__version__}\n"), done.stderr
-    print(engine.docker_host, engine.image)
+
+def inspected(engine: Engine, image: str = "") -> Any:
+    """Return what the engine knows about the image."""
+    return json.loads(engine.call("image", "inspect", image or engine.image).stdout)[0]
+
+
+def output(engine: Engine, *args: str, command: list[str], **more: Any) -> str:
+    """Run a command that must succeed and return what it printed."""
+    done = engine.run(*args, command=command, **more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# --- what it is ----------------------------------------------------------------------------------
+
+
+def test_labels_say_what_it_is_and_not_when_it_was_built(engine: Engine) -> None:
+    labels = inspected(engine)["Config"]["Labels"]
+    ours = {name: text for name, text in labels.items() if name.startswith("org.opencontainers.")}
+    assert ours.pop("org.opencontainers.image.revision") is not None
+    assert ours == {
+        "org.opencontainers.image.title": "Recordgen",
+        "org.opencontainers.image.description": "AutoML import files to split, sharded TFRecords",
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.version": __version__,
+    }
+
+
+def test_it_is_no_larger_than_it_has_to_be(engine: Engine) -> None:
+    """docs/image.md says where its size goes."""
+    assert inspected(engine)["Size"] < 3.4e9
+
+
+def test_nothing_that_only_a_build_needs_is_inside(engine: Engine) -> None:
+    programs = "cc gcc g++ c++ make git uv pytest mypy ruff"
+    found = output(engine, command=["sh", "-c", f"command -v {programs} || true"])
+    assert found == ""
+    left = output(
+        engine,
+        "--user=0",
+        command=[
+            *("find", "/opt/recordgen", "/root", "/tmp", "/var/cache/apt", "/var/lib/apt/lists"),
+            *("(", "-name", "*.tmp", "-o", "-name", "*.deb", "-o", "-name", "*.bin"),
+            *("-o", "-name", "pip.conf", "-o", "-name", ".cache", "-o", "-name", ".setup", ")"),
+            *("-not", "-path", "*/site-packages/*"),
+        ],
+    )
+    assert left == ""
+
+
+def test_certificates_and_settings_of_the_build_stay_behind(engine: Engine) -> None:
+    """Whatever pip was told at build time, and the certificates of the machine that built."""
+    code = "import os; print(os.path.exists('/etc/pip.conf'), os.path.exists('/run/secrets'))"
+    assert output(engine, command=["python", "-c", code]) == "False False\n"
+    machines = Path("/etc/ssl/certs/ca-certificates.crt").read_bytes()
+    inside = output(engine, command=["cat", "/etc/ssl/certs/ca-certificates.crt"]).encode()
+    debian = output(
+        engine, command=["sh", "-c", "cat /usr/share/ca-certificates/mozilla/*.crt"]
+    ).encode()
+    certificate = re.compile(b"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.S)
+    own = set(certificate.findall(machines)) - set(certificate.findall(debian))
+    assert not own & set(certificate.findall(inside))
+
+
+def test_bytecode_is_there_and_valid(engine: Engine) -> None:
+    """Nothing is compiled at import, which the user could not keep anyway."""
+    code = (
+        "import importlib._bootstrap_external as loader\n"
+        "source = loader.SourceLoader.source_to_code\n"
+        "def noted(self, data, path, **more):\n"
+        "    print(path)\n"
+        "    return source(self, data, path, **more)\n"
+        "loader.SourceLoader.source_to_code = noted\n"
+        "import recordgen.conversion, recordgen.reading, tensorflow, apache_beam\n"
+    )
+    assert output(engine, command=["python", "-W", "ignore", "-c", code]) == ""
+
+
+# --- what it runs --------------------------------------------------------------------------------
+
+# what a container is given, and what it is to run
+PROGRAMS = [
+    (["--version"], f"recordgen {__version__}\n"),
+    (["recordgen", "--version"], f"recordgen {__version__}\n"),
+    (["sh", "-c", "echo from $0", "sh"], "from sh\n"),
+    (["/bin/echo", "hello"], "hello\n"),
+    (["python", "-c", "print(6 * 7)"], "42\n"),
+]
+
+
+@pytest.mark.parametrize(("command", "printed"), PROGRAMS, ids=[" ".join(it[0]) for it in PROGRAMS])
+def test_it_runs_a_program_or_else_recordgen(
+    command: list[str], printed: str, engine: Engine
+) -> None:
+    assert output(engine, command=command) == printed
+
+
+def test_alone_it_shows_its_help(engine: Engine) -> None:
+    assert output(engine, command=[]).startswith("usage: recordgen ")
+
+
+def test_every_subcommand_wins_over_a_program_of_its_name(engine: Engine, tmp_path: Path) -> None:
+    """A folder of programs that are named like subcommands stands first on PATH."""
+    (subcommands,) = (
+        action.choices for action in _parser()._actions if isinstance(action.choices, dict)
+    )
+    for name in subcommands:
+        program = tmp_path / name
+        program.write_text("#!/bin/sh\necho the other one\n")
+        program.chmod(0o755)
+    path = f"/programs:{inspected(engine)['Config']['Env'][0].partition('=')[2]}"
+    for name in subcommands:
+        done = engine.run(
+            command=[name, "--help"], mounts={tmp_path: "/programs"}, env={"PATH": path}
+        )
+        assert done.stdout.startswith(f"usage: recordgen {name}"), name
+
+
+def test_a_wrong_subcommand_is_told_by_recordgen(engine: Engine) -> None:
+    done = engine.run(command=["covnert", "a", "b"])
+    assert done.returncode == 2
+    assert "invalid choice: 'covnert'" in done.stderr
+
+
+def test_vertex_ais_executor_is_found(engine: Engine) -> None:
+    module = "tfx.orchestration.kubeflow.v2.container.kubeflow_v2_run_executor"
+    help_text = output(engine, command=["python", "-m", module, "--help"])
+    assert "--executor_class_path" in help_text
+
+
+# --- as whom and where it runs -------------------------------------------------------------------
+
+
+def test_it_is_not_root(engine: Engine) -> None:
+    assert inspected(engine)["Config"]["User"] == "1000"
+    assert output(engine, command=["id", "-u"]) == "1000\n"
+
+
+@pytest.mark.parametrize("user", [None, NOBODY, "0:0"])
+@pytest.mark.parametrize("more", [(), READ_ONLY], ids=["writable", "read-only"])
+def test_it_converts_a_mounted_folder(
+    user: str | None,
+    more: tuple[str, ...],
+    engine: Engine,
+    tmp_path: Path,
+    make_images: Callable[[int], list[Path]],
+    make_csv: Callable[..., str],
+) -> None:
+    """Whoever runs it, also on a root file system that is read-only."""
+    make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
+    tmp_path.chmod(0o777)
+    output(
+        engine,
+        *more,
+        "--workdir=/data",
+        command=["convert", "labels.csv", "out", "--quiet"],
+        mounts={tmp_path: "/data"},
+        user=user,
+    )
+    assert read_dataset(str(tmp_path / "out")).examples == 8
+    owner = {None: 1000, NOBODY: 54321, "0:0": 0}[user]
+    assert (tmp_path / "out/dataset.json").stat().st_uid == owner or os.getuid() != 0
+
+
+# --- the target for Dataflow ---------------------------------------------------------------------
+
+BOOT = "#!/bin/sh\necho booted as $(id -u), $RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT: $*\n"
+
+
+def beam_version() -> str:
+    """Return the version of Beam that the Dockerfile takes the boot files of."""
+    (version,) = re.findall(r"^ARG BEAM_VERSION=(.+)$", (ROOT / "Dockerfile").read_text(), re.M)
+    return str(version)
+
+
+def test_beams_boot_files_are_those_of_the_lock() -> None:
+    lock = (ROOT / "locks" / "tfx-1.21.txt").read_text()
+    (version,) = re.findall(r"^apache-beam==(\S+) ; python_full_version >= '3.11'", lock, re.M)
+    assert beam_version() == version
+
+
+@pytest.mark.slow
+def test_the_dataflow_target_boots_beam(engine: Engine, tmp_path: Path) -> None:
+    """Beam's own image is out of reach for some machines: one of its name stands in for it."""
+    base = "docker.io/apache/beam_python3.13_sdk:0.0.0"
+    (tmp_path / "boot").write_text(BOOT)
+    (tmp_path / "boot").chmod(0o755)
+    (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY boot /opt/apache/beam/boot\n")
+    name = "recordgen:under-test"
+    try:
+        made = engine.call("build", "--tag", base, str(tmp_path))
+        assert made.returncode == 0, made.stderr
+        built = subprocess.run(
+            [ROOT / "scripts" / "image", "dataflow", "--build-arg=BEAM_VERSION=0.0.0"],
+            env={**engine.environment, "ENGINE": engine.program, "RECORDGEN_IMAGE": name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert built.returncode == 0, built.stderr
+        booted = engine.call("run", "--rm", f"{name}-dataflow", "--id=1")
+        assert booted.stdout == "booted as 0, 1: --id=1\n", booted.stderr
+        pip = engine.call(
+            "run", "--rm", "--entrypoint=pip", f"{name}-dataflow", "show", "apache-beam"
+        )
+        assert "Name: apache-beam" in pip.stdout  # how Beam looks for itself
+    finally:
+        engine.call("image", "rm", "--force", f"{name}-dataflow", base)

@@ -650,9 +650,13 @@ def test_dataframes(make_images: MakeImages, tmp_path: Path, make_csv: MakeCsv) 
         frame.tensorflow.to_tfr(output_dir=str(tmp_path / "x"), runner="DataFlowRunner")
     with pytest.raises(UsageError, match="needs the column image_uri"):
         recordgen.convert(pd.DataFrame({"a": [1]}), str(tmp_path / "y"))
-    typed = frame.head(1).convert_dtypes()
-    typed.loc[1] = [pd.NA, str(images[1]), pd.NA]
-    typed.loc[2] = ["TRAIN", "a\rb.jpg", 1]
+    typed = pd.DataFrame(
+        {
+            "split": ["TRAIN", pd.NA, "TRAIN"],
+            "image_uri": [str(images[0]), str(images[1]), "a\rb.jpg"],
+            "label": [0, pd.NA, 1],
+        }
+    ).convert_dtypes()
     result = recordgen.convert(typed, tmp_path / "typed", max_reject_fraction=1)
     assert result.dataset.rows.examples == 2
     assert [(reject.line, reject.code) for reject in result.rejects] == [(3, "bad_line")]

@@ -31,6 +31,7 @@ LIGHT = [
     ("recordgen.conversion", ("tensorflow", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
     ("recordgen.training", ("apache_beam", "tfx", "kfp")),
+    ("recordgen.kubeflow.__main__", HEAVY),
 ]
 
 

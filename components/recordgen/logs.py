@@ -144,6 +144,11 @@ def finished(
     _say("finished", message, fields)
 
 
+def said(message: str) -> None:
+    """Log what a step of a pipeline has come to."""
+    _log.info("%s", message)
+
+
 def converted(result: ConversionResult) -> None:
     """Log what a conversion came to."""
     finished(

@@ -1,0 +1,59 @@
+"""``python -m recordgen.kubeflow STEP --executor-input JSON``: run one step of a pipeline.
+
+Logs are one JSON object per line on stderr: what collectors of clusters parse. Exit codes are those
+of the ``recordgen`` command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from recordgen import logs
+from recordgen.errors import RecordgenError
+from recordgen.kubeflow.execution import StepInput
+from recordgen.quiet import quiet_libraries
+
+#: Each is a module beside this one with a function ``run(step: StepInput) -> StepOutput``.
+STEPS = ("convert", "statistics", "train", "evaluate", "push")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a step and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m recordgen.kubeflow",
+        description="Run one step of a pipeline: what component.yaml and pipelines/kubeflow.py "
+        "start in the container.",
+    )
+    parser.add_argument("step", choices=STEPS)
+    parser.add_argument(
+        "--executor-input", required=True, metavar="JSON", help="what a backend puts for {{$}}"
+    )
+    args = parser.parse_args(argv)
+    logs.set_up("json", level=logging.ERROR)
+    quiet_libraries()
+    try:
+        step = StepInput.parse(args.executor_input)
+        module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
+        module.run(step).write(step)
+    except RecordgenError as exc:
+        logs.failed(exc, exc.exit_code, traceback=False)
+        return exc.exit_code
+    return 0
+
+
+def exit_main() -> NoReturn:
+    """Run as a process. Beam's and gRPC's worker threads may outlive the work: do not wait."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    exit_main()

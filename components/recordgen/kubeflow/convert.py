@@ -1,0 +1,126 @@
+"""``convert``: import files → split, sharded TFRecords; the step of component.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from recordgen import logs, storage
+from recordgen.conversion import convert
+from recordgen.dataset import REPORT_FILE, Dataset
+from recordgen.errors import DataError, SourceError
+from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
+from recordgen.kubeflow.places import place_of
+from recordgen.splits import SPLITS
+from recordgen.terminal import reject_lines
+
+#: Options that take 0 for "none": an optional number without a default is not known everywhere.
+UNSET = ("max_side", "threads")
+
+_LABELS_SHOWN = 1000
+_REJECTS_SHOWN = 20
+
+
+def run(step: StepInput) -> StepOutput:
+    """Convert and describe the result.
+
+    Raises:
+        RecordgenError: as :func:`recordgen.conversion.convert`; the first rejected rows stand in
+            the message, since Kubeflow may keep nothing that a failed step wrote.
+    """
+    values = dict(step.parameters)
+    transfer = values.pop("transfer", "auto")
+    beam_args = values.pop("beam_args", ())
+    source = values.pop("source", None) or _import_files(step.artifacts, transfer)
+    output = place_of(step.outputs["dataset"], transfer)
+    logs.started("convert", source, output=output)
+    try:
+        result = convert(
+            source,
+            output,
+            # The output's place is this task's alone: what lies there is an earlier try of it.
+            overwrite=True,
+            resume=True,
+            beam_args=beam_args,
+            progress=logs.ProgressLog(),
+            **{name: value for name, value in values.items() if value or name not in UNSET},
+        )
+    except DataError as exc:
+        lines = reject_lines(exc.rejects, _REJECTS_SHOWN)
+        raise type(exc)("\n  ".join([exc.message, *lines])) from exc
+    page = storage.read_text(storage.join(output, REPORT_FILE))
+    storage.write_text(place_of(step.outputs["report"], transfer), page)
+    logs.converted(result)
+    return StepOutput(
+        counts_of(result.dataset),
+        {
+            "dataset": description_of(result.dataset),
+            "metrics": {**metrics_of(result.dataset), "seconds": round(result.seconds, 3)},
+        },
+    )
+
+
+def counts_of(dataset: Dataset) -> dict[str, int | str]:
+    """Return the output parameters: counts that a pipeline can branch on, and the digest."""
+    found = {name: split.examples for name, split in dataset.splits.items()}
+    return {
+        "rows": dataset.rows.read,
+        "examples": dataset.examples,
+        **{f"{name}_examples": found.get(name, 0) for name in SPLITS},
+        "rejects": dataset.rows.rejects,
+        "label_count": len(dataset.labels),
+        "digest": dataset.digest,
+    }
+
+
+def description_of(dataset: Dataset) -> dict[str, Any]:
+    """Return the metadata of the dataset's artifact: what stands in ``dataset.json``, in short.
+
+    Metadata stores limit the size of an artifact: of more than a thousand labels, only the first
+    are named.
+    """
+    return {
+        "recordgen_version": dataset.recordgen_version,
+        "digest": dataset.digest,
+        "seed": dataset.seed,
+        "rows": dataset.rows.read,
+        "examples": dataset.examples,
+        "rejects": dataset.rows.rejects,
+        "bytes": dataset.bytes,
+        "splits": {name: split.examples for name, split in dataset.splits.items()},
+        "label_count": len(dataset.labels),
+        "labels": list(dataset.labels[:_LABELS_SHOWN]),
+    }
+
+
+def metrics_of(dataset: Dataset) -> dict[str, float]:
+    """Return the numbers that the consoles show and compare between runs."""
+    rows = dataset.rows
+    return {
+        "rows": rows.read,
+        "examples": dataset.examples,
+        **{f"{name}_examples": split.examples for name, split in dataset.splits.items()},
+        "duplicates": rows.duplicates,
+        "dropped": rows.dropped,
+        "rejects": rows.rejects,
+        "reject_fraction": round(rows.rejects / rows.read, 6),
+        "reencoded": sum(dataset.reencoded.values()),
+        "labels": len(dataset.labels),
+        "bytes": dataset.bytes,
+    }
+
+
+def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
+    """Return the import file that the artifact ``source`` is, or a glob if it is a folder of them.
+
+    Raises:
+        SourceError: there is no such artifact, or it is neither.
+    """
+    if "source" not in artifacts:
+        raise SourceError("source is missing: give the import file's URL, or a Dataset artifact")
+    # Rows may name images relative to their import file: where it lies, not where a copy does.
+    place = place_of(artifacts["source"], transfer)
+    for pattern in (place, storage.join(place, "*.csv")):
+        if storage.list_files(pattern):
+            return pattern
+    raise SourceError(f"{place}: the artifact is no import file and no folder with *.csv in it")

@@ -1,0 +1,48 @@
+"""``push``: copy a model to where a server looks for new ones."""
+
+from __future__ import annotations
+
+import shutil
+import time
+
+from recordgen import logs, storage
+from recordgen.errors import SourceError, UsageError
+from recordgen.kubeflow.execution import StepInput, StepOutput
+from recordgen.kubeflow.places import read_place
+
+# A server that finds this file takes the version for whole.
+_LAST_FILE = "saved_model.pb"
+
+
+def run(step: StepInput) -> StepOutput:
+    """Copy the input ``model`` to ``serving_dir/VERSION``, the version being the time in seconds.
+
+    Raises:
+        UsageError: ``serving_dir`` is empty or cannot be written to.
+        SourceError: the model is no SavedModel.
+        StorageError: storage failed.
+    """
+    serving_dir = step.parameters.get("serving_dir")
+    if not serving_dir:
+        raise UsageError("serving_dir must be a folder or URL to which models are pushed")
+    model = read_place(step.artifacts["model"])
+    target = storage.join(storage.normal(serving_dir), str(int(time.time())))
+    copy_model(model, target)
+    logs.said(f"pushed to {target}")
+    return StepOutput({"pushed_to": target})
+
+
+def copy_model(model: str, target: str) -> None:
+    """Copy a SavedModel, with the file last by which servers know that it is whole.
+
+    Raises: as :func:`run`.
+    """
+    files = {path[len(model) :].lstrip("/"): path for path in storage.list_files(f"{model}/**")}
+    if _LAST_FILE not in files:
+        raise SourceError(f"{model}: no {_LAST_FILE} here: not a SavedModel")
+    for name in sorted(files, key=lambda name: name == _LAST_FILE):
+        with (
+            storage.open_read(files[name]) as source,
+            storage.replacing(storage.join(target, name)) as copy,
+        ):
+            shutil.copyfileobj(source, copy)

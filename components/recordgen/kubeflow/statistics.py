@@ -1,0 +1,90 @@
+"""``statistics``: what TensorFlow Data Validation finds in a dataset's splits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from recordgen import features, logs, storage
+from recordgen.dataset import read_dataset, split_dir
+from recordgen.errors import DataError, UsageError
+from recordgen.kubeflow.execution import StepInput, StepOutput
+from recordgen.kubeflow.places import read_place, write_place
+from recordgen.quiet import load_tensorflow
+from recordgen.splits import TRAIN
+
+# The names that TFX's StatisticsGen and SchemaGen use.
+STATISTICS_FILE = "FeatureStats.pb"
+SCHEMA_FILE = "schema.pbtxt"
+ANOMALIES_FILE = "anomalies.txt"
+
+
+def run(step: StepInput) -> StepOutput:
+    """Describe the input ``dataset``.
+
+    Written are ``statistics``: ``Split-train/FeatureStats.pb`` and so on; ``schema``:
+    ``schema.pbtxt``, inferred from ``train``; ``anomalies``: ``anomalies.txt``, one line for each
+    thing in another split that is not as that schema says. Their number is an output parameter.
+
+    Raises:
+        SourceError: there is no dataset.
+        DataError: it has no split ``train``.
+        UsageError: the image was built without TFX.
+    """
+    tfdv = _tfdv()
+    root = read_place(step.artifacts["dataset"])
+    dataset = read_dataset(root)
+    if TRAIN not in dataset.splits:
+        raise DataError(f"{root}: there is no split train to infer a schema from")
+    folder = write_place(step.outputs["statistics"])
+    found = {split: _statistics(tfdv, root, split) for split in dataset.splits}
+    for split, statistics in found.items():
+        path = storage.join(folder, split_dir(split), STATISTICS_FILE)
+        with storage.replacing(path) as file:
+            file.write(statistics.SerializeToString(deterministic=True))
+        logs.said(f"statistics of {dataset.splits[split].examples} examples of {split}")
+
+    schema = tfdv.infer_schema(found.pop(TRAIN))
+    path = storage.join(write_place(step.outputs["schema"]), SCHEMA_FILE)
+    storage.write_text(path, _as_text(schema))
+    anomalies = [
+        f"{split}: {name}: {info.description}"
+        for split, statistics in found.items()
+        for name, info in sorted(tfdv.validate_statistics(statistics, schema).anomaly_info.items())
+    ]
+    for line in anomalies:
+        logs.said(line)
+    path = storage.join(write_place(step.outputs["anomalies"]), ANOMALIES_FILE)
+    storage.write_text(path, "".join(f"{line}\n" for line in anomalies))
+    return StepOutput({"anomaly_count": len(anomalies)})
+
+
+def _statistics(tfdv: Any, root: str, split: str) -> Any:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from recordgen.runners import beam_flags
+
+    return tfdv.generate_statistics_from_tfrecord(
+        storage.join(root, split_dir(split), "*"),
+        # Statistics of image bytes and unique names cost time and memory and say nothing.
+        stats_options=tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST)),
+        pipeline_options=PipelineOptions(beam_flags(())),
+    )
+
+
+def _as_text(message: Any) -> str:
+    from google.protobuf import text_format
+
+    text: str = text_format.MessageToString(message)
+    return text
+
+
+def _tfdv() -> Any:
+    load_tensorflow()
+    try:
+        import tensorflow_data_validation as tfdv
+    except ImportError as exc:
+        raise UsageError(
+            f"statistics needs TensorFlow Data Validation, which is not installed here ({exc}); "
+            f"use an image built with TFX, or leave this step out"
+        ) from exc
+    return tfdv

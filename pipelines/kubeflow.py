@@ -1,0 +1,335 @@
+"""``python -m pipelines.kubeflow``: convert → statistics → train → evaluate → push, for KFP 2.
+
+It compiles to a package for Kubeflow Pipelines or Vertex AI Pipelines, or runs here, in containers.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from kfp import compiler, dsl
+
+from pipelines.component import load_step
+from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from pipelines.terminal import run_main
+from recordgen.errors import RunnerError, UsageError
+from recordgen.kubeflow.train import NO_WEIGHTS
+from recordgen.options import ConvertOptions
+from recordgen.training import TrainingConfig
+from recordgen.version import __version__
+
+IMAGE = f"recordgen:{__version__}"
+
+_OPTIONS = ConvertOptions()
+_TRAINING = TrainingConfig()
+
+# kfp looks for a container's log after it has started it; where one is gone by then, so is its log.
+_ENTRYPOINT = ("sh", "-c", '"$@" || { code=$?; sleep 3; exit $code; }', "sh")
+
+
+class Outcome(NamedTuple):
+    """What the pipeline hands on, and what a local run prints."""
+
+    examples: int
+    accuracy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a step asks a cluster for.
+
+    Attributes:
+        cpu: cores, such as ``4`` or ``500m``.
+        memory: such as ``8G``.
+        accelerator: what the platform calls it: ``nvidia.com/gpu`` on Kubernetes,
+            ``NVIDIA_TESLA_T4`` on Vertex AI; None: none.
+        accelerators: how many of them.
+    """
+
+    cpu: str
+    memory: str
+    accelerator: str | None = None
+    accelerators: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeflowConfig:
+    """What :func:`create_pipeline` builds, fixed when it is compiled.
+
+    Attributes:
+        name: the pipeline's name.
+        image: the image of all steps, as the cluster pulls it.
+        pipeline_root: where artifacts go, ``gs://…``, ``minio://…`` or ``s3://…``; None: where the
+            cluster is set to put them.
+        serving_dir: where a model that is good enough is pushed to; None: nowhere.
+        caching: take a step whose inputs did not change from the cache.
+        retries: how often a step that fails is tried again.
+        convert: what the conversion asks for.
+        train: what training and evaluation ask for.
+    """
+
+    name: str = "recordgen"
+    image: str = IMAGE
+    pipeline_root: str | None = None
+    serving_dir: str | None = None
+    caching: bool = True
+    retries: int = 2
+    convert: Resources = field(default_factory=lambda: Resources(cpu="4", memory="4G"))
+    train: Resources = field(default_factory=lambda: Resources(cpu="4", memory="8G"))
+
+    def __post_init__(self) -> None:
+        for name in ("name", "image"):
+            if not getattr(self, name):
+                raise UsageError(f"{name} must not be empty")
+        if self.retries < 0:
+            raise UsageError(f"retries must be at least 0 (got {self.retries})")
+
+
+def create_pipeline(config: KubeflowConfig) -> Any:
+    """Build the pipeline that ``config`` describes, as kfp's component.
+
+    Its parameters can be given anew with every run; what it outputs are ``examples`` and
+    ``accuracy``.
+    """
+    convert_images = load_step(config.image)
+    compute_statistics = statistics_step(config.image)
+    train_model = train_step(config.image)
+    evaluate_model = evaluate_step(config.image)
+    push_model = push_step(config.image)
+
+    def prepare(task: dsl.PipelineTask, resources: Resources) -> None:
+        task.set_caching_options(config.caching)
+        task.set_retry(config.retries, backoff_duration="30s", backoff_factor=2)
+        _request(task, resources)
+
+    plain = Resources(cpu="2", memory="4G")
+    checked = replace(config.train, accelerator=None)
+
+    @dsl.pipeline(name=config.name, pipeline_root=config.pipeline_root)
+    def pipeline(
+        source: str,
+        seed: int = _OPTIONS.seed,
+        split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
+        max_reject_fraction: float = _OPTIONS.max_reject_fraction,
+        model: str = _TRAINING.model,
+        weights: str = NO_WEIGHTS,
+        image_size: list = list(_TRAINING.image_size),  # noqa: B006  (kfp's default, never changed)
+        batch_size: int = _TRAINING.batch_size,
+        epochs: int = _TRAINING.epochs,
+        learning_rate: float = _TRAINING.learning_rate,
+        min_accuracy: float = 0.8,
+    ) -> Outcome:
+        """Turn labelled images into a model that is good enough to serve.
+
+        Args:
+            source: AutoML import file that the steps can read.
+            seed: of the conversion and the training.
+            split_fractions: shares of train,eval,test for rows that name no split.
+            max_reject_fraction: the run fails above this share of rejected rows.
+            model: small_cnn, or a model of keras.applications.
+            weights: none, or imagenet.
+            image_size: height and width for the model, in pixels.
+            batch_size: examples per step.
+            epochs: passes over split train.
+            learning_rate: of Adam, at the start.
+            min_accuracy: on split eval, for a model to be pushed.
+        """
+        records = convert_images(
+            source=source,
+            seed=seed,
+            split_fractions=split_fractions,
+            max_reject_fraction=max_reject_fraction,
+        ).set_display_name("Convert")
+        prepare(records, config.convert)
+        dataset = records.outputs["dataset"]
+
+        statistics = compute_statistics(dataset=dataset).set_display_name("Statistics")
+        prepare(statistics, plain)
+
+        training = train_model(
+            dataset=dataset,
+            model_name=model,
+            weights=weights,
+            image_size=image_size,
+            batch_size=batch_size,
+            epochs=epochs,
+            learning_rate=learning_rate,
+            seed=seed,
+        ).set_display_name("Train")
+        prepare(training, config.train)
+
+        evaluation = evaluate_model(
+            dataset=dataset, model=training.outputs["model"]
+        ).set_display_name("Evaluate")
+        prepare(evaluation, checked)
+
+        if config.serving_dir is not None:
+            with dsl.If(evaluation.outputs["accuracy"] >= min_accuracy, name="good enough"):
+                pushing = push_model(
+                    model=training.outputs["model"], serving_dir=config.serving_dir
+                ).set_display_name("Push")
+                prepare(pushing, plain)
+                # Whoever asks for a run wants a model to be there after it.
+                pushing.set_caching_options(False)
+
+        return Outcome(records.outputs["examples"], evaluation.outputs["accuracy"])
+
+    return pipeline
+
+
+def compile_pipeline(config: KubeflowConfig, path: str) -> None:
+    """Write the package that ``kfp.Client`` or Vertex AI's ``PipelineJob`` take.
+
+    Raises:
+        UsageError: kfp does not take a setting.
+    """
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    try:
+        compiler.Compiler().compile(create_pipeline(config), path)
+    except ValueError as exc:
+        raise UsageError(f"kfp does not take this: {exc}") from exc
+
+
+def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome:
+    """Run the pipeline on this machine, each step in a container, and return what came out.
+
+    Args:
+        config: its image must be known to the container engine.
+        folder: holds the import file and its images; artifacts are written to it. Nothing else of
+            this machine is seen by the steps.
+        **parameters: of the pipeline.
+
+    Raises:
+        UsageError: a setting does not go with a local run, or kfp is too old for it.
+        RunnerError: no container engine answers, or a step failed.
+    """
+    if config.serving_dir is not None:
+        raise UsageError(
+            "a local run takes no serving_dir: kfp's local runs skip what depends on a condition"
+        )
+    folder = os.path.abspath(folder)
+    source = os.path.abspath(parameters.pop("source"))
+    if os.path.commonpath([folder, source]) != folder:
+        raise UsageError(f"{source}: must lie in {folder}: the steps see nothing else")
+    try:
+        import docker
+        from kfp import local
+    except ImportError as exc:
+        raise UsageError(f"local runs need kfp 2.16 or newer, and docker: {exc}") from exc
+    try:
+        docker.from_env().ping()
+    except docker.errors.DockerException as exc:
+        raise RunnerError(
+            f"no container engine answers ({exc}); start Docker, or Podman's service, and set "
+            f"DOCKER_HOST to its address"
+        ) from exc
+    local.init(local_runner(), pipeline_root=folder)
+    try:
+        outputs = create_pipeline(config)(source=source, **parameters).outputs
+    # kfp takes a failed step for a good one if its container is gone before it asks for the exit
+    # code; it then stumbles over the outputs that are missing.
+    except (RuntimeError, ValueError, docker.errors.DockerException) as exc:
+        raise RunnerError(f"a step failed, its log above tells why ({exc})") from exc
+    return Outcome(int(outputs["examples"]), float(outputs["accuracy"]))
+
+
+def local_runner() -> Any:
+    """Return kfp's runner of containers, set to write as the caller and to show what failed."""
+    from kfp import local
+
+    return local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}", entrypoint=list(_ENTRYPOINT))
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command's parser."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.kubeflow",
+        description="Compile the pipeline to a package for Kubeflow Pipelines or Vertex AI "
+        "Pipelines, or run it here, in containers.",
+    )
+    config = KubeflowConfig()
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--output", metavar="FILE", help="the package to write, such as p.yaml")
+    what.add_argument("--run-local", metavar="DIR", help="run it; --source lies in this folder")
+    add = parser.add_argument
+    add("--name", default=config.name, help="the pipeline's name")
+    add("--image", default=config.image, help="the image, as the cluster pulls it")
+    add(
+        "--pipeline-root", metavar="URL", help="gs://…, minio://… or s3://…; default: the cluster's"
+    )
+    add("--serving-dir", metavar="URL", help="push models that are good enough to it")
+    add("--no-caching", action="store_true", help="do each step again in every run")
+    add("--retries", type=int, default=config.retries, help="tries after a step's first")
+    add("--convert-cpu", default=config.convert.cpu, metavar="N", help="cores of the conversion")
+    add("--convert-memory", default=config.convert.memory, metavar="N", help="such as 4G")
+    add("--train-cpu", default=config.train.cpu, metavar="N", help="cores of the training")
+    add("--train-memory", default=config.train.memory, metavar="N", help="such as 8G")
+    add("--accelerator", metavar="TYPE", help="for training: nvidia.com/gpu, NVIDIA_TESLA_T4, …")
+    add("--accelerators", type=int, default=1, metavar="N", help="how many of them")
+    run = parser.add_argument_group("parameters of a local run")
+    run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
+    run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
+    run.add_argument("--batch-size", type=int)
+    run.add_argument("--epochs", type=int)
+    run.add_argument("--learning-rate", type=float)
+    return parser
+
+
+def to_config(args: argparse.Namespace) -> KubeflowConfig:
+    """Turn parsed arguments into a config. Raises: UsageError."""
+    return KubeflowConfig(
+        name=args.name,
+        image=args.image,
+        pipeline_root=args.pipeline_root,
+        serving_dir=args.serving_dir,
+        caching=not args.no_caching,
+        retries=args.retries,
+        convert=Resources(cpu=args.convert_cpu, memory=args.convert_memory),
+        train=Resources(
+            cpu=args.train_cpu,
+            memory=args.train_memory,
+            accelerator=args.accelerator,
+            accelerators=args.accelerators,
+        ),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = build_parser()
+    args = parser.parse_args(argv)
+    names = ("source", "image_size", "batch_size", "epochs", "learning_rate")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    if args.output and given:
+        parser.error("parameters are given when the package is run, not when it is compiled")
+    if args.run_local and "source" not in given:
+        parser.error("--run-local needs --source")
+
+    def run() -> None:
+        if args.output:
+            compile_pipeline(to_config(args), args.output)
+            print(f"wrote {args.output}")
+        else:
+            outcome = run_local(to_config(args), args.run_local, **given)
+            print(f"examples   {outcome.examples}")
+            print(f"accuracy   {outcome.accuracy:.4f} on eval")
+            print(f"artifacts  {os.path.abspath(args.run_local)}")
+
+    return run_main(run)
+
+
+def _request(task: dsl.PipelineTask, resources: Resources) -> None:
+    task.set_cpu_request(resources.cpu)
+    task.set_cpu_limit(resources.cpu)
+    task.set_memory_request(resources.memory)
+    task.set_memory_limit(resources.memory)
+    if resources.accelerator is not None:
+        task.set_accelerator_type(resources.accelerator)
+        task.set_accelerator_limit(resources.accelerators)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+"""``python -m pipelines.kubeflow`` compiles, for clusters and their storages, on every kfp."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipelines import kubeflow
+from pipelines.kubeflow import IMAGE, KubeflowConfig, Resources, compile_pipeline, run_local
+from recordgen.errors import RunnerError, UsageError
+from recordgen.version import __version__
+
+STEPS = {"convert-images-to-tfrecords", "statistics", "train", "evaluate"}
+
+
+def compiled(folder: Path, **settings: Any) -> dict[str, Any]:
+    path = folder / "pipeline.yaml"
+    compile_pipeline(KubeflowConfig(**settings), str(path))
+    specification: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return specification
+
+
+def tasks_of(specification: dict[str, Any]) -> dict[str, Any]:
+    """Return all tasks, those behind a condition too."""
+    tasks = dict(specification["root"]["dag"]["tasks"])
+    for component in specification["components"].values():
+        tasks.update(component.get("dag", {}).get("tasks", {}))
+    return {name: task for name, task in tasks.items() if not name.startswith("condition")}
+
+
+def executors_of(specification: dict[str, Any]) -> dict[str, Any]:
+    executors = specification["deploymentSpec"]["executors"].items()
+    return {name.removeprefix("exec-"): item["container"] for name, item in executors}
+
+
+def test_steps_and_what_they_hand_on(tmp_path: Path) -> None:
+    """Four steps in one image: the dataset goes to three of them, the model to the last."""
+    specification = compiled(tmp_path, image="registry/recordgen:1")
+    tasks = specification["root"]["dag"]["tasks"]
+    assert set(tasks) == STEPS
+    for name in STEPS - {"convert-images-to-tfrecords"}:
+        given = tasks[name]["inputs"]["artifacts"]["dataset"]["taskOutputArtifact"]
+        assert given["producerTask"] == "convert-images-to-tfrecords"
+    model = tasks["evaluate"]["inputs"]["artifacts"]["model"]["taskOutputArtifact"]
+    assert model == {"outputArtifactKey": "model", "producerTask": "train"}
+    for container in executors_of(specification).values():
+        assert container["image"] == "registry/recordgen:1"
+        assert container["command"][:3] == ["python", "-m", "recordgen.kubeflow"]
+        assert container["args"] == ["--executor-input", "{{$}}"]
+
+
+def test_parameters_can_be_given_with_each_run(tmp_path: Path) -> None:
+    """Only the source must be given; a parameter reaches the step it is for."""
+    specification = compiled(tmp_path)
+    parameters = specification["root"]["inputDefinitions"]["parameters"]
+    assert {name for name, item in parameters.items() if "defaultValue" not in item} == {"source"}
+    assert all(item["description"] for item in parameters.values())
+    tasks = specification["root"]["dag"]["tasks"]
+    for task, name in (
+        ("convert-images-to-tfrecords", "source"),
+        ("convert-images-to-tfrecords", "seed"),
+        ("train", "seed"),
+        ("train", "epochs"),
+    ):
+        given = tasks[task]["inputs"]["parameters"][name]
+        assert given["componentInputParameter"] == name
+
+
+@pytest.mark.parametrize(
+    "root",
+    ["gs://bucket/pipelines", "minio://mlpipeline/v2/artifacts", "s3://bucket/pipelines", None],
+)
+def test_pipeline_roots(tmp_path: Path, root: str | None) -> None:
+    """Artifacts go where the package says, else where the cluster is set to put them."""
+    assert compiled(tmp_path, pipeline_root=root).get("defaultPipelineRoot") == root
+
+
+def test_caching_and_retries(tmp_path: Path) -> None:
+    """Every step has them, and a push is never taken from the cache."""
+    specification = compiled(tmp_path, serving_dir="gs://bucket/serving", retries=3)
+    for name, task in tasks_of(specification).items():
+        assert task["retryPolicy"]["maxRetryCount"] == 3
+        assert task["retryPolicy"]["backoffDuration"] == "30s"
+        assert task["cachingOptions"].get("enableCache", False) is (name != "push")
+    specification = compiled(tmp_path, caching=False)
+    for task in tasks_of(specification).values():
+        assert not task["cachingOptions"].get("enableCache", False)
+
+
+def test_resources(tmp_path: Path) -> None:
+    """Cores and memory are asked for and bounded; the accelerator goes to training alone."""
+    specification = compiled(
+        tmp_path,
+        convert=Resources(cpu="8", memory="6G"),
+        train=Resources(cpu="4", memory="16G", accelerator="NVIDIA_TESLA_T4", accelerators=2),
+    )
+    resources = {name: item["resources"] for name, item in executors_of(specification).items()}
+    convert = resources["convert-images-to-tfrecords"]
+    assert (convert["cpuRequest"], convert["cpuLimit"], convert["memoryLimit"]) == (8, 8, 6)
+    accelerator = resources["train"]["accelerator"]
+    assert accelerator.get("resourceType", accelerator.get("type")) == "NVIDIA_TESLA_T4"
+    assert accelerator.get("resourceCount", accelerator.get("count")) == "2"
+    assert not [name for name in resources if name != "train" and "accelerator" in resources[name]]
+
+
+def test_only_a_good_model_is_pushed(tmp_path: Path) -> None:
+    """The push depends on the accuracy that evaluation measured; without a folder there is none."""
+    specification = compiled(tmp_path, serving_dir="gs://bucket/serving")
+    gate = specification["root"]["dag"]["tasks"]["condition-1"]
+    assert gate["triggerPolicy"]["condition"] == (
+        "inputs.parameter_values['pipelinechannel--evaluate-accuracy'] >= "
+        "inputs.parameter_values['pipelinechannel--min_accuracy']"
+    )
+    assert set(tasks_of(specification)) == {*STEPS, "push"}
+    given = tasks_of(specification)["push"]["inputs"]["parameters"]["serving_dir"]
+    assert given["runtimeValue"]["constant"] == "gs://bucket/serving"
+    assert set(tasks_of(compiled(tmp_path))) == STEPS
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is given on the command line is in the package."""
+    path = tmp_path / "made/pipeline.yaml"
+    arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
+    arguments += ["--image", "registry/recordgen:1", "--serving-dir", "gs://b/s", "--no-caching"]
+    arguments += ["--accelerator", "nvidia.com/gpu", "--train-memory", "16G", "--retries", "0"]
+    assert kubeflow.main(arguments) == 0
+    assert capsys.readouterr().out == f"wrote {path}\n"
+    specification = yaml.safe_load(path.read_text(encoding="utf-8"))
+    expected = compiled(
+        tmp_path,
+        name="flowers",
+        pipeline_root="gs://b/r",
+        image="registry/recordgen:1",
+        serving_dir="gs://b/s",
+        caching=False,
+        retries=0,
+        train=Resources(cpu="4", memory="16G", accelerator="nvidia.com/gpu"),
+    )
+    assert specification == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        # arguments; what stands on stderr; the exit code is 2
+        ([], "one of the arguments --output --run-local is required"),
+        (["--output", "x", "--run-local", "y"], "not allowed with argument"),
+        (["--output", "x", "--epochs", "3"], "parameters are given when the package is run"),
+        (["--run-local", "x"], "--run-local needs --source"),
+    ],
+)
+def test_usage_errors_of_argparse(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Arguments that do not go together are refused before anything is done."""
+    with pytest.raises(SystemExit) as caught:
+        kubeflow.main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        # arguments; the one line on stderr; the exit code is 2
+        (["--retries", "-1"], "error: retries must be at least 0 (got -1)"),
+        (["--image", ""], "error: image must not be empty"),
+        (["--train-memory", "much"], "error: kfp does not take this: Invalid memory string"),
+        (["--convert-cpu", "all"], "error: kfp does not take this: Invalid cpu string"),
+    ],
+)
+def test_wrong_settings(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong value is one line, and no package is written."""
+    path = tmp_path / "pipeline.yaml"
+    assert kubeflow.main(["--output", str(path), *arguments]) == 2
+    assert capsys.readouterr().err.startswith(message)
+    assert not path.exists()
+
+
+def test_a_local_run_sees_only_its_folder(tmp_path: Path) -> None:
+    """Data elsewhere, and a push that kfp would skip in silence, are refused."""
+    with pytest.raises(
+        UsageError, match=r"labels\.csv: must lie in .*: the steps see nothing else"
+    ):
+        run_local(KubeflowConfig(), str(tmp_path / "work"), source=f"{tmp_path}/labels.csv")
+    with pytest.raises(UsageError, match="a local run takes no serving_dir"):
+        run_local(KubeflowConfig(serving_dir="s"), str(tmp_path), source=f"{tmp_path}/labels.csv")
+
+
+def test_a_local_run_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No engine answers: said with the remedy."""
+    pytest.importorskip("kfp.local", reason="this kfp is older than its local runs")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
+    with pytest.raises(
+        RunnerError, match=r"no container engine answers .*; start Docker, or Podman"
+    ):
+        run_local(KubeflowConfig(), str(tmp_path), source=f"{tmp_path}/labels.csv")
+
+
+def test_image_is_of_this_version() -> None:
+    """The default is what `make image` builds."""
+    assert f"recordgen:{__version__}" == IMAGE

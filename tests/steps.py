@@ -1,0 +1,135 @@
+"""Steps of Kubeflow, called as a backend calls them: with what their own specification says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+
+from tests.conftest import run_python
+
+
+@dataclass(frozen=True)
+class StepCall:
+    """A step that has run.
+
+    Attributes:
+        done: what its process came to.
+        output_file: what it wrote for the backend.
+        uris: of its output artifacts, by name.
+    """
+
+    done: subprocess.CompletedProcess[str]
+    output_file: Path
+    uris: Mapping[str, str]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return self._output()["parameterValues"]
+
+    def metadata(self, name: str) -> dict[str, Any]:
+        [artifact] = self._output()["artifacts"][name]["artifacts"]
+        assert (artifact["name"], artifact["uri"]) == (f"resource-of-{name}", self.uris[name])
+        return artifact["metadata"]
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged; TensorFlow's C++ writes lines of its own between ours."""
+        written = self.done.stderr.splitlines()
+        return [json.loads(line) for line in written if line.startswith("{")]
+
+    def _output(self) -> dict[str, Any]:
+        return json.loads(self.output_file.read_text(encoding="utf-8"))
+
+
+def specification(component: Any) -> dict[str, Any]:
+    """Return what a component compiles to."""
+    return json_format.MessageToDict(component.pipeline_spec)
+
+
+def command_of(component: Any) -> list[str]:
+    """Return what its container starts, with the placeholder for the executor input at its end."""
+    [executor] = specification(component)["deploymentSpec"]["executors"].values()
+    container = executor["container"]
+    return [*container["command"], *container["args"]]
+
+
+def executor_input(
+    component: Any,
+    root: str,
+    folder: Path,
+    inputs: Mapping[str, str],
+    values: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return KFP's ExecutorInput of a task.
+
+    Args:
+        component: as kfp has loaded it.
+        root: folder or URL of the task's output artifacts.
+        folder: for what is not an artifact.
+        inputs: uris of input artifacts.
+        values: parameters; others have their defaults. Numbers are doubles, as in protobuf's JSON.
+    """
+    [definition] = specification(component)["components"].values()
+    taken, made = definition.get("inputDefinitions", {}), definition["outputDefinitions"]
+    parameters = {
+        name: item["defaultValue"]
+        for name, item in taken.get("parameters", {}).items()
+        if "defaultValue" in item
+    }
+    given = {
+        name: float(value) if isinstance(value, int) else value for name, value in values.items()
+    }
+    assert set(given) <= set(taken.get("parameters", {}))
+    assert set(inputs) == set(taken.get("artifacts", {}))
+    return {
+        "inputs": {
+            "parameterValues": {**parameters, **given},
+            "artifacts": {
+                name: {"artifacts": [{"name": f"resource-of-{name}", "uri": uri, "metadata": {}}]}
+                for name, uri in inputs.items()
+            },
+        },
+        "outputs": {
+            "parameters": {
+                name: {"outputFile": str(folder / "parameters" / name)}
+                for name in made.get("parameters", {})
+            },
+            "artifacts": {
+                name: {
+                    "artifacts": [
+                        {
+                            "name": f"resource-of-{name}",
+                            "uri": f"{root}/{name}",
+                            "type": item["artifactType"],
+                        }
+                    ]
+                }
+                for name, item in made.get("artifacts", {}).items()
+            },
+            "outputFile": str(folder / "outputs/executor_output.json"),
+        },
+    }
+
+
+def call(
+    component: Any,
+    folder: Path,
+    *,
+    root: str | None = None,
+    inputs: Mapping[str, str] | None = None,
+    **values: Any,
+) -> StepCall:
+    """Run a step's own command in this environment; its artifacts go to ``root``, or ``folder``."""
+    invocation = executor_input(component, root or str(folder), folder, inputs or {}, values)
+    python, *command, placeholder = command_of(component)
+    assert (python, placeholder) == ("python", "{{$}}")
+    done = run_python(*command, json.dumps(invocation))
+    outputs = invocation["outputs"]
+    uris = {name: item["artifacts"][0]["uri"] for name, item in outputs["artifacts"].items()}
+    return StepCall(done, Path(outputs["outputFile"]), uris)

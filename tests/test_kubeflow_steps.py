@@ -1,0 +1,270 @@
+"""The steps behind conversion: statistics, training, evaluation, push; and where they work."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recordgen
+from pipelines.digits import write_digits
+from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.kubeflow import convert, evaluate, push, statistics, train
+from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
+from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
+from recordgen.training import TrainingConfig
+from tests.steps import StepCall, call, executor_input
+
+IMAGE = "recordgen:test"
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A dataset of 300 digits."""
+    folder = tmp_path_factory.mktemp("digits")
+    recordgen.convert(write_digits(str(folder / "data"), 300), str(folder / "dataset"))
+    return str(folder / "dataset")
+
+
+@pytest.fixture(scope="module")
+def trained(digits: str, tmp_path_factory: pytest.TempPathFactory) -> StepCall:
+    """A model that saw the digits often enough to know most of them."""
+    return call(
+        train_step(IMAGE),
+        tmp_path_factory.mktemp("train"),
+        inputs={"dataset": digits},
+        image_size=[16, 16],
+        epochs=12,
+        learning_rate=3e-3,
+    )
+
+
+def step_input(component: Any, folder: Path, inputs: dict[str, str], **values: Any) -> StepInput:
+    """Return what a backend hands a step, decoded."""
+    return StepInput.parse(
+        json.dumps(executor_input(component, str(folder), folder, inputs, values))
+    )
+
+
+# --- places -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("uri", "path", "auto"),
+    [
+        # an artifact's uri; the launcher's folder; where convert works unless it is told otherwise
+        ("gs://b/a", "/gcs/b/a", "gs://b/a"),
+        ("minio://b/a", "/minio/b/a", "/minio/b/a"),
+        ("s3://b/a", "/s3/b/a", "/s3/b/a"),
+        ("/tmp/b/a", "/tmp/b/a", "/tmp/b/a"),
+        ("https://b/a", "https://b/a", "https://b/a"),
+    ],
+)
+def test_places(uri: str, path: str, auto: str) -> None:
+    """gs:// is worked on directly, the rest through the folder that KFP's launcher copies."""
+    artifact = Artifact("", uri)
+    assert launcher_path(uri) == place_of(artifact, "path") == path
+    assert place_of(artifact, "auto") == auto
+    assert place_of(artifact, "uri") == uri
+
+
+def test_what_is_read_is_where_it_is(tmp_path: Path) -> None:
+    """What the launcher copied is read from there, what it left alone from its uri."""
+    (tmp_path / "there").mkdir()
+    for uri in (f"{tmp_path}/there", "gs://bucket/not/copied"):
+        assert read_place(Artifact("", uri)) == uri
+    assert write_place(Artifact("", f"{tmp_path}/a/b/c")) == f"{tmp_path}/a/b/c"
+    assert (tmp_path / "a/b").is_dir()
+
+
+# --- execution --------------------------------------------------------------------------------
+
+
+def test_inputs_keep_their_types() -> None:
+    """Protobuf's doubles are whole again, also in lists; what was not given is not there."""
+    text = json.dumps(
+        {
+            "inputs": {
+                "parameterValues": {"a": 7.0, "b": 0.5, "c": [1.0, "x"], "d": None, "e": True},
+                "artifacts": {
+                    "f": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"m": 1}}]},
+                    "g": {},
+                },
+            },
+            "outputs": {"outputFile": "o"},
+        }
+    )
+    step = StepInput.parse(text)
+    assert step.parameters == {"a": 7, "b": 0.5, "c": [1, "x"], "e": True}
+    assert isinstance(step.parameters["a"], int)
+    assert step.artifacts == {"f": Artifact("1", "u", {"m": 1})}
+    assert (step.outputs, step.output_file) == ({}, "o")
+
+
+def test_only_what_is_asked_for_is_handed_back(tmp_path: Path) -> None:
+    """A component of an older version has fewer outputs than the image knows."""
+    file = tmp_path / "a/executor_output.json"
+    step = StepInput({}, {}, {"o": Artifact("1", "u")}, frozenset({"a"}), str(file))
+    StepOutput({"a": 1, "b": 2}, {"o": {"n": 3}, "p": {}}).write(step)
+    assert json.loads(file.read_text()) == {
+        "parameterValues": {"a": 1},
+        "artifacts": {"o": {"artifacts": [{"name": "1", "uri": "u", "metadata": {"n": 3}}]}},
+    }
+
+
+# --- steps ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
+    """The model says how it was trained and on what, without a null, which KFP cannot store."""
+    assert trained.done.returncode == 0, trained.done.stderr
+    assert Path(trained.uris["model"], "saved_model.pb").exists()
+    assert list(Path(trained.uris["logs"]).rglob("events.out.tfevents*"))
+    metadata = trained.metadata("model")
+    assert (metadata["image_size"], metadata["epochs"]) == ([16, 16], 12)
+    assert metadata["dataset_digest"] == read_dataset(digits).digest
+    assert None not in metadata.values()
+    assert sum("epoch" in line["message"] for line in trained.lines) == 12
+
+
+@pytest.mark.slow
+def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path: Path) -> None:
+    """Accuracy, loss and confusion are those of the answers, counted anew here."""
+    component = evaluate_step(IMAGE)
+    step = step_input(component, tmp_path, {"dataset": digits, "model": trained.uris["model"]})
+    output = evaluate.run(step)
+    eval_split = read_dataset(digits).splits["eval"]
+    assert output.parameters["examples"] == eval_split.examples
+    assert 0.8 <= output.parameters["accuracy"] <= 1
+    assert output.metadata["metrics"] == output.parameters
+    matrix = output.metadata["confusion"]["confusionMatrix"]
+    names = [item["displayName"] for item in matrix["annotationSpecs"]]
+    counts = np.array([item["row"] for item in matrix["rows"]])
+    assert dict(zip(names, counts.sum(axis=1).tolist(), strict=True)) == dict(eval_split.labels)
+    accuracy = counts.trace() / counts.sum()
+    assert output.parameters["accuracy"] == pytest.approx(accuracy)
+
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(trained.uris["model"]).signatures["evaluate"]
+    data = recordgen.eval_dataset(digits, batch_size=8, image_size=(16, 16), split="eval")
+    labels = np.concatenate([label.numpy() for _, label in data])
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{digits}/Split-eval/*")).batch(1000)
+    [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
+    losses = -np.log(scores[np.arange(len(labels)), labels])
+    assert output.parameters["loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -> None:
+    """A split that is not there is said, with those that are."""
+    inputs = {"dataset": digits, "model": trained.uris["model"]}
+    with pytest.raises(
+        DataError, match=r"split 'dev' has no labelled examples .*train, eval, test"
+    ):
+        evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs, split="dev"))
+
+
+@pytest.mark.slow
+def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
+    """The copy lies under a number and answers as the model does."""
+    component = push_step(IMAGE)
+    serving = f"{tmp_path}/serving"
+    step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
+    pushed = Path(str(push.run(step).parameters["pushed_to"]))
+    assert pushed.parent == Path(serving)
+    assert pushed.name.isdecimal()
+
+    import tensorflow as tf
+
+    assert "serving_default" in tf.saved_model.load(str(pushed)).signatures
+
+
+def test_push_refuses(tmp_path: Path) -> None:
+    """No folder to push to, or nothing that could be served."""
+    model = {"model": str(tmp_path)}
+    with pytest.raises(UsageError, match="serving_dir must be a folder or URL"):
+        push.run(step_input(push_step(IMAGE), tmp_path, model, serving_dir=""))
+    with pytest.raises(SourceError, match=r"no saved_model\.pb here"):
+        push.run(step_input(push_step(IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving"))
+
+
+def test_train_refuses(digits: str, tmp_path: Path) -> None:
+    """A wrong setting is said before TensorFlow is loaded; there must be a dataset."""
+    component = train_step(IMAGE)
+    with pytest.raises(UsageError, match="epochs must be at least 1"):
+        train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=0))
+    with pytest.raises(SourceError, match=r"no dataset\.json here"):
+        train.run(step_input(component, tmp_path, {"dataset": str(tmp_path)}))
+
+
+def test_train_defaults_are_those_of_training() -> None:
+    """Every setting of a training is an input with its default."""
+    inputs = train_step(IMAGE).component_spec.inputs
+    defaults = {name: item.default for name, item in inputs.items() if name != "dataset"}
+    defaults["model"] = defaults.pop("model_name")
+    assert defaults.pop("weights") == train.NO_WEIGHTS
+    expected = TrainingConfig().to_custom_config()
+    assert expected.pop("weights") is None
+    assert defaults == expected
+
+
+@pytest.mark.slow
+def test_statistics(digits: str, tmp_path: Path) -> None:
+    """Each split is described as StatisticsGen does it; what train does not know is an anomaly."""
+    tfdv = pytest.importorskip("tensorflow_data_validation")
+    found = call(statistics_step(IMAGE), tmp_path, inputs={"dataset": digits})
+    assert found.done.returncode == 0, found.done.stderr
+    assert found.parameters == {"anomaly_count": 0}
+    for name, split in read_dataset(digits).splits.items():
+        path = Path(found.uris["statistics"], f"Split-{name}", "FeatureStats.pb")
+        [described] = tfdv.load_stats_binary(str(path)).datasets
+        assert described.num_examples == split.examples
+        names = {item.path.step[0] for item in described.features}
+        assert "image/class/label" in names
+        assert "image/encoded" not in names
+    schema = tfdv.load_schema_text(f"{found.uris['schema']}/schema.pbtxt")
+    assert {feature.name for feature in schema.feature} == names
+    assert Path(found.uris["anomalies"], "anomalies.txt").read_text() == ""
+
+
+@pytest.mark.slow
+def test_statistics_find_anomalies(tmp_path: Path) -> None:
+    """A label that only split test has is named."""
+    pytest.importorskip("tensorflow_data_validation")
+    source = Path(write_digits(str(tmp_path / "data"), 100))
+    lines = [line.split(",") for line in source.read_text().splitlines()]
+    rows = (
+        f"{'TEST' if label == '3' else use or 'TRAIN'},{name},x{label}"
+        for use, name, label in lines
+    )
+    source.write_text("\n".join(rows).replace("UNASSIGNED", "TRAIN"))
+    recordgen.convert(str(source), str(tmp_path / "dataset"))
+    step = step_input(statistics_step(IMAGE), tmp_path, {"dataset": str(tmp_path / "dataset")})
+    assert statistics.run(step).parameters == {"anomaly_count": 1}
+    [line] = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
+    assert line.startswith("test: ")
+    assert "x3" in line
+
+
+def test_statistics_without_tfx(digits: str, tmp_path: Path) -> None:
+    """An image without TFX says so."""
+    if find_spec("tensorflow_data_validation"):
+        pytest.skip("TensorFlow Data Validation is installed")
+    with pytest.raises(UsageError, match="needs TensorFlow Data Validation"):
+        statistics.run(step_input(statistics_step(IMAGE), tmp_path, {"dataset": digits}))
+
+
+def test_labels_in_metadata_are_bounded(digits: str) -> None:
+    """Metadata stores refuse large artifacts."""
+    many = replace(read_dataset(digits), labels=tuple(map(str, range(5000))))
+    found = convert.description_of(many)
+    assert (found["label_count"], len(found["labels"])) == (5000, 1000)
