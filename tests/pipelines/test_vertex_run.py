@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import tensorflow_data_validation as tfdv
-from gcsfs import GCSFileSystem
+from gcsfs.core import GCSFileSystem
 from PIL import Image
 
 from pipelines import parameters, vertex
