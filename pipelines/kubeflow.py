@@ -26,8 +26,9 @@ IMAGE = f"recordgen:{__version__}"
 _OPTIONS = ConvertOptions()
 _TRAINING = TrainingConfig()
 
-# kfp looks for a container's log after it has started it; where one is gone by then, so is its log.
-_ENTRYPOINT = ("sh", "-c", '"$@" || { code=$?; sleep 3; exit $code; }', "sh")
+# kfp asks for a container's log after it has started it, which an engine at work may let wait.
+# Where the container is gone by then, so is its log, and kfp ends the run: so containers linger.
+_ENTRYPOINT = ("sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh")
 
 
 class Outcome(NamedTuple):

@@ -39,9 +39,8 @@ class StepCall:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """What it logged; TensorFlow's C++ writes lines of its own between ours."""
-        written = self.done.stderr.splitlines()
-        return [json.loads(line) for line in written if line.startswith("{")]
+        """What it logged, and nothing else was: collectors parse each line."""
+        return [json.loads(line) for line in self.done.stderr.splitlines()]
 
     def _output(self) -> dict[str, Any]:
         return json.loads(self.output_file.read_text(encoding="utf-8"))

@@ -186,10 +186,9 @@ def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
 
 
 def test_image_is_of_this_version() -> None:
-    """The step's placeholder image and the Dockerfile's label name the version of the package."""
+    """The step's placeholder image is the one that `make image` builds."""
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert written["implementation"]["container"]["image"] == f"recordgen:{__version__}"
-    assert f"ARG VERSION={__version__}\n" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
 # --- as a backend runs it ---------------------------------------------------------------------
