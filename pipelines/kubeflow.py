@@ -3,6 +3,8 @@
 It compiles to a package for Kubeflow Pipelines or Vertex AI Pipelines, or runs here, in containers.
 """
 
+# No postponed annotations: kfp reads them from the pipeline's function as they are.
+
 import argparse
 import os
 import sys
@@ -15,6 +17,7 @@ from kfp import compiler, dsl
 from pipelines.component import load_step
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from pipelines.terminal import run_main
+from recordgen import storage
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
 from recordgen.options import ConvertOptions
@@ -212,9 +215,11 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
             "a local run takes no serving_dir: kfp's local runs skip what depends on a condition"
         )
     folder = os.path.abspath(folder)
-    source = os.path.abspath(parameters.pop("source"))
-    if os.path.commonpath([folder, source]) != folder:
-        raise UsageError(f"{source}: must lie in {folder}: the steps see nothing else")
+    source = parameters.pop("source")
+    if storage.is_local(source):
+        source = os.path.abspath(storage.local_path(source))
+        if os.path.commonpath([folder, source]) != folder:
+            raise UsageError(f"{source}: must lie in {folder}: the steps see nothing else")
     try:
         import docker
         from kfp import local
