@@ -96,7 +96,7 @@ def test_a_client_without_its_engine_counts_as_missing(machine: Machine) -> None
 def test_an_engine_can_be_asked_for(machine: Machine) -> None:
     machine.add_engine("docker")
     machine.add_engine("podman")
-    assert machine.image("env", ENGINE="podman").stdout == "export ENGINE=podman\n"
+    assert "export ENGINE=podman\n" in machine.image("env", ENGINE="podman").stdout
     done = machine.image(ENGINE="buildah")
     assert (done.returncode, "(tried: buildah)" in done.stderr) == (1, True)
 
@@ -125,8 +125,11 @@ def test_a_machine_that_allows_less_gets_settings_of_our_own(machine: Machine) -
     settings = machine.repository / ".containers/containers.conf"
     assert "default_ulimits = " in settings.read_text()
     assert "--isolation=chroot" in machine.called("podman build")[0]
-    printed = machine.image("env").stdout
-    assert printed == f"export ENGINE=podman\nexport CONTAINERS_CONF={settings}\n"
+    assert machine.image("env").stdout.splitlines() == [
+        "export ENGINE=podman",
+        f"export RECORDGEN_IMAGE=recordgen:{__version__}",
+        f"export CONTAINERS_CONF={settings}",
+    ]
 
 
 def test_settings_that_do_not_help_are_not_left_behind(machine: Machine) -> None:
