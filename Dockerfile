@@ -56,7 +56,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     esac \
     && cd .venv/lib/python3.*/site-packages \
     && rm -rf tensorflow/include \
-    && for package in numpy pandas pyarrow scipy; do \
+    && for package in numpy pandas pyarrow scipy sklearn; do \
         [ ! -d $package ] || find $package -type d -name tests -prune -exec rm -rf {} +; \
     done
 

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
@@ -57,7 +58,7 @@ UV = """\
 [ "$1 $2" = "python dir" ] && { echo "{managed}"; exit 0; }
 echo "$* [index=$UV_DEFAULT_INDEX]" >>"{record}"
 case "$1 $2" in
-"venv "*) mkdir -p .venv/bin && cp "{empty}" .venv/bin/python ;;
+"venv "*) for folder; do :; done; mkdir -p "$folder/bin" && cp "{empty}" "$folder/bin/python" ;;
 "python install") sh "{download}" ;;
 "pip sync") [ ! -e "{sync_fails}" ] ;;
 esac
@@ -440,7 +441,7 @@ def test_a_foreign_environment_with_another_python_is_replaced(machine):
 # --- what is committed
 
 
-@pytest.mark.parametrize("leg", LEGS)
+@pytest.mark.parametrize("leg", [*LEGS, "cuda"])
 def test_locks_pin_everything_and_name_no_place(leg):
     """Each line is a comment or `name==version`, with a condition or without: no URL, no option."""
     text = (ROOT / "locks" / f"{leg}.txt").read_text()
@@ -460,6 +461,40 @@ def test_locks_hold_every_dependency(leg):
         if leg != "no-tfx" or 'extra == "tfx"' not in requirement
     }
     assert declared - locked == set()
+
+
+def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
+    """Only the TensorFlow of the image can tell: another one asks for others."""
+    locked = (ROOT / "locks" / "tfx-1.21.txt").read_text()
+    if f"\ntensorflow=={importlib.metadata.version('tensorflow')}\n" not in locked:
+        pytest.skip("another TensorFlow than the image's")
+    lines = (ROOT / "locks" / "cuda.txt").read_text().splitlines()[1:]
+    pinned = dict(line.split("==") for line in lines)
+    asked = [
+        requirement
+        for requirement in map(Requirement, importlib.metadata.requires("tensorflow"))
+        if requirement.marker and requirement.marker.evaluate({"extra": "and-cuda"})
+        if not requirement.marker.evaluate({"extra": ""})
+    ]
+    assert {requirement.name for requirement in asked} <= set(pinned)
+    for requirement in asked:
+        assert requirement.specifier.contains(pinned[requirement.name]), requirement
+
+
+def test_extras_install_a_part_of_the_lock(machine):
+    """What the image holds: neither the tests' packages nor versions of its own."""
+    machine.add_python("bin/python3.10", "3.10")
+    assert machine.set_up(EXTRAS="kfp,gcs").returncode == 0
+    (compiled,) = machine.called("pip compile")
+    assert "--constraint locks/tfx-1.16.txt --extra kfp --extra gcs --extra tfx" in compiled
+    assert ".venv/requirements.txt" in machine.called("pip sync")[0]
+
+
+def test_another_folder_can_be_set_up(machine):
+    machine.add_python("bin/python3.10", "3.10")
+    assert machine.set_up(VENV=".venv-other").returncode == 0
+    assert (machine.repository / ".venv-other/.recordgen-setup").exists()
+    assert not (machine.repository / ".venv").exists()
 
 
 def test_the_command_is_installed():
