@@ -14,7 +14,7 @@
 ARG BEAM_VERSION=2.77.0
 
 # glibc 2.41 and Python 3.13: TFX's libraries newer than 1.16 ask for glibc 2.39.
-FROM docker.io/library/debian:trixie-slim AS python
+FROM debian:trixie-slim AS python
 # Bytecode is valid by what its source holds: times may be changed when the image is made.
 RUN apt-get update \
     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends \
@@ -105,7 +105,7 @@ USER 1000
 ENTRYPOINT ["sh", "-c", "python -m pytest \"$@\"; exit $?", "sh"]
 CMD []
 
-FROM docker.io/apache/beam_python3.13_sdk:${BEAM_VERSION} AS beam
+FROM apache/beam_python3.13_sdk:${BEAM_VERSION} AS beam
 
 FROM recordgen AS dataflow
 COPY --from=beam /opt/apache/beam /opt/apache/beam

@@ -206,7 +206,7 @@ def test_beams_boot_files_are_those_of_the_lock() -> None:
 @pytest.mark.slow
 def test_the_dataflow_target_boots_beam(engine: Engine, tmp_path: Path) -> None:
     """Beam's own image is out of reach for some machines: one of its name stands in for it."""
-    base = "docker.io/apache/beam_python3.13_sdk:0.0.0"
+    base = "apache/beam_python3.13_sdk:0.0.0"
     (tmp_path / "boot").write_text(BOOT)
     (tmp_path / "boot").chmod(0o755)
     (tmp_path / "Dockerfile").write_text("FROM scratch\nCOPY boot /opt/apache/beam/boot\n")
