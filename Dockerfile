@@ -68,7 +68,7 @@ COPY scripts/entrypoint /usr/local/bin/entrypoint
 COPY components /opt/recordgen/components
 RUN chmod -R a+rX /opt/recordgen/components \
     && python3 -m compileall -q --invalidation-mode checked-hash /opt/recordgen/components
-ARG VERSION=
+ARG VERSION=0.1.0
 ARG REVISION=
 LABEL org.opencontainers.image.title="Recordgen" \
       org.opencontainers.image.description="AutoML import files to split, sharded TFRecords" \

@@ -36,7 +36,7 @@ def rows_of(tested: ModuleType) -> dict[str, dict[str, object]]:
     legs: dict[str, dict[str, object]] = {}
     for line in lines:
         leg, *versions, outcome = line.strip("| ").split(" | ")
-        counts = {word: count for count, word in re.findall(r"([\d,]+) (\w+)", outcome)}
+        counts = {word: count for count, word in re.findall(r"(\d[\d,]*) ([a-z]+)", outcome)}
         legs[leg.strip("`")] = {
             **dict(
                 zip(
