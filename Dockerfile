@@ -21,7 +21,7 @@ RUN apt-get update \
         ca-certificates python3 \
     && apt-get clean \
     && rm -rf /var/lib/apt/lists/* /var/log/apt /var/log/*.log \
-    && python3 -m compileall -q --invalidation-mode unchecked-hash /usr/lib/python3.*
+    && python3 -m compileall -q -f --invalidation-mode unchecked-hash /usr/lib/python3.*
 
 FROM python AS dependencies
 # pyfarmhash, which TFX needs, is compiled. pip fetches uv, and tells it the index of pip.conf.
