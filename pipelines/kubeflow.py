@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from kfp import compiler, dsl
+import kfp
+from kfp import compiler, dsl, local
+from packaging.version import Version
 
 from pipelines.component import load_step
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
@@ -25,6 +27,8 @@ from recordgen.training import TrainingConfig
 from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
+
+_LOCAL_RUNS = Version("2.16")  # of kfp: the oldest that ran the pipeline in containers
 
 _OPTIONS = ConvertOptions()
 _TRAINING = TrainingConfig()
@@ -222,9 +226,8 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
             raise UsageError(f"{source}: must lie in {folder}: the steps see nothing else")
     try:
         import docker
-        from kfp import local
     except ImportError as exc:
-        raise UsageError(f"local runs need kfp 2.16 or newer, and docker: {exc}") from exc
+        raise UsageError(f"local runs need the package docker: pip install docker ({exc})") from exc
     try:
         docker.from_env().ping()
     except docker.errors.DockerException as exc:
@@ -243,9 +246,16 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
 
 
 def local_runner() -> Any:
-    """Return kfp's runner of containers, set to write as the caller and to show what failed."""
-    from kfp import local
+    """Return kfp's runner of containers, set to write as the caller and to show what failed.
 
+    Raises:
+        UsageError: this kfp has none that runs whole pipelines.
+    """
+    if Version(kfp.__version__) < _LOCAL_RUNS:
+        raise UsageError(
+            f"local runs need kfp {_LOCAL_RUNS} or newer (here is {kfp.__version__}); "
+            f"LEG=no-tfx make setup has it"
+        )
     return local.DockerRunner(user=f"{os.getuid()}:{os.getgid()}", entrypoint=list(_ENTRYPOINT))
 
 

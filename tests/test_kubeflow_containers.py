@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 from docker.errors import DockerException
-from kfp import dsl
+from kfp import dsl, local
 
 from pipelines.component import load_step, load_step_from_artifact
 from pipelines.digits import write_digits
 from pipelines.kubeflow import local_runner
 from recordgen.dataset import read_dataset
+from recordgen.errors import UsageError
 from tests.conftest import COMPONENTS
 from tests.containers import Engine
 from tests.steps import command_of, executor_input
@@ -30,9 +31,12 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture
 def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let calls of components run in containers; return the folder that these see."""
-    local = pytest.importorskip("kfp.local", reason="this kfp is older than its local runs")
+    try:
+        runner = local_runner()
+    except UsageError as exc:
+        pytest.skip(str(exc))
     monkeypatch.setenv("DOCKER_HOST", engine.docker_host)
-    local.init(local_runner(), pipeline_root=str(tmp_path))
+    local.init(runner, pipeline_root=str(tmp_path))
     return tmp_path
 
 
