@@ -218,6 +218,8 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
         raise UsageError(
             "a local run takes no serving_dir: kfp's local runs skip what depends on a condition"
         )
+    if config.pipeline_root is not None:
+        raise UsageError("a local run takes no pipeline_root: its folder is the root")
     folder = os.path.abspath(folder)
     source = parameters.pop("source")
     if storage.is_local(source):

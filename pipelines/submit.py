@@ -100,7 +100,7 @@ def submit_job(
     except ImportError as exc:
         raise UsageError(
             f"submitting needs a package that is not installed ({exc}): "
-            f"pip install 'recordgen[vertex]'"
+            "pip install '.[vertex]' in the repository"
         ) from exc
     from google.protobuf import json_format
     from requests import RequestException

@@ -261,6 +261,13 @@ def test_a_python_named_by_the_user_comes_first(machine):
     assert machine.python_used() == str(good)
 
 
+def test_a_python_named_by_the_user_comes_before_newer_ones(machine):
+    machine.add_python("bin/python3.13", "3.13")
+    mine = machine.add_python("mine/python", "3.11")
+    assert machine.set_up(LEG="no-tfx", PYTHON=str(mine)).returncode == 0
+    assert machine.python_used() == str(mine)
+
+
 def test_tfx_needs_the_headers_of_python(machine):
     machine.add_glibc("2.41")
     machine.add_python("bin/python3.13", "3.13", headers="no-headers")

@@ -188,6 +188,8 @@ def test_a_local_run_sees_only_its_folder(tmp_path: Path) -> None:
         UsageError, match=r"labels\.csv: must lie in .*: the steps see nothing else"
     ):
         run_local(KubeflowConfig(), str(tmp_path / "work"), source=f"{tmp_path}/labels.csv")
+    with pytest.raises(UsageError, match="a local run takes no pipeline_root"):
+        run_local(KubeflowConfig(pipeline_root="gs://b"), str(tmp_path), source="gs://b/a.csv")
     with pytest.raises(UsageError, match="a local run takes no serving_dir"):
         run_local(KubeflowConfig(serving_dir="s"), str(tmp_path), source=f"{tmp_path}/labels.csv")
 

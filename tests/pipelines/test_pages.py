@@ -1,4 +1,4 @@
-"""docs/vertex.md and docs/dataflow.md: their commands are run, with a stand-in for the cloud."""
+"""Pages on ways to run the pipeline: their commands are run, with a stand-in for the cloud."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import submit, vertex
+from pipelines import lineage, local, submit, vertex
 from recordgen import cli, runners
 from tests.vertex_service import serving, write_key
 
@@ -49,6 +49,22 @@ def test_command_on_dataflow():
     flags = command[split + 1 :]
     runners._check_flags(flags)
     runners._check_dataflow(flags)
+
+
+def test_commands_of_the_local_page(tmp_path, monkeypatch, capsys):
+    """They are taken, up to the run itself, which test_demo.py has."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/import.csv").write_text("TRAIN,a.png,a\n")
+    monkeypatch.chdir(tmp_path)
+    lines = commands("pipeline.md")
+    assert {line[2] for line in lines} == {"pipelines.local", "pipelines.lineage"}
+    for _, _, module, *arguments in lines:
+        if module == "pipelines.local":
+            config = local.to_config(local.build_parser().parse_args(arguments))
+            assert config.serving_dir == str(tmp_path / "work/serving")
+        else:
+            assert lineage.main(arguments) == 1
+            assert "no metadata store here; run a pipeline" in capsys.readouterr().err
 
 
 def test_every_command_is_one_of_these():
