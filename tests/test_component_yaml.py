@@ -23,6 +23,7 @@ from recordgen.kubeflow.convert import UNSET, run
 from recordgen.kubeflow.execution import StepInput
 from recordgen.options import ConvertOptions
 from recordgen.version import __version__
+from tests.clusters import emulated
 from tests.conftest import encoded, noise, run_python, tree_bytes
 from tests.servers import emulated_gcs, serving
 from tests.steps import call, command_of, executor_input, specification
@@ -265,7 +266,8 @@ def test_a_bucket_is_written_directly(
 ) -> None:
     """With a pipeline root in gs://, shards go there, from a source that lies there."""
     with emulated_gcs() as url:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        for name, value in emulated(url).items():
+            monkeypatch.setenv(name, value)
         fs = fsspec.filesystem("gs", token="anon", skip_instance_cache=True)
         fs.mkdir("pipelines")
         for path in make_images(3):
