@@ -219,7 +219,8 @@ def test_load(pets):
     """All splits at once: training shuffled and finite, the others in order."""
     found = load(pets, batch_size=16, image_size=SIZE)
     assert sorted(found) == ["eval", "train"]
-    assert [len(labels) for _, labels in found["train"]] == [16, 16, 8]
+    # Without a seed a batch may overtake another.
+    assert sorted(len(labels) for _, labels in found["train"]) == [8, 16, 16]
     assert labels_of(found["eval"]) == labels_of(eval_dataset(pets, image_size=SIZE))
     assert found["validation"] is found["eval"]
     with pytest.raises(KeyError, match="test"):
