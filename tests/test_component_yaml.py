@@ -9,10 +9,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
 import yaml
 from aiohttp import web
+from gcsfs.core import GCSFileSystem
 from kfp import compiler, components, dsl
 
 from pipelines import component
@@ -268,7 +268,7 @@ def test_a_bucket_is_written_directly(
     with emulated_gcs() as url:
         for name, value in emulated(url).items():
             monkeypatch.setenv(name, value)
-        fs = fsspec.filesystem("gs", token="anon", skip_instance_cache=True)
+        fs = GCSFileSystem(token="anon", endpoint_url=url, skip_instance_cache=True)
         fs.mkdir("pipelines")
         for path in make_images(3):
             fs.put(str(path), f"pipelines/data/{path.name}")
