@@ -198,7 +198,7 @@ def test_it_says_what_dataset_json_says(source: str, tmp_path: Path) -> None:
     for words in (dataset.digest, source, "seed 7", "shard_mb 0.01 instead of 128"):
         assert words in text
     assert f"Examples without a label: {40 - sum(map(int, _column(page, 'all')))}." in text
-    assert len(page.images) == sum(min(8, split.examples) for split in dataset.splits.values())
+    assert len(page.images) == sum(min(5, split.examples) for split in dataset.splits.values())
     assert {image.size for image in page.images} == {(16, 12)}
 
 

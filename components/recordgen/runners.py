@@ -107,7 +107,7 @@ def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipelin
         if endpoint not in ("", "embed"):
             _check_job_server(endpoint)
         try:
-            if runner in _CLOSED_RUNNERS:
+            if beam_args and runner in _CLOSED_RUNNERS:
                 _check_flags(flags)
             return beam.Pipeline(options=PipelineOptions(flags))
         except UsageError:

@@ -21,11 +21,11 @@ from recordgen.tfrecord import read_records
 
 SIDE = 128  # pixels
 
-_ALL_PICTURES = 24
-_PICTURES_PER_SPLIT = 8
+_ALL_PICTURES = 15
+_PICTURES_PER_SPLIT = 5
 
 # Of a split, about this much is read to choose from: one large photo, or many small images.
-_SPLIT_BYTES = 4_000_000
+_SPLIT_BYTES = 2_000_000
 _SHARD_RECORDS = 32
 
 _log = logging.getLogger(__name__)
