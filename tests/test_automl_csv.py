@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import example, given
@@ -13,11 +15,18 @@ from recordgen.errors import SourceError
 from recordgen.rows import Reject, Row
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.lines import MAX_LINE_BYTES, bounded_lines
+from recordgen.tasks import ImageClassification, Task
 
 
 def parse(text: str | bytes) -> list[Row | Reject]:
     data = text.encode() if isinstance(text, str) else text
-    return list(parse_lines(bounded_lines(io.BytesIO(data)), source="f.csv"))
+    return list(parse_all(bounded_lines(io.BytesIO(data))))
+
+
+def parse_all(lines: Iterable[bytes], task: Task | None = None) -> Iterator[Row | Reject]:
+    return parse_lines(
+        lines, source="f.csv", task=task or ImageClassification(), adjusted=Counter()
+    )
 
 
 # line, split, uri, label
@@ -55,8 +64,8 @@ REJECTS = [
     ("TRAIN,,cat", "no_path", "[ML_USE],PATH,[LABEL]"),
     ("TRAIN", "no_path", "has no path"),
     (",,", "no_path", "has no path"),
-    ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 4 fields)"),
-    ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 3 fields)"),
+    ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 behind"),
+    ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 behind"),
     ('TRAIN,"a.jpg,cat', "bad_line", "quotes must be balanced"),
     ('TRAIN,"a"b.jpg,cat', "bad_line", "quotes must be balanced"),
 ]
@@ -103,7 +112,7 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> N
     whole = parse(data)
     for size in (1000, 65_537):
         monkeypatch.setattr("recordgen.sources.lines._CHUNK_BYTES", size)
-        assert list(parse_lines(bounded_lines(OnlyRead()), source="f.csv")) == whole
+        assert list(parse_all(bounded_lines(OnlyRead()))) == whole
     assert [item.line for item in whole[-2:]] == [51, 52]
 
 

@@ -26,6 +26,7 @@ from recordgen.resolving import (
 from recordgen.rows import Row, placing
 from recordgen.splits import SplitFractions
 from recordgen.storage import FileInfo
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
 A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
 
@@ -34,9 +35,9 @@ A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
 MERGES = [
     (A1._replace(line=2), A1, [], 1),
     (A1._replace(line=2, split=None), A1, [], 1),
-    (A1._replace(line=2, label=None), A1, [], 1),
+    (A1._replace(line=2, annotation=None), A1, [], 1),
     (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
-    (A1._replace(line=2, label="dog"), None, ["conflicting_labels"] * 2, 0),
+    (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
     (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
 ]
 
@@ -47,10 +48,48 @@ def test_rows_of_one_uri(
 ) -> None:
     """Equal rows are one example; the first split wins; several labels reject every row."""
     for rows in ([A1, other], [other, A1]):
-        found, rejects, repeated = merge_rows(rows)
-        assert found == kept
-        assert [item.code for item in rejects] == codes
-        assert repeated == duplicates
+        found = merge_rows(rows, ImageClassification())
+        assert found.row == kept
+        assert [item.code for item in found.rejects] == codes
+        assert (found.duplicates, found.merged) == (duplicates, 0)
+
+
+CAT = '[["cat",0.0,0.0,0.5,0.5]]'
+CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
+
+# task; annotations of the rows of one uri, and the splits; what they say together; duplicates;
+# merged; rejects
+ADDING = [
+    (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
+    (ImageMultiLabel(), [None, None], "..", None, 1, 0, 0),
+    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "c"]', 0, 1, 1),
+    (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
+    (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "said", "splits", "together", "duplicates", "merged", "rejects"), ADDING
+)
+def test_rows_of_one_uri_add_up(
+    task: Task,
+    said: list[str | None],
+    splits: str,
+    together: str | None,
+    duplicates: int,
+    merged: int,
+    rejects: int,
+) -> None:
+    """Labels and boxes of several rows make one example; rows of another split add nothing."""
+    names = {".": None, "t": "train", "e": "eval"}
+    rows = [
+        PlacedRow(1, 1, "a.csv", line, names[split], "x.jpg", annotation)
+        for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
+    ]
+    found = merge_rows(rows[::-1], task)
+    assert found.row is not None
+    assert (found.row.line, found.row.annotation) == (1, together)
+    assert (found.duplicates, found.merged, len(found.rejects)) == (duplicates, merged, rejects)
 
 
 def plan_all(
@@ -68,6 +107,7 @@ def plan_all(
             bucket,
             together,
             options=options,
+            task=ImageClassification(),
             drop_unnamed=False,
             infos=lambda asked: [FileInfo(sizes[row.uri], "1") for row in asked],
             content_keys=lambda asked: [row.uri.encode() for row in asked],
@@ -75,7 +115,7 @@ def plan_all(
         summaries.append(summary)
         contents[str(bucket)], file = stretches.encode_bucket(bucket, str(bucket), planned)
         files.append(file)
-    plan = make_plan(summaries, read=len(rows), parse_rejected={}, options=options)
+    plan = make_plan(summaries, read=len(rows), parse_rejected={}, adjusted={}, options=options)
     shards = {}
     for outline in stretches.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.stretches]
@@ -119,8 +159,8 @@ def test_a_label_has_the_shards_that_it_would_have_alone(
     rows, sizes = rows_of(labelled)
     options = ConvertOptions(shard_mb=shard_mb, shard_by="label")
     together = plan_all(rows, sizes, options, buckets=7)
-    for label in {row.label for row in rows}:
-        own = [row for row in rows if row.label == label]
+    for label in {row.annotation for row in rows}:
+        own = [row for row in rows if row.annotation == label]
         alone = plan_all(own, sizes, ConvertOptions(shard_mb=shard_mb), buckets=7)
         for split in {split for split, _, _ in alone}:
             ours = [shard for key, shard in together.items() if key[:2] == (split, label or "")]
@@ -136,12 +176,13 @@ def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
         Group("train", ""): 9,
         Group("test", "cat"): 1,
     }
-    first = BucketSummary(0, rows, {group: n * 100 for group, n in rows.items()}, {}, 0, 0, ())
-    second = BucketSummary(5, {Group("train", "9"): 2}, {Group("train", "9"): 50}, {}, 0, 0, ())
+    first = BucketSummary(0, rows, {group: n * 100 for group, n in rows.items()}, {}, 0, 0, 0, ())
+    second = BucketSummary(5, {Group("train", "9"): 2}, {Group("train", "9"): 50}, {}, 0, 0, 0, ())
     plan = make_plan(
         [second, first],
         read=21,
         parse_rejected={},
+        adjusted={},
         options=ConvertOptions(shard_by="label", shard_mb=0.0004),
     )
     assert plan.splits == {
@@ -165,12 +206,12 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
     """10,000 files for labels are planned; one more is an error that names the remedy."""
     options = ConvertOptions(shard_by="label")
     rows = {Group("train", f"{n:05d}"): 1 for n in range(10_000)}
-    summary = BucketSummary(0, rows, rows, {}, 0, 0, ())
-    plan = make_plan([summary], read=10_000, parse_rejected={}, options=options)
+    summary = BucketSummary(0, rows, rows, {}, 0, 0, 0, ())
+    plan = make_plan([summary], read=10_000, parse_rejected={}, adjusted={}, options=options)
     assert plan.splits["train"].shards == 10_000
-    other = BucketSummary(1, {Group("eval", "0"): 1}, {Group("eval", "0"): 1}, {}, 0, 0, ())
+    other = BucketSummary(1, {Group("eval", "0"): 1}, {Group("eval", "0"): 1}, {}, 0, 0, 0, ())
     with pytest.raises(DataError, match=r"10,001 here, .* 10,000 allowed; use shard_by=hash"):
-        make_plan([summary, other], read=10_001, parse_rejected={}, options=options)
+        make_plan([summary, other], read=10_001, parse_rejected={}, adjusted={}, options=options)
 
 
 def test_shards_are_equal_in_bytes() -> None:
@@ -202,6 +243,7 @@ def test_equal_content_never_straddles_splits() -> None:
         0,
         placed,
         options=ConvertOptions(split_by="content"),
+        task=ImageClassification(),
         drop_unnamed=False,
         infos=lambda asked: [FileInfo(1, "1")] * len(asked),
         content_keys=lambda asked: [b"the same"] * len(asked),
@@ -215,6 +257,7 @@ def test_refused_payloads_are_rejects_of_their_row() -> None:
         0,
         [A1],
         options=ConvertOptions(),
+        task=ImageClassification(),
         drop_unnamed=False,
         infos=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],
         content_keys=lambda asked: [],
@@ -226,8 +269,10 @@ def test_refused_payloads_are_rejects_of_their_row() -> None:
 
 def test_empty_plan_has_no_splits() -> None:
     """Nothing planned gives no split, not an empty one."""
-    summary = BucketSummary(0, {}, {}, {}, 0, 0, ())
-    plan = make_plan([summary], read=3, parse_rejected={"no_path": 3}, options=ConvertOptions())
+    summary = BucketSummary(0, {}, {}, {}, 0, 0, 0, ())
+    plan = make_plan(
+        [summary], read=3, parse_rejected={"no_path": 3}, adjusted={}, options=ConvertOptions()
+    )
     assert (plan.splits, plan.rejects) == ({}, 3)
 
 
@@ -273,6 +318,8 @@ WRONG_OPTIONS = [
     ("max_reject_fraction", 1.5, "from 0 to 1 (got 1.5)"),
     ("max_side", -1, "max_side must be a number above 0"),
     ("compression", "zip", "compression must be one of none, gzip"),
+    ("task", "images", "task must be one of auto, image_classification, image_multi_label"),
+    ("bad_boxes", "keep", "bad_boxes must be one of clip, drop, reject (got 'keep')"),
     ("shard_by", "class", "shard_by must be one of hash, label (got 'class')"),
 ]
 

@@ -35,7 +35,7 @@ def advice(vocabulary: Vocabulary, splits: Mapping[str, Split], rows: RowCounts)
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
             found.append(f"{len(without)} labels lost all their images: {_some(without)}")
-    unlabelled = rows.examples - counts.total()
+    unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         found.append(f"{unlabelled} examples have no label")
     if splits and "train" in splits and "eval" not in splits:

@@ -32,6 +32,7 @@ from recordgen.planning import Base
 from recordgen.resolving import KnownRow
 from recordgen.rows import Reject, placing
 from recordgen.splits import split_order
+from recordgen.tasks import task_for
 from recordgen.tfrecord import read_records
 
 
@@ -93,7 +94,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         )
     ours = options.recorded()
     # A field that this version has and that one had not was at its default.
-    theirs = {**ConvertOptions().recorded(), **dataset.options}
+    theirs = {**ConvertOptions().recorded(), **dataset.options, "task": dataset.task}
     other = [name for name in ours if ours[name] != theirs[name] and name not in _MAY_DIFFER]
     if other:
         raise UsageError(
@@ -117,16 +118,18 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 
 
 # They decide which rows become examples, or when a run fails, but not what a row becomes.
-_MAY_DIFFER = frozenset({"max_reject_fraction", "allow_scheme", "allow_root"})
+_MAY_DIFFER = frozenset(
+    {"input_format", "bad_boxes", "max_reject_fraction", "allow_scheme", "allow_root"}
+)
 
 
-def known_rows(shard: ExistingShard, seed: int) -> Iterator[KnownRow]:
+def known_rows(shard: ExistingShard, options: ConvertOptions) -> Iterator[KnownRow]:
     """Yield what each record of a shard says of its row.
 
     Raises:
         RecordError: the shard is damaged or gone, or a record is none of ours.
     """
-    place = placing(seed)
+    place, task = placing(options.seed), task_for(options)
     for number, record in enumerate(_records(shard)):
         try:
             values = parse_example(record)
@@ -137,10 +140,8 @@ def known_rows(shard: ExistingShard, seed: int) -> Iterator[KnownRow]:
                 f"can be appended to it"
             ) from exc
         name = _text(uri)
-        label = values.get(features.IMAGE_CLASS_TEXT)
-        yield KnownRow(
-            place(name).order, shard.path, shard.split, name, _text(label[0]) if label else None
-        )
+        said = task.from_features(values)
+        yield KnownRow(place(name).order, shard.path, shard.split, name, said)
 
 
 def _records(shard: ExistingShard) -> Iterator[bytes]:
@@ -186,6 +187,7 @@ def _merge_splits(parts: list[Split]) -> Split:
         labels=dict(sorted(labels.items())),
         shards=tuple(shard for part in parts for shard in part.shards),
         images=ImageStats.merge(part.images for part in parts),
+        unlabelled=sum(part.unlabelled for part in parts),
     )
 
 
@@ -194,6 +196,8 @@ def _merge_rows(old: RowCounts, new: RowCounts) -> RowCounts:
         read=old.read + new.read,
         examples=old.examples + new.examples,
         duplicates=old.duplicates + new.duplicates,
+        merged=old.merged + new.merged,
+        adjusted=dict(sorted((Counter(old.adjusted) + Counter(new.adjusted)).items())),
         dropped=old.dropped + new.dropped,
         assigned=old.assigned + new.assigned,
         existing=old.existing + new.existing,

@@ -7,8 +7,8 @@ plain tuples pickle several times as fast as named ones.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from recordgen.resolving import KnownRow, PlacedRow
@@ -56,8 +56,16 @@ class SplitsNamed:
 
 @dataclass(frozen=True)
 class ReadSummary:
-    """What reading some rows came to: how many, whether any names a split, and rejects."""
+    """What reading some rows came to.
+
+    Attributes:
+        read: how many there were.
+        named: whether any names a split.
+        rejects: those that cannot be used.
+        adjusted: what was changed to make others usable, by kind.
+    """
 
     read: int = 0
     named: bool = False
     rejects: tuple[Reject, ...] = ()
+    adjusted: Mapping[str, int] = field(default_factory=dict)

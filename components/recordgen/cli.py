@@ -21,11 +21,15 @@ from recordgen.errors import RecordgenError, UsageError
 from recordgen.labels import LABEL_MODES
 from recordgen.metrics import total_counts
 from recordgen.options import (
+    BAD_BOXES,
+    BOX_ORIENTATIONS,
     CHECKS,
     COMPRESSIONS,
+    INPUT_FORMATS,
     MISSING_SPLIT,
     SHARD_BY,
     SPLIT_BY,
+    TASKS,
     ConvertOptions,
     parse_names,
 )
@@ -343,7 +347,9 @@ def _command(
 
 def _add_source(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "source", metavar="SOURCE", help="AutoML import file: a path, URL or quoted glob"
+        "source",
+        metavar="SOURCE",
+        help="AutoML import file: a path, URL or quoted glob; or a folder of images by label",
     )
 
 
@@ -356,6 +362,8 @@ def _add_options(command: argparse.ArgumentParser) -> None:
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )
 
+    add("task", "what rows mean; auto: told by the first lines", choices=TASKS)
+    add("input_format", "how rows are written; auto: told by names", choices=INPUT_FORMATS)
     add("seed", "decides order, shards and drawn splits", type=int, metavar="N")
     add(
         "split_fractions",
@@ -371,6 +379,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     add("compression", "compression of the shards", choices=COMPRESSIONS)
     add("check", "how far each image is read before it is trusted", choices=CHECKS)
     add("max_side", "downscale images with a longer side, in pixels", type=int, metavar="PX")
+    add("bad_boxes", "boxes outside the image, empty or inverted ones", choices=BAD_BOXES)
+    add(
+        "box_orientation",
+        "boxes are of the picture as stored in the file, or turned upright by its Exif",
+        choices=BOX_ORIENTATIONS,
+    )
     add("max_image_mb", "reject larger files", type=float, metavar="MB")
     add("max_image_pixels", "reject images with more pixels", type=int, metavar="N")
     add(

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -32,7 +33,6 @@ from recordgen.errors import (
 from recordgen.metrics import total_counts
 from recordgen.options import ConvertOptions, check_names, parse_names
 from recordgen.outcome import (
-    TASK,
     all_rejects,
     read_outcome,
     read_plan,
@@ -52,8 +52,10 @@ from recordgen.runners import (
 )
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
 from recordgen.sources import ImportFile, find_import_files
+from recordgen.sources.detection import decide
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
+from recordgen.tasks import task_for
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -80,6 +82,7 @@ class ConversionResult:
             on with, or it was not asked for.
         unchanged: the finished dataset that was there is what would have been written; nothing
             was.
+        task_reason: which lines have decided the task; empty if it was given.
     """
 
     output: str
@@ -89,6 +92,7 @@ class ConversionResult:
     counts: Mapping[str, int] = field(default_factory=dict)
     kept_shards: int | None = None
     unchanged: bool = False
+    task_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -146,12 +150,12 @@ def convert(
     if overwrite and append:
         raise UsageError("either overwrite the dataset that is there, or append to it")
     target = storage.normal(os.fspath(output))
-    opened = open_source(source)
+    opened, decided = open_source(source, make_options(options))
     need_reachable(beam_args, [target, *opened.paths])
     return convert_source(
         opened,
         target,
-        make_options(options),
+        decided,
         new_pipeline=pipeline_factory(beam_args),
         overwrite=overwrite,
         append=append,
@@ -172,9 +176,8 @@ def check(
     Args and Raises: as :func:`convert`, but any number of rejects is a result, not an error.
     """
     started = time.monotonic()
-    decoded = make_options(options)
+    opened, decoded = open_source(source, make_options(options))
     unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
-    opened = open_source(source)
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
@@ -207,13 +210,13 @@ def plan(
 
     Raises: as :func:`check`.
     """
-    decoded = make_options(options)
+    opened, decoded = open_source(source, make_options(options))
     existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
-            transforms.plan_rows(pipeline, open_source(source), decoded, staging, existing)
+            transforms.plan_rows(pipeline, opened, decoded, staging, existing)
         return read_plan(staging)
 
 
@@ -240,10 +243,11 @@ def convert_files(
 
     Raises: as :func:`convert`.
     """
+    opened, decided = _open_files(files, options)
     return convert_source(
-        Source.of_files(files),
+        opened,
         output,
-        options,
+        decided,
         new_pipeline=new_pipeline,
         overwrite=overwrite,
         append=False,
@@ -306,6 +310,7 @@ def convert_source(
         time.monotonic() - started,
         total_counts(staged, results),
         resumed if run.leftovers else None,
+        task_reason=source.reason,
     )
 
 
@@ -327,7 +332,7 @@ def _confirm(
     """
     there = read_dataset(output)
     known = {
-        "task": TASK,
+        "task": options.task,
         "recordgen_version": __version__,
         "source": source.names,
         "seed": options.seed,
@@ -377,18 +382,39 @@ def make_options(values: dict[str, Any]) -> ConvertOptions:
     return ConvertOptions(**values)
 
 
-def open_source(source: AnySource) -> Source:
-    """Find the import files, or take the rows of a DataFrame. Raises: SourceError, UsageError."""
+def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    """Find the import files, or take the rows of a DataFrame.
+
+    Returns:
+        The source; and the options, with task and format as they are or were found to be.
+
+    Raises:
+        SourceError: an import file is missing or cannot be read.
+        UsageError: it is not to be told what the source is.
+    """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
-        from recordgen.sources.dataframe import dataframe_rows
+        from recordgen.sources.dataframe import dataframe_rows, dataframe_task
 
-        return Source.of_rows(dataframe_rows(source))
+        options = replace(options, task=dataframe_task(source, options.task))
+        adjusted: Counter[str] = Counter()
+        return Source.of_rows(
+            dataframe_rows(source, task_for(options), adjusted), adjusted
+        ), options
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if isinstance(source, str) or (isinstance(source, Sequence) and source):
-        return Source.of_files(find_import_files(source))
+        return _open_files(find_import_files(source), options)
     raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
+
+
+def _open_files(
+    files: Sequence[ImportFile], options: ConvertOptions
+) -> tuple[Source, ConvertOptions]:
+    finding = decide(files, options)
+    if finding.reason:
+        _log.info("task %s: %s", finding.options.task, finding.reason)
+    return replace(Source.of_files(files), reason=finding.reason), finding.options
 
 
 @contextmanager

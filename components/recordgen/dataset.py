@@ -57,7 +57,7 @@ class Shard:
         examples: how many records it holds.
         bytes: its size.
         digest: sha256 (hex) of what its records say, in their order: one line for each, made of
-            the stored image's sha256, the label's text and the uri, with tabs between; of examples
+            the stored image's sha256, the annotation and the uri, with tabs between; of examples
             written from Python, over the serialised records.
         label: sharded by label: the text of the one label of all its examples, "" if they have
             none; else None: labels are mixed.
@@ -128,9 +128,10 @@ class Split:
     Attributes:
         examples: how many there are.
         bytes: size of all shards.
-        labels: how many examples each label has.
+        labels: how many examples each label has; one with several counts for each of them.
         shards: the files.
         images: what the images have in common; None: not known.
+        unlabelled: examples without a label.
     """
 
     examples: int
@@ -138,19 +139,22 @@ class Split:
     labels: Mapping[str, int]
     shards: tuple[Shard, ...]
     images: ImageStats | None = None
+    unlabelled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
     """Where all rows went.
 
-    ``read == examples + duplicates + dropped + existing + sum(rejected)``; of a dataset that was
-    appended to, these are the sums over all its runs.
+    ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``; of a dataset
+    that was appended to, these are the sums over all its runs.
 
     Attributes:
         read: rows in the import files (blank lines and header lines are none).
         examples: rows that became an example.
         duplicates: further rows of an example, saying the same.
+        merged: further rows of an example, adding labels or boxes to it.
+        adjusted: what was changed to make rows usable, by kind, such as ``boxes_clipped``.
         dropped: rows without a split, left out by ``missing_split=drop``.
         existing: rows whose example was in the dataset that was appended to.
         assigned: of the examples, those whose split was drawn.
@@ -164,6 +168,8 @@ class RowCounts:
     assigned: int = 0
     existing: int = 0
     rejected: Mapping[str, int] = field(default_factory=dict)
+    merged: int = 0
+    adjusted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rejects(self) -> int:
@@ -176,7 +182,8 @@ class Dataset:
     """The content of ``dataset.json``.
 
     Attributes:
-        task: the AutoML task, ``image_classification``; or ``examples``, written from Python.
+        task: the AutoML task, a name of :data:`recordgen.tasks.TASKS`; or ``examples``, written
+            from Python.
         recordgen_version: the version that wrote it.
         source: the import files as they were named.
         seed: the seed of order and splits.
@@ -242,6 +249,8 @@ class Dataset:
                 split["labels"],
                 tuple(Shard(**shard) for shard in split["shards"]),
                 ImageStats.from_json(split.get("images")),
+                # Written since examples may have several labels; before, each had one or none.
+                split.get("unlabelled", split["examples"] - sum(split["labels"].values())),
             )
             for name, split in values.pop("splits").items()
         }
@@ -253,9 +262,9 @@ class Dataset:
         return cls(splits=splits, rows=rows, features=features, **values)
 
 
-def record_line(image_sha256: str, label: str | None, uri: str) -> bytes:
+def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:
     """Return what one record adds to its shard's digest."""
-    return f"{image_sha256}\t{label or ''}\t{uri}\n".encode()
+    return f"{image_sha256}\t{annotation or ''}\t{uri}\n".encode()
 
 
 def dataset_digest(shards: Sequence[Shard]) -> str:

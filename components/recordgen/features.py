@@ -19,6 +19,12 @@ IMAGE_SHA256 = "image/key/sha256"
 IMAGE_CLASS_TEXT = "image/class/text"
 IMAGE_CLASS_LABEL = "image/class/label"
 
+IMAGE_OBJECT_TEXT = "image/object/class/text"
+IMAGE_OBJECT_LABEL = "image/object/class/label"
+
+#: The corners of boxes: xmin, ymin, xmax, ymax.
+BBOX = tuple(f"image/object/bbox/{name}" for name in ("xmin", "ymin", "xmax", "ymax"))
+
 #: What ``image/class/label`` reads as when a record has no label.
 NO_LABEL = -1
 

@@ -1,7 +1,7 @@
 """What a run counts: one name for each, in Beam's metrics, in the JSON log and in the results.
 
-``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_dropped + rows_existing``, and
-``rows_planned == examples_written + payloads_rejected`` once all is done.
+``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_merged + rows_dropped +
+rows_existing``, and ``rows_planned == examples_written + payloads_rejected`` once all is done.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ ROWS_PLANNED = "rows_planned"
 ROWS_REJECTED = "rows_rejected"
 #: Rows that say what another row says.
 ROWS_DUPLICATE = "rows_duplicate"
+#: Rows that add something to another row's example.
+ROWS_MERGED = "rows_merged"
 #: Rows without a split, left out on request.
 ROWS_DROPPED = "rows_dropped"
 #: Rows whose example is in the dataset that is appended to.
@@ -44,6 +46,7 @@ def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[
         ROWS_PLANNED: plan.rows,
         ROWS_REJECTED: len(plan.rejects),
         ROWS_DUPLICATE: plan.duplicates,
+        ROWS_MERGED: plan.merged,
         ROWS_DROPPED: plan.dropped,
         ROWS_EXISTING: plan.existing,
         EXAMPLES_WRITTEN: sum(result.shard.examples for result in results),

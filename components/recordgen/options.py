@@ -16,10 +16,17 @@ from recordgen.labels import LABEL_MODES
 from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
 from recordgen.storage import is_local, local_path
 
+#: What is to be found out from the import files themselves.
+AUTO = "auto"
+
+TASKS = (AUTO, "image_classification", "image_multi_label", "object_detection")
+INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder")
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
 SPLIT_BY = ("uri", "content")
 SHARD_BY = ("hash", "label")
+BAD_BOXES = ("clip", "drop", "reject")
+BOX_ORIENTATIONS = ("stored", "upright")
 MISSING_SPLIT = ("assign", "drop")
 
 #: What stands for no value where an option that takes several cannot be left out.
@@ -31,6 +38,9 @@ class ConvertOptions:
     """How to convert. Every field has the name of its command-line option.
 
     Attributes:
+        task: what rows mean, see :mod:`recordgen.tasks`; ``auto``: found out from the first lines.
+        input_format: ``csv``, ``jsonl``, ``folder`` (of images), or ``auto``: told by name and
+            content.
         seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
         split_fractions: shares for rows that name no split.
         split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that
@@ -46,6 +56,12 @@ class ConvertOptions:
         check: ``decode`` reads every image to its last bit, ``header`` only its header, ``none``
             passes the bytes through unread.
         max_side: downscale images whose longer side is above this many pixels; None: never.
+        bad_boxes: of boxes outside the image, empty or inverted ones: ``clip`` what lies outside
+            and turn round what is inverted; ``drop`` the box; ``reject`` its row. Empty ones are
+            dropped where they are not rejected.
+        box_orientation: boxes are of the picture as it is ``stored`` in the file, and turned with
+            it where its EXIF orientation asks for that; or of the ``upright`` one, as people and
+            browsers see it.
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
         max_image_pixels: images of more pixels are rejected before they are decoded.
         max_reject_fraction: the run fails above this share of rejected rows, 0..1.
@@ -54,6 +70,8 @@ class ConvertOptions:
         threads: threads that fetch and check per worker; None: one per core, at least two.
     """
 
+    task: str = AUTO
+    input_format: str = AUTO
     seed: int = 0
     split_fractions: SplitFractions = DEFAULT_FRACTIONS
     split_by: str = "uri"
@@ -64,6 +82,8 @@ class ConvertOptions:
     compression: str = "none"
     check: str = "decode"
     max_side: int | None = None
+    bad_boxes: str = "clip"
+    box_orientation: str = "stored"
     max_image_mb: float = 30
     max_image_pixels: int = 100_000_000
     max_reject_fraction: float = 0.01
@@ -74,12 +94,16 @@ class ConvertOptions:
     def __post_init__(self) -> None:
         # Here, not where rows are checked: a worker has a working directory of its own.
         object.__setattr__(self, "allow_root", tuple(map(_absolute, self.allow_root)))
+        _one_of("task", self.task, TASKS)
+        _one_of("input_format", self.input_format, INPUT_FORMATS)
         _one_of("split_by", self.split_by, SPLIT_BY)
         _one_of("missing_split", self.missing_split, MISSING_SPLIT)
         _one_of("labels", self.labels, LABEL_MODES)
         _one_of("shard_by", self.shard_by, SHARD_BY)
         _one_of("compression", self.compression, COMPRESSIONS)
         _one_of("check", self.check, CHECKS)
+        _one_of("bad_boxes", self.bad_boxes, BAD_BOXES)
+        _one_of("box_orientation", self.box_orientation, BOX_ORIENTATIONS)
         _above_zero("shard_mb", self.shard_mb)
         _above_zero("max_image_mb", self.max_image_mb)
         _above_zero("max_image_pixels", self.max_image_pixels)

@@ -17,8 +17,6 @@ from recordgen.staging import StagedPlan, Staging
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
-TASK = "image_classification"
-
 
 def read_plan(staging: Staging) -> StagedPlan:
     """Return the plan. Raises: RunnerError: there is none."""
@@ -110,13 +108,16 @@ def to_dataset(
         labels: Counter[str] = Counter()
         for result in mine:
             labels.update(result.labels)
+        unlabelled = sum(result.unlabelled for result in mine)
         shards = tuple(result.shard for result in mine)
         examples = sum(shard.examples for shard in shards)
         if examples:
             size = sum(shard.bytes for shard in shards)
             # A shard whose rows were all rejected has no images to speak of.
             images = ImageStats.merge(item.images for item in mine if item.shard.examples)
-            splits[name] = Split(examples, size, dict(sorted(labels.items())), shards, images)
+            splits[name] = Split(
+                examples, size, dict(sorted(labels.items())), shards, images, unlabelled
+            )
     reencoded: Counter[str] = Counter()
     for result in results:
         reencoded.update(result.reencoded)
@@ -125,13 +126,15 @@ def to_dataset(
         read=staged.read,
         examples=sum(split.examples for split in splits.values()),
         duplicates=staged.duplicates,
+        merged=staged.merged,
+        adjusted=dict(sorted((Counter(staged.adjusted) + Counter(source.adjusted)).items())),
         dropped=staged.dropped,
         existing=staged.existing,
         assigned=sum(result.drawn for result in results),
         rejected=dict(sorted(Counter(item.code for item in rejects).items())),
     )
     return Dataset(
-        task=TASK,
+        task=options.task,
         recordgen_version=__version__,
         source=source.names,
         seed=options.seed,

@@ -79,6 +79,8 @@ class Plan:
         vocabulary: labels of all planned rows.
         read: rows in the import files.
         duplicates: see BucketSummary.
+        merged: see BucketSummary.
+        adjusted: what was changed to make rows usable, by kind.
         dropped: see BucketSummary.
         existing: see BucketSummary.
         rejected: rows rejected so far, by reason.
@@ -88,6 +90,8 @@ class Plan:
     vocabulary: Vocabulary
     read: int
     duplicates: int
+    merged: int
+    adjusted: Mapping[str, int]
     dropped: int
     existing: int
     rejected: Mapping[str, int]
@@ -131,6 +135,7 @@ def make_plan(
     *,
     read: int,
     parse_rejected: Mapping[str, int],
+    adjusted: Mapping[str, int],
     options: ConvertOptions,
     base: Base | None = None,
 ) -> Plan:
@@ -140,6 +145,7 @@ def make_plan(
         summaries: of all buckets, in any order.
         read: rows in the import files.
         parse_rejected: rows rejected before they had a bucket, by reason.
+        adjusted: what was changed to make rows usable, by kind.
         options: ``shard_mb`` and ``labels``.
         base: what is there already; None: nothing.
 
@@ -151,13 +157,14 @@ def make_plan(
     rejected: Counter[str] = Counter(parse_rejected)
     rows: Counter[Group] = Counter()
     size: Counter[Group] = Counter()
-    duplicates = dropped = existing = 0
+    duplicates = merged = dropped = existing = 0
     for summary in summaries:
         rows.update(summary.rows)
         size.update(summary.bytes)
         labels.update(summary.labels)
         rejected.update(item.code for item in summary.rejects)
         duplicates += summary.duplicates
+        merged += summary.merged
         dropped += summary.dropped
         existing += summary.existing
     if len(rows) > _MAX_GROUPS:
@@ -183,7 +190,17 @@ def make_plan(
         vocabulary = build_vocabulary(labels, options.labels)
     else:
         vocabulary = extend_vocabulary(base.vocabulary, labels)
-    return Plan(splits, vocabulary, read, duplicates, dropped, existing, dict(rejected))
+    return Plan(
+        splits,
+        vocabulary,
+        read,
+        duplicates,
+        merged,
+        dict(adjusted),
+        dropped,
+        existing,
+        dict(rejected),
+    )
 
 
 def _numbered(group: Group) -> tuple[tuple[int, str], str]:

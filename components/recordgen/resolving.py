@@ -19,6 +19,7 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, RejectCode, placing, reject
 from recordgen.storage import FileInfo
+from recordgen.tasks.task import AnnotationError, Task
 
 _Answer = TypeVar("_Answer")
 
@@ -38,7 +39,7 @@ class PlacedRow(NamedTuple):
     line: int
     split: str | None
     uri: str
-    label: str | None
+    annotation: str | None
 
 
 class KnownRow(NamedTuple):
@@ -49,14 +50,14 @@ class KnownRow(NamedTuple):
         shard: the file that holds it.
         split: its split.
         uri: its payload's address as its row gave it.
-        label: its label's text, or None.
+        annotation: what it says of the payload; see :class:`recordgen.rows.Row`.
     """
 
     order: int
     shard: str
     split: str
     uri: str
-    label: str | None
+    annotation: str | None
 
 
 class PlannedRow(NamedTuple):
@@ -67,7 +68,7 @@ class PlannedRow(NamedTuple):
         source: the import file that names it.
         line: 1-based line in that file.
         uri: the payload's address as given.
-        label: the label's text or None.
+        annotation: see :class:`recordgen.rows.Row`.
         bytes: the payload's size.
         version: changes when the payload does.
         drawn: its split was drawn, not named.
@@ -77,7 +78,7 @@ class PlannedRow(NamedTuple):
     source: str
     line: int
     uri: str
-    label: str | None
+    annotation: str | None
     bytes: int
     version: str
     drawn: bool
@@ -103,8 +104,9 @@ class BucketSummary:
         bucket: its number; buckets are ranges of ``Place.order``, in that order.
         rows: planned rows by group.
         bytes: their payloads' bytes by group.
-        labels: planned rows by label.
+        labels: planned rows by label; one with several labels counts for each.
         duplicates: rows that say what another row says.
+        merged: rows that add something to another row's example.
         dropped: rows without a split, left out on request.
         rejects: rows left out, and why.
         existing: rows whose example is in the dataset that is appended to.
@@ -115,6 +117,7 @@ class BucketSummary:
     bytes: Mapping[Group, int]
     labels: Mapping[str, int]
     duplicates: int
+    merged: int
     dropped: int
     rejects: tuple[Reject, ...]
     existing: int = 0
@@ -125,20 +128,30 @@ def bucket_of(order: int, buckets: int) -> int:
     return order * buckets >> 64
 
 
-def merge_rows(rows: Sequence[PlacedRow]) -> tuple[PlacedRow | None, list[Reject], int]:
-    """Merge the rows of one payload: the row that stands for them, rejects, and duplicates.
+class MergedRows(NamedTuple):
+    """What the rows of one payload come to.
 
-    The first row (by file, then line) wins; a split or label that it leaves open is filled from
-    the others. Labels that differ reject all rows, a split that differs rejects that row.
+    Attributes:
+        row: stands for them all; None: they are all rejected.
+        rejects: those that cannot be used, and why.
+        duplicates: those that say nothing new.
+        merged: those that add something.
+    """
+
+    row: PlacedRow | None
+    rejects: Sequence[Reject]
+    duplicates: int = 0
+    merged: int = 0
+
+
+def merge_rows(rows: Sequence[PlacedRow], task: Task) -> MergedRows:
+    """Merge the rows of one payload.
+
+    The first row (by file, then line) wins; a split that it leaves open is filled from the others,
+    and the task says what their annotations come to. Annotations that contradict each other reject
+    all rows, a split that differs rejects that row.
     """
     ordered = sorted(rows, key=lambda row: (row.source, row.line))
-    labels = sorted({row.label for row in ordered if row.label is not None})
-    if len(labels) > 1:
-        message = (
-            f"one image, several labels: {', '.join(map(repr, labels))} in "
-            f"{', '.join(f'{row.source}:{row.line}' for row in ordered[:5])}; keep one"
-        )
-        return None, [reject(row, RejectCode.CONFLICTING_LABELS, message) for row in ordered], 0
     named = next((row for row in ordered if row.split is not None), ordered[0])
     conflicts = [
         reject(
@@ -150,8 +163,16 @@ def merge_rows(rows: Sequence[PlacedRow]) -> tuple[PlacedRow | None, list[Reject
         for row in ordered
         if row.split not in (None, named.split)
     ]
-    kept = ordered[0]._replace(split=named.split, label=labels[0] if labels else None)
-    return kept, conflicts, len(ordered) - 1 - len(conflicts)
+    agreeing = [row for row in ordered if row.split in (None, named.split)]
+    try:
+        task.merge([row.annotation for row in ordered])  # a contradiction spoils them all
+        annotation, duplicates = task.merge([row.annotation for row in agreeing])
+    except AnnotationError as exc:
+        lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
+        message = f"{exc.message} in {lines}; keep one"
+        return MergedRows(None, [reject(row, exc.code, message) for row in ordered])
+    kept = ordered[0]._replace(split=named.split, annotation=annotation)
+    return MergedRows(kept, conflicts, duplicates, len(agreeing) - 1 - duplicates)
 
 
 def resolve_bucket(
@@ -159,6 +180,7 @@ def resolve_bucket(
     placed: Iterable[PlacedRow],
     *,
     options: ConvertOptions,
+    task: Task,
     drop_unnamed: bool,
     infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
@@ -171,6 +193,7 @@ def resolve_bucket(
         bucket: its number.
         placed: all rows of the bucket, in any order.
         options: seed, split fractions, split_by, shard_by.
+        task: what annotations mean.
         drop_unnamed: leave out rows without a split.
         infos: returns each payload's size and version, or why it is refused.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
@@ -181,8 +204,8 @@ def resolve_bucket(
         Planned rows by group, in their order; and the summary.
     """
     rejects: list[Reject] = []
-    distinct, duplicates = _distinct(sorted(placed), rejects)
-    new, existing = _without_known(distinct, known, folders, rejects)
+    distinct, duplicates, merged = _distinct(sorted(placed, key=_order), task, rejects)
+    new, existing = _without_known(distinct, known, folders, task, rejects)
     kept = [row for row in new if row.split is not None] if drop_unnamed else new
     found = list(_without_refused(kept, infos(kept), rejects))
     if options.split_by == "content":
@@ -190,19 +213,24 @@ def resolve_bucket(
     by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
     by_label = options.shard_by == "label"
     choose = options.split_fractions.choose
-    for (order, draw, source, line, named, uri, label), (size, version) in found:
-        key = (named or choose(draw), (label or "") if by_label else None)
-        row = PlannedRow(order, source, line, uri, label, size, version, named is None)
+    for (order, draw, source, line, named, uri, annotation), (size, version) in found:
+        key = (named or choose(draw), (annotation or "") if by_label else None)
+        row = PlannedRow(order, source, line, uri, annotation, size, version, named is None)
         by_group.setdefault(key, []).append(row)
     groups = {Group(*key): rows for key, rows in by_group.items()}
     planned = chain.from_iterable(groups.values())
-    labels = Counter(row.label for row in planned if row.label is not None)
+    said = Counter(row.annotation for row in planned if row.annotation is not None)
+    labels: Counter[str] = Counter()
+    for annotation, count in said.items():
+        for label in task.labels(annotation):
+            labels[label] += count
     summary = BucketSummary(
         bucket,
         {group: len(rows) for group, rows in groups.items()},
         {group: sum(row.bytes for row in rows) for group, rows in groups.items()},
         dict(labels),
         duplicates,
+        merged,
         len(new) - len(kept),
         tuple(rejects),
         existing,
@@ -210,10 +238,16 @@ def resolve_bucket(
     return groups, summary
 
 
-def _distinct(ordered: Sequence[PlacedRow], rejects: list[Reject]) -> tuple[list[PlacedRow], int]:
-    """Merge rows of one payload, which are neighbours; return one row each, and duplicates."""
+def _order(row: PlacedRow) -> tuple[int, int, str, int]:
+    return row[:4]
+
+
+def _distinct(
+    ordered: Sequence[PlacedRow], task: Task, rejects: list[Reject]
+) -> tuple[list[PlacedRow], int, int]:
+    """Merge rows of one payload, which are neighbours; return one each, duplicates and merged."""
     distinct: list[PlacedRow] = []
-    duplicates = start = 0
+    duplicates = added = start = 0
     for end, row in enumerate(ordered, start=1):
         if end < len(ordered) and ordered[end].order == row.order:
             continue
@@ -221,13 +255,14 @@ def _distinct(ordered: Sequence[PlacedRow], rejects: list[Reject]) -> tuple[list
             distinct.append(row)
         else:
             for same in _by_payload(ordered[start:end]):
-                merged, conflicts, repeated = merge_rows(same)
-                rejects += conflicts
-                duplicates += repeated
-                if merged is not None:
-                    distinct.append(merged)
+                found = merge_rows(same, task)
+                rejects += found.rejects
+                duplicates += found.duplicates
+                added += found.merged
+                if found.row is not None:
+                    distinct.append(found.row)
         start = end
-    return distinct, duplicates
+    return distinct, duplicates, added
 
 
 def _by_payload(rows: Sequence[PlacedRow]) -> list[list[PlacedRow]]:
@@ -242,6 +277,7 @@ def _without_known(
     rows: list[PlacedRow],
     known: Iterable[KnownRow],
     folders: Collection[str],
+    task: Task,
     rejects: list[Reject],
 ) -> tuple[list[PlacedRow], int]:
     """Return the rows without an example yet, and how many others say what theirs says."""
@@ -266,19 +302,23 @@ def _without_known(
                 continue
         if not found:
             new.append(row)
-        elif (conflict := _contradiction(row, found)) is None:
+        elif (conflict := _contradiction(row, found, task)) is None:
             existing += 1
         else:
             rejects.append(conflict)
     return new, existing
 
 
-def _contradiction(row: PlacedRow, examples: Sequence[KnownRow]) -> Reject | None:
+def _contradiction(row: PlacedRow, examples: Sequence[KnownRow], task: Task) -> Reject | None:
     """Return the reject of a row that says something else than each of its examples."""
     first = examples[0]
-    same = [item for item in examples if row.label in (None, item.label)]
+    said = row.annotation
+    same = [
+        item for item in examples if said is None or not task.contradicts(said, item.annotation)
+    ]
     if not same:
-        code, word, shard = RejectCode.CONFLICTING_LABELS, f"label {first.label!r}", first.shard
+        code, shard = RejectCode.CONFLICTING_LABELS, first.shard
+        word = "no label" if first.annotation is None else f"label {task.shown(first.annotation)}"
     elif all(row.split not in (None, item.split) for item in same):
         code, word = RejectCode.CONFLICTING_SPLITS, f"split {same[0].split!r}"
         shard = same[0].shard

@@ -17,6 +17,7 @@ class RejectCode(str, Enum):
     TOO_MANY_FIELDS = "too_many_fields"
     UNKNOWN_ML_USE = "unknown_ml_use"
     NO_PATH = "no_path"
+    BAD_ANNOTATION = "bad_annotation"
     CONFLICTING_LABELS = "conflicting_labels"
     CONFLICTING_SPLITS = "conflicting_splits"
     AMBIGUOUS_PATH = "ambiguous_path"
@@ -48,14 +49,14 @@ class Row(NamedTuple):
         line: 1-based physical line number in that file.
         split: ``train``, ``eval``, ``test``, or None when the line names none.
         uri: the payload's address as the line gives it.
-        label: the label's text, or None for an unlabelled payload.
+        annotation: what the line says of the payload, as the task has it; None: nothing.
     """
 
     source: str
     line: int
     split: str | None
     uri: str
-    label: str | None
+    annotation: str | None
 
 
 class Reject(NamedTuple):

@@ -39,6 +39,7 @@ from recordgen.errors import (
 )
 from recordgen.rows import Reject
 from recordgen.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.tasks import TASKS
 
 FAILED_REJECTS_FILE = "failed-rejects.jsonl"
 
@@ -179,6 +180,8 @@ def commit(
     with ThreadPoolExecutor(STORAGE_THREADS) as pool:
         list(pool.map(move, (file for file in files if file not in kept)))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
+    for name, text in TASKS[dataset.task].files(dataset.labels).items():
+        _put(staging, output, name, text)
     _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
     _put(staging, output, REPORT_FILE, report)
     put_dataset(staging, output, dataset)

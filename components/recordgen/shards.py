@@ -22,13 +22,14 @@ import simplejpeg
 from recordgen import features, storage
 from recordgen.dataset import ImageStats, Shard, record_line, shard_file
 from recordgen.errors import PayloadError
-from recordgen.example import serialize_example
+from recordgen.example import FeatureValue, serialize_example
 from recordgen.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
 from recordgen.resolving import PlannedRow
 from recordgen.rows import Reject
+from recordgen.tasks import Task, task_for
 from recordgen.tfrecord import frame, write_frames
 from recordgen.version import __version__
 
@@ -79,6 +80,7 @@ class ShardTask:
         """
         if not all(row.version for row in self.rows):
             return ""
+        task = task_for(options)
         # How many rejects a run may have decides whether it succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
@@ -86,8 +88,10 @@ class ShardTask:
             (
                 storage.resolve(row.uri, row.source),
                 row.uri,
-                row.label,
-                None if row.label is None else vocabulary.index(row.label),
+                row.annotation,
+                [vocabulary.index(label) for label in task.labels(row.annotation)]
+                if row.annotation is not None
+                else None,
                 row.bytes,
                 row.version,
                 row.drawn,
@@ -105,13 +109,14 @@ class ShardResult:
     Attributes:
         split: the split's name.
         shard: file, counts and digest (no bytes if only checked).
-        labels: examples by label.
+        labels: examples by label; one with several counts for each of them.
         drawn: examples whose split was drawn.
         reencoded: images whose bytes were not passed through, by reason.
         rejects: rows whose payload was refused.
         images: what the images have in common; None: not known, or there are none.
         fingerprint: the task's, see :meth:`ShardTask.fingerprint`.
         kept: it is the work of an earlier run.
+        unlabelled: examples without a label.
     """
 
     split: str
@@ -123,6 +128,7 @@ class ShardResult:
     images: ImageStats | None
     fingerprint: str
     kept: bool = False
+    unlabelled: int = 0
 
     def to_json(self) -> str:
         """Return the result as one line of JSON."""
@@ -143,7 +149,7 @@ class _Record(NamedTuple):
 
     frame: tuple[bytes, ...]
     line: bytes
-    label: str | None
+    labels: Sequence[str]
     drawn: bool
     reencoded: str | None
     image: tuple[str, int | None, int | None]
@@ -203,6 +209,7 @@ class _Tally:
         self._digest = hashlib.sha256()
         self._drawn = 0
         self._labels: Counter[str] = Counter()
+        self._unlabelled = 0
         self._reencoded: Counter[str] = Counter()
         self._images: Counter[tuple[str, int | None, int | None]] = Counter()
         self._rejects: list[Reject] = []
@@ -217,8 +224,9 @@ class _Tally:
                 self.examples += 1
                 self._digest.update(item.line)
                 self._drawn += item.drawn
-                if item.label is not None:
-                    self._labels[item.label] += 1
+                for label in item.labels:
+                    self._labels[label] += 1
+                self._unlabelled += not item.labels
                 if item.reencoded is not None:
                     self._reencoded[item.reencoded] += 1
                 self._images[item.image] += 1
@@ -236,6 +244,7 @@ class _Tally:
             tuple(self._rejects),
             ImageStats.of(self._images),
             fingerprint,
+            unlabelled=self._unlabelled,
         )
 
 
@@ -246,7 +255,7 @@ def _records(
 
     def load(row: PlannedRow, payload: Callable[[], bytes]) -> _Record | Reject:
         try:
-            return _record(row, payload(), vocabulary, options)
+            return _record(row, payload(), task, vocabulary, options)
         except PayloadError as exc:
             return Reject(row.source, row.line, row.uri, exc.code, exc.message)
 
@@ -255,6 +264,7 @@ def _records(
     ) -> list[_Record | Reject]:
         return list(map(load, batch, payloads))
 
+    task = task_for(options)
     threads = options.threads or default_threads()
     batches = iter(_batches(rows, threads))
     waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()
@@ -302,9 +312,14 @@ def _batches(rows: Sequence[PlannedRow], threads: int) -> Iterator[Sequence[Plan
 
 
 def _record(
-    row: PlannedRow, data: bytes, vocabulary: Vocabulary, options: ConvertOptions
+    row: PlannedRow, data: bytes, task: Task, vocabulary: Vocabulary, options: ConvertOptions
 ) -> _Record:
     image = check_image(data, options)
+    labels: Sequence[str] = ()
+    said: Mapping[str, FeatureValue] = {}
+    if row.annotation is not None:
+        labels = task.labels(row.annotation)
+        said = task.to_features(row.annotation, vocabulary, image.orientation)
     sha256 = hashlib.sha256(image.data).hexdigest()
     record = serialize_example(
         {
@@ -314,10 +329,9 @@ def _record(
             features.IMAGE_WIDTH: image.width,
             features.IMAGE_SOURCE_ID: row.uri.encode(),
             features.IMAGE_SHA256: sha256.encode(),
-            features.IMAGE_CLASS_TEXT: None if row.label is None else row.label.encode(),
-            features.IMAGE_CLASS_LABEL: None if row.label is None else vocabulary.index(row.label),
+            **said,
         }
     )
     kind = (image.format, image.height, image.width)
-    line = record_line(sha256, row.label, row.uri)
-    return _Record(frame(record), line, row.label, row.drawn, image.reencoded, kind)
+    line = record_line(sha256, row.annotation, row.uri)
+    return _Record(frame(record), line, labels, row.drawn, image.reencoded, kind)

@@ -56,6 +56,8 @@ class StagedPlan:
         vocabulary: labels of all planned rows.
         read: rows in the import files.
         duplicates: rows that say what another row says.
+        merged: rows that add something to another row's example.
+        adjusted: what was changed to make rows usable, by kind.
         dropped: rows left out for want of a split.
         existing: rows whose example is in the dataset that is appended to.
         rejects: rows rejected while planning.
@@ -65,6 +67,8 @@ class StagedPlan:
     vocabulary: Vocabulary
     read: int
     duplicates: int
+    merged: int
+    adjusted: Mapping[str, int]
     dropped: int
     existing: int
     rejects: tuple[Reject, ...]
@@ -111,6 +115,8 @@ class Staging:
             },
             "read": plan.read,
             "duplicates": plan.duplicates,
+            "merged": plan.merged,
+            "adjusted": dict(plan.adjusted),
             "dropped": plan.dropped,
             "existing": plan.existing,
             "rejects": rejects,

@@ -81,6 +81,7 @@ def conversion_summary(result: ConversionResult) -> str:
         *_split_table(dataset),
         "",
         *_class_table(dataset),
+        f"Task       {dataset.task}{f' ({result.task_reason})' if result.task_reason else ''}",
         *_row_lines(dataset),
     ]
     if dataset.examples > examples:
@@ -147,6 +148,8 @@ def plan_json(plan: StagedPlan) -> dict[str, Any]:
         "rows": plan.rows,
         "bytes": plan.bytes,
         "duplicates": plan.duplicates,
+        "merged": plan.merged,
+        "adjusted": plan.adjusted,
         "dropped": plan.dropped,
         "existing": plan.existing,
         "rejects": [item._asdict() for item in plan.rejects],
@@ -251,10 +254,14 @@ def _row_lines(dataset: Dataset) -> list[str]:
         lines[0] += f", {rows.assigned:,} with a drawn split"
     if rows.duplicates:
         lines[0] += f", {rows.duplicates:,} duplicates"
+    if rows.merged:
+        lines[0] += f", {rows.merged:,} merged into one of their image"
     if rows.dropped:
         lines[0] += f", {rows.dropped:,} dropped without a split"
     if rows.existing:
         lines[0] += f", {rows.existing:,} whose example was there"
+    if rows.adjusted:
+        lines.append(f"Adjusted  {_detail(rows.adjusted)}")
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
     if dataset.reencoded:
         total = sum(dataset.reencoded.values())

@@ -19,7 +19,7 @@ whoever takes one of them. Every step costs a small run a hundredth of a second.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -41,9 +41,11 @@ from recordgen.resuming import compare_shard, keep_or_write_shard
 from recordgen.rows import Reject, Row, placing
 from recordgen.runs import Run
 from recordgen.shards import ShardResult, check_shard, write_shard
-from recordgen.sources import ImportFile, read_rows
+from recordgen.sources import ImportFile, RowReader
+from recordgen.sources.image_folder import list_images
 from recordgen.staging import Staging
 from recordgen.stretches import BucketFile, ShardOutline, cut
+from recordgen.tasks import task_for
 
 # Rows cross Beam in blocks: one pickle for many rows is what makes a million of them cheap. Many
 # buckets share the rows that are read, so more must be read for blocks worth it.
@@ -79,11 +81,15 @@ class Source:
         files: import files.
         rows: blocks of rows.
         bytes: size of all of it, for the number of buckets.
+        adjusted: what was changed to make rows in memory usable, by kind.
+        reason: which lines have decided the task; empty if it was given.
     """
 
     files: tuple[ImportFile, ...] = ()
     rows: tuple[tuple[Row | Reject, ...], ...] = ()
     bytes: int = 0
+    adjusted: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
 
     @classmethod
     def of_files(cls, files: Sequence[ImportFile]) -> Source:
@@ -91,11 +97,12 @@ class Source:
         return cls(files=tuple(files), bytes=sum(_size(file.path) for file in files))
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row | Reject]) -> Source:
-        """Return rows as a source."""
+    def of_rows(cls, rows: Iterable[Row | Reject], adjusted: Mapping[str, int]) -> Source:
+        """Return rows as a source, and what ``adjusted`` counts once all of them were made."""
         waiting = iter(rows)
         blocks = tuple(iter(lambda: tuple(islice(waiting, _BLOCK_ROWS)), ()))
-        return cls(rows=blocks, bytes=sum(map(len, blocks)) * _ROW_BYTES)
+        size = sum(map(len, blocks)) * _ROW_BYTES
+        return cls(rows=blocks, bytes=size, adjusted=dict(adjusted))
 
     @property
     def paths(self) -> Iterator[str]:
@@ -120,6 +127,8 @@ class Source:
 
 
 def _size(path: str) -> int:
+    if path.endswith("/"):
+        return len(list_images(path)) * _ROW_BYTES
     try:
         return storage.size(path)
     except OSError as exc:
@@ -152,7 +161,7 @@ def plan_rows(
         pipeline
         | "ListSources"  # ImportFile | (Row, …)
         >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
-        | "ReadRows" >> beam.ParDo(ReadRows(options.seed, buckets, staging))
+        | "ReadRows" >> beam.ParDo(ReadRows(options, buckets, staging))
     ]  # (bucket, RowBlock | ReadSummary)
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
         parts.append(
@@ -165,7 +174,7 @@ def plan_rows(
         parts.append(
             pipeline
             | "ListExisting" >> beam.Create(existing.shards)  # ExistingShard
-            | "ReadExisting" >> beam.ParDo(ReadExisting(options.seed, buckets, staging))
+            | "ReadExisting" >> beam.ParDo(ReadExisting(options, buckets, staging))
         )  # (bucket, KnownBlock)
     together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
     return (
@@ -246,20 +255,21 @@ class _Block:
     read: int = 0
     named: bool = False
     rejects: list[Reject] = field(default_factory=list)
+    adjusted: Counter[str] = field(default_factory=Counter)
 
     def flush(self) -> Iterator[Any]:
         for bucket, rows in self.buckets.items():
             yield bucket, RowBlock.of(rows)
         # Summaries go to one place in the end, and there is always a first bucket.
-        yield 0, ReadSummary(self.read, self.named, tuple(self.rejects))
+        yield 0, ReadSummary(self.read, self.named, tuple(self.rejects), dict(self.adjusted))
 
 
 class ReadRows(_PlanningStep):
     """ImportFile or rows → (bucket, RowBlock), and (0, ReadSummary)."""
 
-    def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
+    def __init__(self, options: ConvertOptions, buckets: int, staging: Staging) -> None:
         super().__init__(staging)
-        self._seed = seed  # a place's hasher does not travel
+        self._options = options
         self._buckets = buckets
         rows = min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS)
         self._block_rows = max(_BLOCK_ROWS, rows)
@@ -267,12 +277,13 @@ class ReadRows(_PlanningStep):
         self._rejected = _counter(metrics.ROWS_REJECTED)
 
     def process(self, source: Any) -> Any:  # noqa: D102
-        rows = read_rows(source) if isinstance(source, ImportFile) else iter(source)
-        return self._reported(self._blocks(rows))
+        return self._reported(self._blocks(source))
 
-    def _blocks(self, rows: Iterator[Row | Reject]) -> Iterator[Any]:
-        place = placing(self._seed)
-        block = _Block()
+    def _blocks(self, source: Any) -> Iterator[Any]:
+        reader = RowReader(self._options)
+        rows = reader.read(source) if isinstance(source, ImportFile) else iter(source)
+        place = placing(self._options.seed)
+        block = _Block(adjusted=reader.adjusted)
         for row in rows:
             block.read += 1
             if isinstance(row, Reject):
@@ -285,7 +296,8 @@ class ReadRows(_PlanningStep):
             if block.read == self._block_rows:
                 self._count(block)
                 yield from block.flush()
-                block = _Block()
+                reader.adjusted.clear()
+                block = _Block(adjusted=reader.adjusted)
         self._count(block)
         yield from block.flush()
 
@@ -298,16 +310,16 @@ class ReadRows(_PlanningStep):
 class ReadExisting(_Step):
     """ExistingShard → (bucket, KnownBlock)."""
 
-    def __init__(self, seed: int, buckets: int, staging: Staging) -> None:
+    def __init__(self, options: ConvertOptions, buckets: int, staging: Staging) -> None:
         super().__init__(staging)
-        self._seed = seed
+        self._options = options
         self._buckets = buckets
 
     def process(self, shard: ExistingShard) -> Any:  # noqa: D102
         return self._reported(self._blocks(shard))
 
     def _blocks(self, shard: ExistingShard) -> Iterator[Any]:
-        rows = known_rows(shard, self._seed)
+        rows = known_rows(shard, self._options)
         while some := list(islice(rows, _BLOCK_ROWS)):
             blocks: dict[int, list[KnownRow]] = {}
             for row in some:
@@ -326,6 +338,7 @@ class ResolveBuckets(_PlanningStep):
         self._planned = _counter(metrics.ROWS_PLANNED)
         self._rejected = _counter(metrics.ROWS_REJECTED)
         self._duplicates = _counter(metrics.ROWS_DUPLICATE)
+        self._merged = _counter(metrics.ROWS_MERGED)
         self._dropped = _counter(metrics.ROWS_DROPPED)
         self._existing = _counter(metrics.ROWS_EXISTING)
 
@@ -339,6 +352,7 @@ class ResolveBuckets(_PlanningStep):
             bucket,
             chain.from_iterable(part.rows for part in parts if isinstance(part, RowBlock)),
             options=options,
+            task=task_for(options),
             drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
             infos=partial(payload_infos, options=options),
             content_keys=partial(content_keys, options=options),
@@ -357,6 +371,7 @@ class ResolveBuckets(_PlanningStep):
         self._planned.inc(planned)
         self._rejected.inc(len(summary.rejects))
         self._duplicates.inc(summary.duplicates)
+        self._merged.inc(summary.merged)
         self._dropped.inc(summary.dropped)
         self._existing.inc(summary.existing)
         self._heartbeat.add(0, planned, len(summary.rejects))
@@ -385,6 +400,7 @@ class MakePlan(_Step):
             resolved,
             read=sum(summary.read for summary in read),
             parse_rejected=Counter(item.code for item in parse_rejects),
+            adjusted=sum((Counter(summary.adjusted) for summary in read), Counter()),
             options=self._options,
             base=self._base,
         )

@@ -15,8 +15,8 @@ from tfx.utils import proto_utils
 from recordgen.examplegen.fingerprint import image_fingerprint
 from recordgen.examplegen.parameters import (
     FINGERPRINT_IMAGES_KEY,
-    access,
     import_files,
+    reading_options,
     span_errors,
 )
 
@@ -68,4 +68,4 @@ def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
         properties[specs.INPUT_CONFIG_KEY], example_gen_pb2.Input()
     )
     files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
-    return f"{fingerprint}\n{image_fingerprint(files, access(properties))}"
+    return f"{fingerprint}\n{image_fingerprint(files, reading_options(properties))}"

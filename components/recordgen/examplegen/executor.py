@@ -113,12 +113,14 @@ def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenP
         "dataset_digest": dataset.digest,
         "dataset_version": parameters.dataset_version,
         "recordgen_version": dataset.recordgen_version,
+        "task": dataset.task,
     }
     numbers = {
         "examples": dataset.examples,
         "rows": dataset.rows.read,
         "rejects": dataset.rows.rejects,
         "duplicates": dataset.rows.duplicates,
+        "merged": dataset.rows.merged,
         "dropped": dataset.rows.dropped,
         "label_count": len(dataset.labels),
         "seed": dataset.seed,

@@ -7,7 +7,7 @@ would be a stale cache hit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -15,8 +15,10 @@ from itertools import islice
 from recordgen import storage
 from recordgen.access import Access, RowGate
 from recordgen.errors import NotAllowedError, UnknownSchemeError
+from recordgen.options import ConvertOptions
 from recordgen.rows import Row
-from recordgen.sources import ImportFile, read_rows
+from recordgen.sources import ImportFile, RowReader
+from recordgen.sources.detection import decide
 from recordgen.storage import Terms
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
@@ -25,7 +27,7 @@ _THREADS = 32
 _WINDOW = 4096
 
 _ON_ANY_TERMS = Terms()
-_NOTHING_MORE = Access()
+_NOTHING_SAID = ConvertOptions()
 
 
 def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
@@ -59,14 +61,15 @@ def _payload_version(row: Row, access: Access) -> str:
     return version_or_missing(path, Terms(RowGate(access, row.source)))
 
 
-def _read_all(files: Iterable[ImportFile]) -> Iterator[Row]:
-    for file in files:
-        for item in read_rows(file):
-            if isinstance(item, Row):
-                yield item
+def _read_all(files: Sequence[ImportFile], options: ConvertOptions) -> Iterator[Row]:
+    if not files:
+        return
+    for item in RowReader(decide(files, options).options).read_all(files):
+        if isinstance(item, Row):
+            yield item
 
 
-def image_fingerprint(files: Iterable[ImportFile], access: Access = _NOTHING_MORE) -> str:
+def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
     """Return a text that changes when an import file or an image that it names does.
 
     ``images:1797,sha256:6b86b273ff34…`` for import files that name 1,797 images. Files are read
@@ -76,10 +79,11 @@ def image_fingerprint(files: Iterable[ImportFile], access: Access = _NOTHING_MOR
     Args:
         files: the import files; one that is not there counts as having no rows, the conversion
             reports it.
-        access: what rows may reach.
+        options: what rows may reach, and how they are read.
 
     Raises:
         SourceError: an import file cannot be read.
+        UsageError: it is not to be told what they are.
         StorageError: storage failed.
     """
     digest = hashlib.sha256()
@@ -96,8 +100,8 @@ def image_fingerprint(files: Iterable[ImportFile], access: Access = _NOTHING_MOR
             present.append(file)
 
     images = 0
-    rows = _read_all(present)
-    look_up = partial(_payload_version, access=access)
+    rows = _read_all(present, options)
+    look_up = partial(_payload_version, access=options.access)
     with ThreadPoolExecutor(_THREADS) as pool:
         while window := list(islice(rows, _WINDOW)):
             for row, version in zip(window, pool.map(look_up, window), strict=True):

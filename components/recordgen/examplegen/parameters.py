@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,6 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from recordgen import storage
-from recordgen.access import Access
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions, parse_names
 from recordgen.sources import ImportFile
@@ -27,6 +26,8 @@ DEFAULT_PATTERN = "*.csv"
 #: The options that are execution parameters, with their types. ``split_fractions`` is not one of
 #: them: ``output_config`` says it, as in every ExampleGen.
 OPTION_TYPES: Mapping[str, type] = {
+    "task": str,
+    "input_format": str,
     "seed": int,
     "split_by": str,
     "missing_split": str,
@@ -36,6 +37,8 @@ OPTION_TYPES: Mapping[str, type] = {
     "compression": str,
     "check": str,
     "max_side": int,
+    "bad_boxes": str,
+    "box_orientation": str,
     "max_image_mb": float,
     "max_image_pixels": int,
     "max_reject_fraction": float,
@@ -170,13 +173,7 @@ class ExampleGenParameters:
                         split.pattern, span, version
                     )
 
-        # Numbers come as doubles where a pipeline's parameters travel as JSON (Vertex AI).
-        options = {
-            name: kind(properties[name])
-            for name, kind in OPTION_TYPES.items()
-            if properties.get(name) is not None
-        }
-        options |= {name: parse_names(options[name]) for name in SEVERAL if name in options}
+        options = _options(properties, OPTION_TYPES)
         return cls(
             files=import_files(input_base, input_config, output_config),
             options=ConvertOptions(split_fractions=split_fractions(output_config), **options),
@@ -187,10 +184,20 @@ class ExampleGenParameters:
         )
 
 
-def access(properties: Mapping[str, Any]) -> Access:
-    """Return what rows may reach. Raises: UsageError."""
-    given = (properties.get(name) for name in SEVERAL)
-    return Access(*(() if value is None else parse_names(value) for value in given))
+def reading_options(properties: Mapping[str, Any]) -> ConvertOptions:
+    """Return the options that say how rows are read and what they reach. Raises: UsageError."""
+    return ConvertOptions(**_options(properties, ("task", "input_format", *SEVERAL)))
+
+
+def _options(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the options that are given, as ConvertOptions takes them."""
+    # Numbers come as doubles where a pipeline's parameters travel as JSON (Vertex AI).
+    options = {
+        name: OPTION_TYPES[name](properties[name])
+        for name in names
+        if properties.get(name) is not None
+    }
+    return options | {name: parse_names(options[name]) for name in SEVERAL if name in options}
 
 
 def import_files(

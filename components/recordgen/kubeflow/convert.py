@@ -81,6 +81,7 @@ def description_of(dataset: Dataset) -> dict[str, Any]:
     """
     return {
         "recordgen_version": dataset.recordgen_version,
+        "task": dataset.task,
         "digest": dataset.digest,
         "seed": dataset.seed,
         "rows": dataset.rows.read,
@@ -101,6 +102,7 @@ def metrics_of(dataset: Dataset) -> dict[str, float]:
         "examples": dataset.examples,
         **{f"{name}_examples": split.examples for name, split in dataset.splits.items()},
         "duplicates": rows.duplicates,
+        "merged": rows.merged,
         "dropped": rows.dropped,
         "rejects": rows.rejects,
         "reject_fraction": round(rows.rejects / rows.read, 6),
@@ -111,7 +113,9 @@ def metrics_of(dataset: Dataset) -> dict[str, float]:
 
 
 def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
-    """Return the import file that the artifact ``source`` is, or a glob if it is a folder of them.
+    """Return the import file that the artifact ``source`` is, or what a folder of it holds.
+
+    That is a glob of import files, or the folder itself, of images by label.
 
     Raises:
         SourceError: there is no such artifact, or it is neither.
@@ -120,7 +124,11 @@ def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
         raise SourceError("source is missing: give the import file's URL, or a Dataset artifact")
     # Rows may name images relative to their import file: where it lies, not where a copy does.
     place = place_of(artifacts["source"], transfer)
-    for pattern in (place, storage.join(place, "*.csv")):
+    for pattern in (place, storage.join(place, "*.csv"), storage.join(place, "*.jsonl")):
         if storage.list_files(pattern):
             return pattern
-    raise SourceError(f"{place}: the artifact is no import file and no folder with *.csv in it")
+    if storage.list_dir(place):
+        return place
+    raise SourceError(
+        f"{place}: the artifact is no import file, and no folder with *.csv, *.jsonl or images"
+    )

@@ -57,6 +57,7 @@ class CheckedImage(NamedTuple):
         height: pixels; None if ``check=none`` could not tell.
         width: pixels; None if ``check=none`` could not tell.
         reencoded: why the bytes are not the file's own (see the module), or None.
+        orientation: the Exif orientation after which they were turned upright; 1: they were not.
     """
 
     data: bytes
@@ -64,6 +65,7 @@ class CheckedImage(NamedTuple):
     height: int | None
     width: int | None
     reencoded: str | None = None
+    orientation: int = 1
 
 
 def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
@@ -191,7 +193,8 @@ def _downscale_jpeg(
     image = Image.fromarray(pixels[:, :, 0] if gray else pixels)
     image = image.resize(target, Image.Resampling.LANCZOS)
     image = _turn(image, orientation)
-    return _encoded(image, "jpeg", "max_side", quality=JPEG_QUALITY)
+    stored = _encoded(image, "jpeg", "max_side", quality=JPEG_QUALITY)
+    return stored._replace(orientation=orientation)
 
 
 # --- everything else --------------------------------------------------------------------------
@@ -289,7 +292,8 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
     upright = _turn(to_8_bit(image), orientation)
     if options.max_side is not None and max(upright.size) > options.max_side:
         upright.thumbnail((options.max_side, options.max_side), Image.Resampling.LANCZOS)
-    return _encoded(upright, "jpeg" if lossy else "png", reason, **settings)
+    stored = _encoded(upright, "jpeg" if lossy else "png", reason, **settings)
+    return stored._replace(orientation=orientation)
 
 
 def to_8_bit(image: Image.Image) -> Image.Image:

@@ -103,6 +103,6 @@ def class_balance(dataset: Dataset) -> Balance:
     return Balance(
         classes,
         tuple(sorted(classes, key=lambda item: (-item.total, item.number))),
-        tuple(split.examples - sum(split.labels.values()) for split in splits),
+        tuple(split.unlabelled for split in splits),
         len(counted) - len(classes),
     )

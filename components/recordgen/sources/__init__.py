@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from recordgen import storage
+from recordgen.errors import SourceError, StorageError
+from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, Row
-from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources import automl_csv, automl_jsonl, image_folder
 from recordgen.sources.lines import open_lines
+from recordgen.tasks import task_for
 
 
 class ImportFile(NamedTuple):
-    """One import file.
+    """One import file, or a folder of images.
 
     Attributes:
         path: local path or URL.
@@ -24,33 +29,64 @@ class ImportFile(NamedTuple):
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
-    """Return the import files that paths or globs name.
+    """Return the import files that paths or globs name; a folder's path gets a ``/`` at its end.
 
     Raises:
         SourceError: a path or glob names no file.
     """
-    paths = storage.expand(source if isinstance(source, str) else list(source))
-    return [ImportFile(path) for path in paths]
+    found: dict[str, None] = {}
+    for pattern in [source] if isinstance(source, str) else source:
+        try:
+            found.update(dict.fromkeys(storage.expand(pattern)))
+        except SourceError:
+            folder = storage.normal(pattern).rstrip("/")
+            with suppress(OSError, StorageError):
+                if storage.list_dir(folder):
+                    found[f"{folder}/"] = None
+                    continue
+            raise
+    return [ImportFile(path) for path in found]
 
 
-def read_rows(file: ImportFile) -> Iterator[Row | Reject]:
-    """Read one import file line by line; memory does not grow with the file.
+class RowReader:
+    """Reads rows as the options say, whose task and format must be decided by now.
 
-    Yields:
-        A Row for each usable line, a Reject for each other; blank and header lines give nothing.
-
-    Raises:
-        SourceError: the file is missing, unreadable, or no UTF-8 text.
-        StorageError: storage failed.
+    Attributes:
+        adjusted: what was changed to make rows usable, by kind, since it was last cleared.
     """
-    with open_lines(file.path) as lines:
-        for item in parse_lines(lines, source=file.path):
+
+    def __init__(self, options: ConvertOptions) -> None:
+        self._task = task_for(options)
+        self._format = options.input_format
+        self.adjusted: Counter[str] = Counter()
+
+    def read(self, file: ImportFile) -> Iterator[Row | Reject]:
+        """Read one import file line by line; memory does not grow with the file.
+
+        Yields:
+            A Row for each usable line, a Reject for each other; blank and header lines give
+            nothing.
+
+        Raises:
+            SourceError: the file is missing, unreadable, or no UTF-8 text.
+            StorageError: storage failed.
+        """
+        for item in self._items(file.path):
             if isinstance(item, Row) and item.split is None and file.split is not None:
                 item = item._replace(split=file.split)
             yield item
 
+    def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject]:
+        """Read several import files one after the other, as :meth:`read`."""
+        for file in files:
+            yield from self.read(file)
 
-def read_all_rows(files: Iterable[ImportFile]) -> Iterator[Row | Reject]:
-    """Read several import files one after the other, as :func:`read_rows`."""
-    for file in files:
-        yield from read_rows(file)
+    def _items(self, path: str) -> Iterator[Row | Reject]:
+        if self._format == "folder":
+            yield from image_folder.read_folder(path)
+            return
+        parse_lines = {"csv": automl_csv.parse_lines, "jsonl": automl_jsonl.parse_lines}
+        with open_lines(path) as lines:
+            yield from parse_lines[self._format](
+                lines, source=path, task=self._task, adjusted=self.adjusted
+            )

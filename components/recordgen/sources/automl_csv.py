@@ -1,12 +1,12 @@
-"""AutoML image CSV, single label: ``[ML_USE],GCS_FILE_PATH,[LABEL]``.
+r"""AutoML's CSV files: ``[ML_USE],PATH`` and what the task says of the payload behind it.
 
-Vertex AI "Prepare image training data for classification": no header; ML_USE and LABEL are
-optional *per row*, so the first field is ML_USE or the path::
+Vertex AI "Prepare image training data": no header; ML_USE and the annotation are optional *per
+row*, so the first field is ML_USE or the path. Of image classification, for example::
 
-    TRAIN,gs://bucket/1.jpg,cat   →  Row(split="train", uri="gs://bucket/1.jpg", label="cat")
-    gs://bucket/2.jpg,cat         →  Row(split=None, uri="gs://bucket/2.jpg", label="cat")
-    test,gs://bucket/3.jpg        →  Row(split="test", uri="gs://bucket/3.jpg", label=None)
-    gs://bucket/4.jpg             →  Row(split=None, uri="gs://bucket/4.jpg", label=None)
+    TRAIN,gs://bucket/1.jpg,cat   →  Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")
+    gs://bucket/2.jpg,cat         →  Row(split=None, uri="gs://bucket/2.jpg", annotation="cat")
+    test,gs://bucket/3.jpg        →  Row(split="test", uri="gs://bucket/3.jpg", annotation=None)
+    gs://bucket/4.jpg             →  Row(split=None, uri="gs://bucket/4.jpg", annotation=None)
 
 A first line that holds only column names (``split,image_uri,label``, in any order) is a header;
 TFRecorder and many scripts write one.
@@ -17,14 +17,14 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
-from recordgen.sources.lines import MAX_LINE_BYTES
+from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
 from recordgen.splits import is_ml_use, parse_ml_use
-
-EXPECTED = "[ML_USE],PATH,[LABEL]"
+from recordgen.tasks.task import AnnotationError, Task, check_label
 
 _SPLIT_COLUMNS = frozenset({"split", "ml_use", "mluse", "dataset_split", "set"})
 _PATH_COLUMNS = frozenset(
@@ -32,7 +32,6 @@ _PATH_COLUMNS = frozenset(
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
     | {"file", "image", "image_name", "image_file"}
 )
-_LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 
 _IMAGE_SUFFIX = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
 # "TRAIN;a.jpg;cat", or tabs: a spreadsheet's other ideas of CSV.
@@ -40,13 +39,14 @@ _OTHER_SEPARATOR = re.compile(
     rb"\s*(train(ing)?|validat(ion|e)|test|unassigned|split|ml_use|label|image_uri)[;\t]",
     re.IGNORECASE,
 )
-_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 # (fields, source, line) → what the line says
 _Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
 
-def parse_lines(lines: Iterable[bytes], *, source: str) -> Iterator[Row | Reject]:
+def parse_lines(
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of an import file.
 
     Each physical line is one record: no field of this format can hold a line break, so an
@@ -56,15 +56,18 @@ def parse_lines(lines: Iterable[bytes], *, source: str) -> Iterator[Row | Reject
         lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
             mark is skipped.
         source: the file's name, for rows and messages.
+        task: reads the fields behind the path.
+        adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
         SourceError: the file is UTF-16.
     """
-    parse: _Parser = parse_row
+    line_parser = LineParser(task, adjusted)
+    parse: _Parser = line_parser.parse_row
     first = True
     for number, raw in enumerate(lines, start=1):
         if number == 1:
-            if raw.startswith(_UTF16_MARKS):
+            if raw.startswith(UTF16_MARKS):
                 raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
             raw = raw.removeprefix(codecs.BOM_UTF8)
         if not raw.strip():
@@ -75,8 +78,8 @@ def parse_lines(lines: Iterable[bytes], *, source: str) -> Iterator[Row | Reject
         if isinstance(fields, Reject):
             yield fields
         elif not any(fields):
-            yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields))
-        elif first and (header := parse_header(fields)) is not None:
+            yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
+        elif first and (header := line_parser.parse_header(fields)) is not None:
             parse = header
         else:
             yield parse(fields, source, number)
@@ -111,84 +114,93 @@ def split_line(raw: bytes, source: str, line: int) -> list[str] | Reject:
     return [field.strip() for field in fields]
 
 
-def parse_row(fields: Sequence[str], source: str, line: int) -> Row | Reject:
-    """Parse the fields of a line without header; see the module's examples."""
-    used = fields
-    if len(used) == 3 and is_ml_use(used[0]):  # what nearly every line looks like
-        return _to_row(used[0], used[1], used[2], source, line)
-    used = list(fields)
-    while len(used) > 3 and not used[-1]:
-        used.pop()  # spreadsheets pad short rows with empty fields
-    labels_follow = _looks_like_path(used[0]) and not _looks_like_path(_at(used, 1))
-    if len(used) > 3 or (_at(used, 2) and labels_follow):
-        message = (
-            f"expected {EXPECTED}, one label per image (got {len(used)} fields); "
-            f"quote a field that holds a comma"
-        )
-        uri = used[1] if is_ml_use(used[0]) else used[0]
-        return Reject(source, line, uri, RejectCode.TOO_MANY_FIELDS.value, message)
-    if is_ml_use(used[0]) and (len(used) > 1 or not _looks_like_path(used[0])):
-        return _to_row(used[0], _at(used, 1), _at(used, 2), source, line)
-    if _at(used, 2) or (len(used) > 1 and _names_path_second(used)):
-        return _to_row(used[0], used[1], _at(used, 2), source, line)
-    return _to_row("", used[0], _at(used, 1), source, line)
+class LineParser:
+    """Makes rows of fields, for one task."""
+
+    def __init__(self, task: Task, adjusted: Counter[str]) -> None:
+        self._task = task
+        self._adjusted = adjusted
+        self._has_one_field = len(task.columns) == 1 and task.repeats is None
+
+    def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line without header; see the module's examples."""
+        if len(fields) == 3 and is_ml_use(fields[0]):  # what nearly every line looks like
+            return self._to_row(fields[0], fields[1], fields[2:], source, line)
+        used = list(fields)
+        while len(used) > 1 and not used[-1]:
+            used.pop()  # spreadsheets pad short rows with empty fields
+        second = used[1] if len(used) > 1 else ""
+        if is_ml_use(used[0]) and (len(fields) > 1 or not _looks_like_path(used[0])):
+            return self._to_row(used[0], second, used[2:], source, line)
+        is_full = self._has_one_field and len(used) == 3
+        if not _looks_like_path(used[0]) and (is_full or _looks_like_path(second)):
+            return self._to_row(used[0], second, used[2:], source, line)  # a bad ML_USE
+        return self._to_row("", used[0], used[1:], source, line)
+
+    def parse_header(self, fields: Sequence[str]) -> _Parser | None:
+        """Return the parser for the columns that a header line names; None: it is a data line.
+
+        A header names a path column and, if it has more columns, a split or one of the task's;
+        columns of other names are allowed beside them and ignored.
+        """
+        roles = {"split": _SPLIT_COLUMNS, "uri": _PATH_COLUMNS, **self._task.columns}
+        columns: dict[str, list[int]] = {}
+        for index, field in enumerate(fields):
+            for role, names in roles.items():
+                if column_name(field) in names:
+                    columns.setdefault(role, []).append(index)
+        if "uri" not in columns or (len(fields) > 1 and len(columns) == 1):
+            return None
+        [uri_at, *_], split_at = columns["uri"], columns.get("split", [len(fields)])[0]
+        annotation_at = [
+            index
+            for role in self._task.columns
+            for index in _used(columns.get(role, [len(fields)]), role == self._task.repeats)
+        ]
+
+        def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
+            if len(row) > len(fields) and any(row[len(fields) :]):
+                message = f"expected {len(fields)} fields as in the header (got {len(row)})"
+                uri = _at(row, uri_at)
+                return Reject(source, line, uri, RejectCode.TOO_MANY_FIELDS.value, message)
+            annotation = [_at(row, index) for index in annotation_at]
+            return self._to_row(_at(row, split_at), _at(row, uri_at), annotation, source, line)
+
+        return parse
+
+    def _to_row(
+        self, ml_use: str, uri: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        try:
+            split = parse_ml_use(ml_use)
+        except ValueError as exc:
+            return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
+        if not uri:
+            message = _no_path([ml_use, uri, *fields], self._task)
+            return Reject(source, line, "", RejectCode.NO_PATH.value, message)
+        try:
+            check_label(uri)
+            annotation = self._task.from_fields(_without_padding(fields), self._adjusted)
+        except AnnotationError as exc:
+            shown = uri if uri.isprintable() else ascii(uri)
+            return Reject(source, line, shown, exc.code.value, exc.message)
+        return Row(source, line, split, uri, annotation)
 
 
-def parse_header(fields: Sequence[str]) -> _Parser | None:
-    """Return the parser for the columns that a header line names; None: it is a data line.
-
-    A header names a path column and, if it has more columns, a split or a label column; columns
-    of other names are allowed beside them and ignored.
-    """
-    columns: dict[str, int] = {}
-    for index, field in enumerate(fields):
-        for role, names in _ROLES.items():
-            if field.lower().replace(" ", "_") in names:
-                columns.setdefault(role, index)
-    if "uri" not in columns or (len(fields) > 1 and len(columns) == 1):
-        return None
-
-    def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
-        if len(row) > len(fields) and any(row[len(fields) :]):
-            message = f"expected {len(fields)} fields as in the header (got {len(row)})"
-            uri = _at(row, columns["uri"])
-            return Reject(source, line, uri, RejectCode.TOO_MANY_FIELDS.value, message)
-        split, uri, label = (
-            _at(row, columns[role]) if role in columns else "" for role in ("split", "uri", "label")
-        )
-        return _to_row(split, uri, label, source, line)
-
-    return parse
+def column_name(field: str) -> str:
+    """Return a header's field as the names are listed: ``Image URI`` → ``image_uri``."""
+    return re.sub(r"_\d+$", "", field.lower().replace(" ", "_"))
 
 
-_ROLES: Mapping[str, frozenset[str]] = {
-    "split": _SPLIT_COLUMNS,
-    "uri": _PATH_COLUMNS,
-    "label": _LABEL_COLUMNS,
-}
+def _used(indices: Sequence[int], repeats: bool) -> Sequence[int]:
+    return indices if repeats else indices[:1]
 
 
-def _to_row(ml_use: str, uri: str, label: str, source: str, line: int) -> Row | Reject:
-    try:
-        split = parse_ml_use(ml_use)
-    except ValueError as exc:
-        return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
-    if not uri:
-        return Reject(source, line, "", RejectCode.NO_PATH.value, _no_path([ml_use, uri, label]))
-    if not (uri + label).isprintable() and (reason := _unusable(uri, label)):
-        return Reject(source, line, ascii(uri), *reason)
-    return Row(source, line, split, uri, label or None)
-
-
-def _unusable(uri: str, label: str) -> tuple[str, str] | None:
-    """Return code and message if a field cannot be written to a text file and read back."""
-    try:
-        (uri + label).encode("utf-8")
-    except UnicodeEncodeError:
-        return RejectCode.BAD_ENCODING.value, "the path or label is not Unicode text"
-    if len(uri.splitlines()) > 1 or len(label.splitlines()) > 1:
-        return RejectCode.BAD_LINE.value, "a path or label must not hold a line break"
-    return None
+def _without_padding(fields: Sequence[str]) -> Sequence[str]:
+    end = len(fields)
+    while end and not fields[end - 1]:
+        end -= 1
+    return fields[:end]
 
 
 def _at(fields: Sequence[str], index: int) -> str:
@@ -199,10 +211,5 @@ def _looks_like_path(text: str) -> bool:
     return "/" in text or _IMAGE_SUFFIX.search(text) is not None
 
 
-def _names_path_second(fields: Sequence[str]) -> bool:
-    """Say whether the path can only be the second field, so that the first is a bad ML_USE."""
-    return not _looks_like_path(fields[0]) and _looks_like_path(fields[1])
-
-
-def _no_path(fields: Sequence[str]) -> str:
-    return f"expected {EXPECTED}, but the line has no path (got {','.join(fields)!r})"
+def _no_path(fields: Sequence[str], task: Task) -> str:
+    return f"expected {task.expected}, but the line has no path (got {','.join(fields)!r})"

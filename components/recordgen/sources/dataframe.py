@@ -8,12 +8,17 @@ The header names of the CSV are understood here too. A row's line is its 1-based
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
+from recordgen.options import AUTO
 from recordgen.rows import Reject, Row
-from recordgen.sources.automl_csv import parse_header
+from recordgen.sources.automl_csv import LineParser, column_name
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,23 +26,70 @@ if TYPE_CHECKING:
 SOURCE = "DataFrame"
 
 
-def dataframe_rows(frame: pd.DataFrame) -> Iterator[Row | Reject]:
+def dataframe_task(frame: pd.DataFrame, task: str) -> str:
+    """Return the task of a frame, found out from its columns unless it is given.
+
+    Columns of a box: object detection. Lists in a label column, or several label columns: several
+    labels per image.
+    """
+    if task != AUTO:
+        return task
+    if ObjectDetection.has_header([str(column) for column in frame.columns]):
+        return ObjectDetection.name
+    columns = _label_columns(frame)
+    several = len(columns) > 1 or any(map(_holds_lists, (frame[name] for name in columns)))
+    return (ImageMultiLabel if several else ImageClassification).name
+
+
+def dataframe_rows(
+    frame: pd.DataFrame, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
     """Yield a Row or a Reject for each row of ``frame``; missing values are empty fields.
+
+    Args:
+        frame: its columns are those of a CSV with a header; a label may be a list of labels where
+            the task takes several.
+        task: reads the columns behind the path.
+        adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
         UsageError: no column has the name of a path column.
     """
-    parse = parse_header([str(column) for column in frame.columns])
+    if task.repeats is not None:
+        frame = _spread_lists(frame)
+    names = [str(column) for column in frame.columns]
+    parse = LineParser(task, adjusted).parse_header(names)
     if parse is None:
         raise UsageError(
             f"a DataFrame needs the column image_uri, and split or label beside it "
-            f"(got {', '.join(map(str, frame.columns))})"
+            f"(got {', '.join(names)})"
         )
     present = frame.notna().to_numpy()
     values = frame.to_numpy(dtype=object)
     for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
         fields = [_to_text(value) if known else "" for value, known in zip(row, there, strict=True)]
         yield parse(fields, SOURCE, line)
+
+
+def _label_columns(frame: pd.DataFrame) -> list[Any]:
+    return [name for name in frame.columns if column_name(str(name)) in LABEL_COLUMNS]
+
+
+def _holds_lists(column: pd.Series[Any]) -> bool:
+    return bool(column.map(lambda value: isinstance(value, list | tuple)).any())
+
+
+def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the frame with a column for each place in the lists of its label columns."""
+    import pandas as pd
+
+    for name in _label_columns(frame):
+        if _holds_lists(frame[name]):
+            lists = [value if isinstance(value, list | tuple) else [value] for value in frame[name]]
+            spread = pd.DataFrame(lists, index=frame.index, dtype=object)
+            spread.columns = [f"{name}_{number}" for number in spread.columns]
+            frame = pd.concat([frame.drop(columns=name), spread], axis=1)
+    return frame
 
 
 def _to_text(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -10,7 +11,10 @@ from recordgen import storage
 from recordgen.errors import SourceError
 
 #: A longer line is no row of an import file and must not fill the memory.
-MAX_LINE_BYTES = 64 * 1024
+MAX_LINE_BYTES = 256 * 1024
+
+#: What a file begins with that Windows calls "Unicode".
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _CHUNK_BYTES = 1 << 20
 

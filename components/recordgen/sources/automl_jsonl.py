@@ -1,0 +1,134 @@
+"""AutoML's JSONL files: one JSON object per line and payload.
+
+Vertex AI "Prepare image training data"; exports of managed datasets look the same::
+
+    {"imageGcsUri": "gs://bucket/1.jpg",
+     "classificationAnnotation": {"displayName": "cat"},
+     "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"}}
+
+become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only the uri is required.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from recordgen.errors import SourceError
+from recordgen.rows import Reject, RejectCode, Row
+from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
+from recordgen.splits import parse_ml_use
+from recordgen.tasks.task import AnnotationError, Task, check_label
+
+URI_KEY = "imageGcsUri"
+LABELS_KEY = "dataItemResourceLabels"
+ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
+
+_ANNOTATION_SUFFIXES = ("Annotation", "Annotations")
+
+
+def parse_lines(
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
+    r"""Parse the physical lines of a JSONL file.
+
+    Args:
+        lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
+            mark is skipped.
+        source: the file's name, for rows and messages.
+        task: reads the annotations.
+        adjusted: counts what was changed to make rows usable, by kind.
+
+    Raises:
+        SourceError: the file is UTF-16, or one JSON document over several lines.
+    """
+    for number, raw in enumerate(lines, start=1):
+        if number == 1:
+            if raw.startswith(UTF16_MARKS):
+                raise SourceError(f"{source}: this file is UTF-16; save it as JSONL in UTF-8")
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+            if raw.strip() in (b"[", b"{"):
+                raise SourceError(
+                    f"{source}: this is one JSON document; write one object per line (JSONL)"
+                )
+        if raw.strip():
+            yield parse_line(raw, source, number, task, adjusted)
+
+
+def parse_line(
+    raw: bytes, source: str, line: int, task: Task, adjusted: Counter[str]
+) -> Row | Reject:
+    """Parse one line; see the module's example."""
+    uri = ""
+    try:
+        record = parse_object(raw)
+        uri = _uri(record)
+        split = _split(record)
+        _check_kinds(record, task)
+        return Row(source, line, split, uri, task.from_json(record, adjusted))
+    except AnnotationError as exc:
+        shown = uri if uri.isprintable() else ascii(uri)
+        return Reject(source, line, shown, exc.code.value, exc.message)
+
+
+def parse_object(raw: bytes) -> Mapping[str, Any]:
+    """Return the JSON object that a line holds. Raises: AnnotationError."""
+    if len(raw) > MAX_LINE_BYTES:
+        raise AnnotationError(
+            RejectCode.BAD_LINE,
+            f"a line must be at most {MAX_LINE_BYTES} bytes long; is this a JSONL file?",
+        )
+    try:
+        record = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as exc:
+        message = f"byte {exc.start + 1} of the line is not UTF-8; save the file as UTF-8"
+        raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+    except (ValueError, RecursionError) as exc:
+        raise AnnotationError(
+            RejectCode.BAD_LINE, f"each line must be one JSON object ({exc}): {_start(raw)}"
+        ) from exc
+    if not isinstance(record, dict):
+        raise AnnotationError(
+            RejectCode.BAD_LINE, f"each line must be one JSON object: {_start(raw)}"
+        )
+    return record
+
+
+def _start(raw: bytes) -> str:
+    return ascii(raw[:80].decode("utf-8", "replace"))
+
+
+def _uri(record: Mapping[str, Any]) -> str:
+    uri = record.get(URI_KEY)
+    if not isinstance(uri, str) or not uri.strip():
+        raise AnnotationError(
+            RejectCode.NO_PATH,
+            f"each line needs {URI_KEY}, the image's path or URL (got the keys "
+            f"{', '.join(record) or 'none'!s:.80})",
+        )
+    return check_label(uri.strip())
+
+
+def _split(record: Mapping[str, Any]) -> str | None:
+    labels = record.get(LABELS_KEY) or {}
+    ml_use = labels.get(ML_USE_KEY, "") if isinstance(labels, Mapping) else labels
+    try:
+        if not isinstance(ml_use, str):
+            raise ValueError(f"{LABELS_KEY} must hold texts by name (got {labels!r:.80})")
+        return parse_ml_use(ml_use.strip())
+    except ValueError as exc:
+        raise AnnotationError(RejectCode.UNKNOWN_ML_USE, str(exc)) from exc
+
+
+def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
+    """Refuse annotations of another task. Raises: AnnotationError."""
+    for key, value in record.items():
+        if key.endswith(_ANNOTATION_SUFFIXES) and value and key not in task.json_keys:
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION,
+                f"{key} is no annotation of {task.name}, which has {', '.join(task.json_keys)}; "
+                f"keep the rows of different tasks in files of their own",
+            )

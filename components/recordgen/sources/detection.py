@@ -1,0 +1,158 @@
+"""What import files are: their format, and the task that their first lines are about."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Protocol
+
+from recordgen.errors import UsageError
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.rows import Row
+from recordgen.sources import automl_csv
+from recordgen.sources.automl_jsonl import parse_object
+from recordgen.sources.lines import open_lines
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks.task import AnnotationError
+
+# Enough to meet what is rare, and nothing beside what is read later.
+_FILES_LOOKED_AT = 16
+_LINES_LOOKED_AT = 10_000
+
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+class File(Protocol):
+    """An import file, as :class:`recordgen.sources.ImportFile` has it."""
+
+    @property
+    def path(self) -> str:
+        """Local path or URL; of a folder, it ends with ``/``."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was decided.
+
+    Attributes:
+        options: as they were given, with task and format decided.
+        reason: which lines say so; empty if nothing had to be found out.
+    """
+
+    options: ConvertOptions
+    reason: str
+
+
+def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
+    """Find out the format and the task of import files, as far as the options leave them open.
+
+    Raises:
+        UsageError: the files have different formats, or their lines read as different tasks.
+        SourceError: a file is missing or cannot be read.
+        StorageError: storage failed.
+    """
+    reasons = []
+    if options.input_format == AUTO:
+        options = replace(options, input_format=_decide_format(files))
+    if options.task == AUTO:
+        task, reason = _decide_task(files, options.input_format)
+        options = replace(options, task=task)
+        reasons.append(reason)
+    if options.input_format == "folder" and options.task != ImageClassification.name:
+        raise UsageError(
+            f"a folder of images gives one label per image: its task is "
+            f"{ImageClassification.name} (got {options.task})"
+        )
+    return Finding(options, ", ".join(reasons))
+
+
+def _decide_format(files: Sequence[File]) -> str:
+    formats: dict[str, str] = {}
+    for file in files:
+        formats.setdefault(_format_of(file.path), file.path)
+    if len(formats) > 1:
+        read = " and ".join(f"{path} as {name}" for name, path in formats.items())
+        raise UsageError(f"import files must be of one format (got {read}); convert them apart")
+    return next(iter(formats))
+
+
+def _format_of(path: str) -> str:
+    """Return ``folder``, ``csv`` or ``jsonl``: by the name, then by the first line."""
+    if path.endswith("/"):
+        return "folder"
+    if path.lower().endswith(".csv"):
+        return "csv"
+    if path.lower().endswith(_JSON_SUFFIXES):
+        return "jsonl"
+    with open_lines(path) as lines:
+        first = next((line for line in lines if line.strip()), b"")
+    return "jsonl" if first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{") else "csv"
+
+
+def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
+    if input_format == "folder":
+        return ImageClassification.name, f"{files[0].path}: a folder of images"
+    look = {"csv": _look_at_csv, "jsonl": _look_at_jsonl}[input_format]
+    found: dict[str, str] = {}
+    for file in files[:_FILES_LOOKED_AT]:
+        for task, reason in look(file.path):
+            found.setdefault(task, reason)
+    special = {task: why for task, why in found.items() if task != ImageClassification.name}
+    if len(special) > 1:
+        readings = "; ".join(f"{task}: {why}" for task, why in special.items())
+        raise UsageError(
+            f"the import files read as more than one task ({readings}); say --task, and keep the "
+            f"rows of each in files of their own"
+        )
+    if special:
+        return next(iter(special.items()))
+    plain = found.get(ImageClassification.name)
+    return ImageClassification.name, plain or f"{files[0].path}: no line has an annotation"
+
+
+class _Fields(ImageMultiLabel):
+    """Keeps all fields behind the path as they are."""
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        return json.dumps(list(fields)) if fields else None
+
+
+def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
+    """Yield (task, reason) of lines that tell."""
+    with open_lines(path) as lines:
+        first = next(lines, b"")
+        columns = automl_csv.split_line(first, path, 1)
+        if isinstance(columns, list) and ObjectDetection.has_header(columns):
+            yield ObjectDetection.name, f"{path}:1 names the columns of a box"
+            return
+    with open_lines(path) as lines:
+        rows = automl_csv.parse_lines(lines, source=path, task=_Fields(), adjusted=Counter())
+        for row in islice(rows, _LINES_LOOKED_AT):
+            if isinstance(row, Row) and row.annotation is not None:
+                fields = json.loads(row.annotation)
+                if ObjectDetection.has_box(fields):
+                    yield ObjectDetection.name, f"{path}:{row.line} has a box"
+                elif sum(map(bool, fields)) > 1:
+                    yield (
+                        ImageMultiLabel.name,
+                        f"{path}:{row.line} has {sum(map(bool, fields))} labels",
+                    )
+                else:
+                    yield ImageClassification.name, f"{path}:{row.line} has one label"
+
+
+def _look_at_jsonl(path: str) -> Iterator[tuple[str, str]]:
+    """Yield (task, reason) of lines that tell."""
+    with open_lines(path) as lines:
+        for number, raw in enumerate(islice(lines, _LINES_LOOKED_AT), start=1):
+            try:
+                record = parse_object(raw)
+            except AnnotationError:
+                continue  # whoever reads the rows will say so
+            for task in (ImageClassification, ImageMultiLabel, ObjectDetection):
+                key = task.json_keys[0]
+                if record.get(key):
+                    yield task.name, f"{path}:{number} has {key}"

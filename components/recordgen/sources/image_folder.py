@@ -1,0 +1,86 @@
+"""A folder of images as rows: ``<split>/<label>/<file>``, or ``<label>/<file>`` without splits.
+
+    photos/train/cat/1.jpg   →  Row("photos/", 1, "train", "train/cat/1.jpg", "cat")
+    photos/cat/1.jpg         →  Row("photos/", 1, None, "cat/1.jpg", "cat")
+
+TFRecorder and ``keras.utils.image_dataset_from_directory`` read such folders. What lies directly in
+the folder of a split has no label. The files' order gives each row its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recordgen import storage
+from recordgen.errors import SourceError
+from recordgen.rows import Reject, RejectCode, Row
+from recordgen.splits import EVAL, is_ml_use, parse_ml_use
+from recordgen.tasks.task import AnnotationError, check_label
+
+# Beside the spellings of ML_USE: what folders are called.
+_EVAL_FOLDERS = frozenset({"val", "valid", "eval", "dev"})
+
+
+def list_images(folder: str) -> list[str]:
+    """Return all files below a folder, relative to it, sorted; hidden ones are left out.
+
+    Raises:
+        SourceError: there are none, or it holds a dataset.
+        StorageError: storage failed.
+    """
+    if storage.exists(storage.join(folder, "dataset.json")):
+        raise SourceError(
+            f"{folder}: this folder holds a converted dataset; name import files, or a folder of "
+            f"images by label"
+        )
+    found = [
+        path[len(folder) :]
+        for path in storage.list_files(storage.join(folder, "**"))
+        if path.startswith(folder)
+    ]
+    visible = sorted(name for name in found if not any(p.startswith(".") for p in name.split("/")))
+    if not visible:
+        raise SourceError(f"{folder}: there is no file in this folder")
+    return visible
+
+
+def read_folder(folder: str) -> Iterator[Row | Reject]:
+    """Yield a row for each file below a folder, whose path ends with ``/``.
+
+    Raises:
+        SourceError: there are no files, or some folders are named as splits and others are not.
+        StorageError: storage failed.
+    """
+    files = list_images(folder)
+    tops = sorted({name.split("/")[0] for name in files if "/" in name})
+    named = [top for top in tops if _is_split(top)]
+    others = [top for top in tops if not _is_split(top)]
+    if named and others:
+        raise SourceError(
+            f"{folder}: {named[0]!r} is named as a split and {others[0]!r} is not; expected "
+            f"either folders of splits (<split>/<label>/<file>) or of labels (<label>/<file>)"
+        )
+    for line, name in enumerate(files, start=1):
+        parts = name.split("/")
+        folders = parts[:-1]
+        split = _split(folders.pop(0)) if named and folders else None
+        try:
+            check_label(name)
+        except AnnotationError as exc:
+            yield Reject(folder, line, ascii(name), exc.code.value, exc.message)
+            continue
+        if len(folders) > 1:
+            message = (
+                f"expected <split>/<label>/<file> or <label>/<file> (got {name}): it lies too deep"
+            )
+            yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
+            continue
+        yield Row(folder, line, split, name, folders[0] if folders else None)
+
+
+def _is_split(name: str) -> bool:
+    return name.lower() in _EVAL_FOLDERS or is_ml_use(name)
+
+
+def _split(name: str) -> str | None:
+    return EVAL if name.lower() in _EVAL_FOLDERS else parse_ml_use(name)

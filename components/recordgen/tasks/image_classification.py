@@ -1,0 +1,82 @@
+"""Image classification, one label per image: ``[ML_USE],PATH,[LABEL]``.
+
+Vertex AI "Prepare image training data for classification"::
+
+    TRAIN,gs://bucket/1.jpg,cat
+    {"imageGcsUri": "gs://bucket/1.jpg", "classificationAnnotation": {"displayName": "cat"}}
+
+become ``image/class/text: b"cat"`` and ``image/class/label: 0``. The annotation is the label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from recordgen import features
+from recordgen.example import FeatureValue
+from recordgen.labels import Vocabulary
+from recordgen.rows import RejectCode
+from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+
+LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
+
+
+class ImageClassification(Task):
+    """Image classification with at most one label per image."""
+
+    name = "image_classification"
+    expected = "[ML_USE],PATH,[LABEL]"
+    columns: ClassVar = {"label": LABEL_COLUMNS}
+    json_keys = ("classificationAnnotation",)
+    features: ClassVar = {
+        name: features.IMAGE_CLASSIFICATION[name]
+        for name in (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
+    }
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+        if not fields:
+            return None
+        if len(fields) > 1:
+            raise AnnotationError(
+                RejectCode.TOO_MANY_FIELDS,
+                f"expected {self.expected}, one label per image (got {len(fields)} behind the "
+                f"path); quote a field that holds a comma; for several labels per image, "
+                f"--task image_multi_label",
+            )
+        return check_label(fields[0]) or None
+
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+        one = record.get("classificationAnnotation")
+        return None if one is None else display_name(one, "classificationAnnotation")
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
+        labels = sorted({label for label in annotations if label is not None})
+        if len(labels) > 1:
+            raise AnnotationError(
+                RejectCode.CONFLICTING_LABELS,
+                f"one image, several labels: {', '.join(map(repr, labels))}",
+            )
+        return Merged(labels[0] if labels else None, len(annotations) - 1)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
+        return annotation != stored
+
+    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+        return (annotation,)
+
+    def shown(self, annotation: str) -> str:  # noqa: D102
+        return repr(annotation)
+
+    def to_features(  # noqa: D102
+        self, annotation: str, vocabulary: Vocabulary, orientation: int
+    ) -> Mapping[str, FeatureValue]:
+        return {
+            features.IMAGE_CLASS_TEXT: annotation.encode(),
+            features.IMAGE_CLASS_LABEL: vocabulary.index(annotation),
+        }
+
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+        label: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
+        return label[0].decode() if label else None

@@ -1,0 +1,110 @@
+"""Image classification, any number of labels per image: ``[ML_USE],PATH,[LABEL1,…,LABELn]``.
+
+Vertex AI "Prepare image training data for classification", multi-label::
+
+    TRAIN,gs://bucket/1.jpg,cat,dog
+    {"imageGcsUri": "gs://bucket/1.jpg",
+     "classificationAnnotations": [{"displayName": "cat"}, {"displayName": "dog"}]}
+
+become ``image/class/text: [b"cat", b"dog"]`` and ``image/class/label: [0, 1]``, in the order of the
+vocabulary. Several rows of one image add up. The annotation is a JSON list of the labels, sorted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from recordgen import features
+from recordgen.errors import UsageError
+from recordgen.example import FeatureValue
+from recordgen.features import FeatureSpec
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+
+
+class ImageMultiLabel(Task):
+    """Image classification with any number of labels per image."""
+
+    name = "image_multi_label"
+    expected = "[ML_USE],PATH,[LABEL1,…,LABELn]"
+    columns: ClassVar = {"label": LABEL_COLUMNS}
+    repeats = "label"
+    json_keys = ("classificationAnnotations", "classificationAnnotation")
+    features: ClassVar = {
+        features.IMAGE_CLASS_TEXT: FeatureSpec("bytes", None, None),
+        features.IMAGE_CLASS_LABEL: FeatureSpec("int64", None, None),
+    }
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:  # noqa: D102
+        need_mixed_shards(cls.name, options)
+        return cls()
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+        return _encode(map(check_label, fields))
+
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+        name, single = self.json_keys
+        several = record.get(name) or []
+        if not isinstance(several, list):
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION,
+                f'{name} must be a list, such as [{{"displayName": "cat"}}] (got {several!r:.80})',
+            )
+        labels = [display_name(item, f"each of {name}") for item in several]
+        if record.get(single) is not None:
+            labels.append(display_name(record[single], single))
+        return _encode(labels)
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
+        found: set[str] = set()
+        duplicates = 0
+        for number, annotation in enumerate(annotations):
+            new = set(_decode(annotation)) - found
+            duplicates += number > 0 and not new
+            found |= new
+        return Merged(_encode(found), duplicates)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
+        return not set(_decode(annotation)) <= set(_decode(stored))
+
+    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+        return _decode(annotation)
+
+    def to_features(  # noqa: D102
+        self, annotation: str, vocabulary: Vocabulary, orientation: int
+    ) -> Mapping[str, FeatureValue]:
+        numbered = sorted((vocabulary.index(label), label) for label in _decode(annotation))
+        return {
+            features.IMAGE_CLASS_TEXT: [label.encode() for _, label in numbered],
+            features.IMAGE_CLASS_LABEL: [number for number, _ in numbered],
+        }
+
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+        texts: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
+        return _encode(text.decode() for text in texts)
+
+
+def need_mixed_shards(task: str, options: ConvertOptions) -> None:
+    """Refuse shards by label for examples that may have several. Raises: UsageError."""
+    if options.shard_by == "label":
+        raise UsageError(
+            f"shard_by=label needs one label per example, which {task} does not have; "
+            f"use shard_by=hash"
+        )
+
+
+def _encode(labels: Iterable[str]) -> str | None:
+    """Return the annotation of labels, which may repeat; None: there are none."""
+    distinct = sorted({label for label in labels if label})
+    return json.dumps(distinct, ensure_ascii=False) if distinct else None
+
+
+def _decode(annotation: str | None) -> Sequence[str]:
+    return [] if annotation is None else list(json.loads(annotation))

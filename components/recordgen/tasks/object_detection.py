@@ -1,0 +1,283 @@
+"""Object detection: any number of labelled boxes per image: ``[ML_USE],PATH,[LABEL],[BOX]``.
+
+Vertex AI "Prepare image training data for object detection": one box per row, rows of one image add
+up. A box is eight fields, two opposite corners in any order, or all four::
+
+    TRAIN,gs://bucket/1.jpg,cat,.1,.2,,,.5,.6,,
+    TRAIN,gs://bucket/1.jpg,cat,.1,.2,.5,.2,.5,.6,.1,.6
+    {"imageGcsUri": "gs://bucket/1.jpg", "boundingBoxAnnotations":
+     [{"displayName": "cat", "xMin": 0.1, "yMin": "0.2", "xMax": 0.5, "yMax": 0.6}]}
+
+become ``image/object/bbox/xmin: [0.1]``, …, ``image/object/class/text: [b"cat"]`` and
+``image/object/class/label: [0]``; an image without objects has none of them. Coordinates are shares
+of the image's width and height, from its upper left corner. The annotation is a JSON list of
+``[label, xmin, ymin, xmax, ymax]``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from recordgen import features
+from recordgen.example import FeatureValue
+from recordgen.features import FeatureSpec
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.image_multi_label import need_mixed_shards
+from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+
+#: Names in ``rows.adjusted`` of ``dataset.json``.
+BOXES_CLIPPED = "boxes_clipped"
+BOXES_SWAPPED = "boxes_swapped"
+BOXES_DROPPED = "boxes_dropped"
+
+_EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
+_KEYS = ("xMin", "yMin", "xMax", "yMax")
+
+# So far outside, a coordinate is no slip: it counts pixels.
+_FAR = (-1.0, 2.0)
+
+_FLOAT32 = struct.Struct("<f")
+
+
+class Box(NamedTuple):
+    """One object: its label, and its corners as shares of the image's width and height."""
+
+    label: str
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+
+@dataclass(frozen=True)
+class ObjectDetection(Task):
+    """Object detection with any number of boxes per image.
+
+    Attributes:
+        bad_boxes: what becomes of boxes outside the image, empty or inverted ones; see
+            :class:`recordgen.options.ConvertOptions`.
+        box_orientation: which picture boxes are of; see there.
+    """
+
+    name = "object_detection"
+    expected = f"[ML_USE],PATH,[LABEL],[BOX], a box being {_EXPECTED_BOX}"
+    # A header leaves the corners between the two opposite ones out.
+    columns: ClassVar = {
+        "label": LABEL_COLUMNS,
+        "x1": frozenset({"xmin", "x_min", "left"}),
+        "y1": frozenset({"ymin", "y_min", "top"}),
+        "x2": frozenset(),
+        "y2": frozenset(),
+        "x3": frozenset({"xmax", "x_max", "right"}),
+        "y3": frozenset({"ymax", "y_max", "bottom"}),
+    }
+    json_keys = ("boundingBoxAnnotations",)
+    features: ClassVar = {
+        **dict.fromkeys(features.BBOX, FeatureSpec("float32", None, None)),
+        features.IMAGE_OBJECT_TEXT: FeatureSpec("bytes", None, None),
+        features.IMAGE_OBJECT_LABEL: FeatureSpec("int64", None, None),
+    }
+
+    bad_boxes: str = "clip"
+    box_orientation: str = "stored"
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:  # noqa: D102
+        need_mixed_shards(cls.name, options)
+        return cls(options.bad_boxes, options.box_orientation)
+
+    @classmethod
+    def has_header(cls, fields: Sequence[str]) -> bool:
+        """Say whether a first line names the columns of a box."""
+        names = {field.lower().replace(" ", "_") for field in fields}
+        return all(names & cls.columns[role] for role in ("x1", "y1", "x3", "y3"))
+
+    @classmethod
+    def has_box(cls, fields: Sequence[str]) -> bool:
+        """Say whether the fields behind a path hold coordinates, right or wrong."""
+        return sum(map(_is_number, fields[1:])) >= len(_KEYS)
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+        if not fields:
+            return None
+        label, corners = check_label(fields[0]), [*fields[1:]]
+        if not corners:
+            raise _bad(f"label {label!r} has no box; expected {_EXPECTED_BOX} behind it")
+        if not label:
+            raise _bad(f"a box needs a label before it (got {','.join(corners)})")
+        if len(corners) == 6 and not (corners[2] or corners[3]):
+            del corners[2:4]
+        if len(corners) not in (4, 8) or len(fields) == 5:
+            raise _bad(f"a box must be {_EXPECTED_BOX} (got {len(fields) - 1} fields)")
+        numbers = [_number(text, "a coordinate") for text in corners]
+        xs, ys = numbers[::2], numbers[1::2]
+        box = Box(label, min(xs), min(ys), max(xs), max(ys))
+        return _encode(self._usable([box], adjusted))
+
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+        [name] = self.json_keys
+        found = record.get(name) or []
+        if not isinstance(found, list):
+            raise _bad(f"{name} must be a list of objects (got {found!r:.80})")
+        boxes = []
+        for item in found:
+            label = display_name(item, f"each of {name}")
+            boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
+        return _encode(self._usable(boxes, adjusted))
+
+    def _usable(self, boxes: Iterable[Box], adjusted: Counter[str]) -> list[Box]:
+        """Return boxes within the image, and count what it took. Raises: AnnotationError."""
+        usable = []
+        for box in boxes:
+            _, *corners = box
+            if min(corners) < _FAR[0] or max(corners) > _FAR[1]:
+                raise _bad(
+                    f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which "
+                    f"may be pixels: divide them by the image's width and height)"
+                )
+            is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
+            upright = _upright(box)
+            inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright[1:]))
+            is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
+            wrong = [
+                (is_inverted, "inverted", BOXES_SWAPPED),
+                (inside != upright, "outside 0..1", BOXES_CLIPPED),
+                (is_empty, "empty", BOXES_DROPPED),
+            ]
+            reasons = [reason for is_so, reason, _ in wrong if is_so]
+            if reasons and self.bad_boxes == "reject":
+                raise _bad(
+                    f"the box {_shown(box)} is {' and '.join(reasons)}; --bad-boxes clip makes "
+                    f"the best of it"
+                )
+            if is_empty or (reasons and self.bad_boxes == "drop"):
+                adjusted[BOXES_DROPPED] += 1
+                continue
+            adjusted.update(kind for is_so, _, kind in wrong if is_so)
+            usable.append(inside)
+        return usable
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
+        found: dict[Box, None] = {}
+        duplicates = 0
+        for number, annotation in enumerate(annotations):
+            new = [box for box in decode_boxes(annotation) if box not in found]
+            duplicates += number > 0 and not new
+            found.update(dict.fromkeys(new))
+        return Merged(_encode(found), duplicates)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
+        there = {_as_stored(box) for box in decode_boxes(stored)}
+        return not {_as_stored(box) for box in decode_boxes(annotation)} <= there
+
+    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+        return sorted({box.label for box in decode_boxes(annotation)})
+
+    def to_features(  # noqa: D102
+        self, annotation: str, vocabulary: Vocabulary, orientation: int
+    ) -> Mapping[str, FeatureValue]:
+        turn = orientation if self.box_orientation == "stored" else 1
+        boxes = [turned(box, turn) for box in decode_boxes(annotation)]
+        corners = zip(*(box[1:] for box in boxes), strict=True)
+        return {
+            **dict(zip(features.BBOX, map(list, corners), strict=True)),
+            features.IMAGE_OBJECT_TEXT: [box.label.encode() for box in boxes],
+            features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in boxes],
+        }
+
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+        columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
+        return _encode(
+            Box(label.decode(), *corners) for label, *corners in zip(*columns, strict=True)
+        )
+
+    @classmethod
+    def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
+        """Return TensorFlow's Object Detection API's own labels.txt, which counts from 1."""
+        items = (
+            f"item {{\n  id: {number}\n  name: {json.dumps(label, ensure_ascii=False)}\n}}\n"
+            for number, label in enumerate(labels, start=1)
+        )
+        return {"label_map.pbtxt": "".join(items)}
+
+
+def turned(box: Box, orientation: int) -> Box:
+    """Return a box of an image after the image was turned upright.
+
+    ``Box("cat", 0, 0, 0.2, 0.1)`` of an image with EXIF orientation 6, which is turned clockwise →
+    ``Box("cat", 0.9, 0, 1, 0.2)``.
+
+    Args:
+        box: of the picture as it is stored in the file.
+        orientation: 1 to 8 (Exif 2.3, tag 0x0112).
+    """
+    label, xmin, ymin, xmax, ymax = box
+    if orientation >= 5:  # the picture lies on its side
+        xmin, ymin, xmax, ymax = ymin, xmin, ymax, xmax
+    if orientation in (2, 3, 6, 7):
+        xmin, xmax = 1 - xmax, 1 - xmin
+    if orientation in (3, 4, 7, 8):
+        ymin, ymax = 1 - ymax, 1 - ymin
+    return Box(label, xmin, ymin, xmax, ymax)
+
+
+def decode_boxes(annotation: str | None) -> list[Box]:
+    """Return the boxes of an annotation."""
+    return [] if annotation is None else [Box(*item) for item in json.loads(annotation)]
+
+
+def _encode(boxes: Iterable[Box]) -> str | None:
+    found = list(boxes)
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else None
+
+
+def _upright(box: Box) -> Box:
+    """Return a box whose corners are in order."""
+    return Box(
+        box.label,
+        min(box.xmin, box.xmax),
+        min(box.ymin, box.ymax),
+        max(box.xmin, box.xmax),
+        max(box.ymin, box.ymax),
+    )
+
+
+def _as_stored(box: Box) -> Box:
+    """Return a box as float32 has it."""
+    return Box(box.label, *(_FLOAT32.unpack(_FLOAT32.pack(value))[0] for value in box[1:]))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _number(value: Any, what: str) -> float:
+    """Return a coordinate, given as a number or as text. Raises: AnnotationError."""
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    raise _bad(f"{what} must be a number from 0 to 1 (got {value!r:.40})")
+
+
+def _shown(box: Box) -> str:
+    return ",".join(f"{value:g}" for value in box[1:])
+
+
+def _bad(message: str) -> AnnotationError:
+    return AnnotationError(RejectCode.BAD_ANNOTATION, message)

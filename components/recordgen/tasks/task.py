@@ -1,0 +1,169 @@
+"""What a task says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from recordgen.example import FeatureValue
+from recordgen.features import FeatureSpec
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+
+
+class AnnotationError(ValueError):
+    """What a line says of its payload cannot be used.
+
+    Attributes:
+        code: why.
+        message: what was found, what was expected, and the remedy.
+    """
+
+    def __init__(self, code: RejectCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Merged(NamedTuple):
+    """What the rows of one payload say together.
+
+    Attributes:
+        annotation: all of it; None: nothing.
+        duplicates: how many of the rows, from the second on, say nothing new.
+    """
+
+    annotation: str | None
+    duplicates: int
+
+
+class Task(ABC):
+    """One AutoML task; its instances hold the options that it cares for, and nothing else.
+
+    Class attributes:
+        name: what ``--task`` and ``dataset.json`` call it.
+        expected: a line of its CSV, for messages.
+        columns: what a header may call the columns of an annotation, by role, in the order in which
+            :meth:`from_fields` takes them.
+        repeats: the role whose column may be there several times; None: none may.
+        json_keys: the keys of its annotations in a line of JSONL, its own one first.
+        features: the features that it adds to those of the payload.
+    """
+
+    name: ClassVar[str]
+    expected: ClassVar[str]
+    columns: ClassVar[Mapping[str, frozenset[str]]]
+    repeats: ClassVar[str | None] = None
+    json_keys: ClassVar[tuple[str, ...]]
+    features: ClassVar[Mapping[str, FeatureSpec]]
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:
+        """Return the task with the options. Raises: UsageError: one does not go with it."""
+        del options
+        return cls()
+
+    @abstractmethod
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        """Return the annotation that the fields of a CSV line behind the path give.
+
+        Args:
+            fields: stripped, without empty ones at the end.
+            adjusted: counts what was changed to make it usable, by kind.
+
+        Raises:
+            AnnotationError: it cannot be used.
+        """
+
+    @abstractmethod
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
+        """Return the annotation that a line of a JSONL file gives.
+
+        Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
+        """
+
+    @abstractmethod
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        """Return what several rows of one payload say together.
+
+        Args:
+            annotations: at least two, in the order of their lines.
+
+        Raises:
+            AnnotationError: they contradict each other.
+        """
+
+    @abstractmethod
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
+        """Say whether a new row says something else than the example of its payload."""
+
+    @abstractmethod
+    def labels(self, annotation: str) -> Sequence[str]:
+        """Return the labels of an example, each once."""
+
+    def shown(self, annotation: str) -> str:
+        """Return an annotation as messages show it."""
+        return f"{annotation:.80}"
+
+    @abstractmethod
+    def to_features(
+        self, annotation: str, vocabulary: Vocabulary, orientation: int
+    ) -> Mapping[str, FeatureValue]:
+        """Return the features that say what an annotation says.
+
+        Args:
+            annotation: of a labelled payload.
+            vocabulary: numbers the labels.
+            orientation: how the payload was turned before it was stored: the EXIF orientation that
+                it had; 1: not at all.
+        """
+
+    @abstractmethod
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+        """Return the annotation that features were made of: the way back of :meth:`to_features`."""
+
+    @classmethod
+    def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
+        """Return further files of the output that depend on the labels: text by name."""
+        del labels
+        return {}
+
+
+def check_label(label: str) -> str:
+    """Return a label that can be written to a text file and read back.
+
+    Raises:
+        AnnotationError: it holds a line break, or is not Unicode text.
+    """
+    if label.isprintable():
+        return label
+    try:
+        label.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise AnnotationError(
+            RejectCode.BAD_ENCODING, "the path or label is not Unicode text"
+        ) from exc
+    if len(label.splitlines()) > 1:
+        raise AnnotationError(RejectCode.BAD_LINE, "a path or label must not hold a line break")
+    return label
+
+
+def display_name(value: Any, where: str) -> str:
+    """Return the label that a JSON annotation names as ``displayName``.
+
+    ``{"displayName": "cat"}`` → ``cat``
+
+    Raises:
+        AnnotationError: it names none.
+    """
+    name = value.get("displayName") if isinstance(value, Mapping) else None
+    if isinstance(name, str) and name.strip():
+        return check_label(name.strip())
+    raise AnnotationError(
+        RejectCode.BAD_ANNOTATION,
+        f'{where} must be an object with a displayName, such as {{"displayName": "cat"}} '
+        f"(got {value!r:.80})",
+    )
