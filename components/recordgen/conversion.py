@@ -413,7 +413,7 @@ def _open_files(
 ) -> tuple[Source, ConvertOptions]:
     finding = decide(files, options)
     if finding.reason:
-        _log.info("task %s: %s", finding.options.task, finding.reason)
+        _log.debug("task %s: %s", finding.options.task, finding.reason)
     return replace(Source.of_files(files), reason=finding.reason), finding.options
 
 
