@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from recordgen.errors import UsageError
@@ -137,8 +137,8 @@ def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
         if isinstance(columns, list) and ObjectDetection.has_header(columns):
             yield ObjectDetection.name, f"{path}:1 names the columns of a box"
             return
-    with open_lines(path) as lines:
-        rows = automl_csv.parse_lines(lines, source=path, task=_Fields(), adjusted=Counter())
+        whole = chain([first], lines)
+        rows = automl_csv.parse_lines(whole, source=path, task=_Fields(), adjusted=Counter())
         for row in islice(rows, _LINES_LOOKED_AT):
             if isinstance(row, Row) and row.annotation is not None:
                 fields = json.loads(row.annotation)
