@@ -69,9 +69,7 @@ class ImageClassification(Task):
     def shown(self, annotation: str) -> str:  # noqa: D102
         return repr(annotation)
 
-    def to_features(  # noqa: D102
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:  # noqa: D102
         return {
             features.IMAGE_CLASS_TEXT: annotation.encode(),
             features.IMAGE_CLASS_LABEL: vocabulary.index(annotation),

@@ -77,9 +77,7 @@ class ImageMultiLabel(Task):
     def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
         return _decode(annotation)
 
-    def to_features(  # noqa: D102
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:  # noqa: D102
         numbered = sorted((vocabulary.index(label), label) for label in _decode(annotation))
         return {
             features.IMAGE_CLASS_TEXT: [label.encode() for _, label in numbered],

@@ -151,10 +151,11 @@ class ObjectDetection(Task):
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
             upright = _upright(box)
             inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright[1:]))
+            inside = _as_stored(inside)
             is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
             wrong = [
                 (is_inverted, "inverted", BOXES_SWAPPED),
-                (inside != upright, "outside 0..1", BOXES_CLIPPED),
+                (min(corners) < 0 or max(corners) > 1, "outside 0..1", BOXES_CLIPPED),
                 (is_empty, "empty", BOXES_DROPPED),
             ]
             reasons = [reason for is_so, reason, _ in wrong if is_so]
@@ -171,26 +172,27 @@ class ObjectDetection(Task):
         return usable
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
-        found: dict[Box, None] = {}
+        found: set[Box] = set()
         duplicates = 0
         for number, annotation in enumerate(annotations):
-            new = [box for box in decode_boxes(annotation) if box not in found]
+            new = set(decode_boxes(annotation)) - found
             duplicates += number > 0 and not new
-            found.update(dict.fromkeys(new))
+            found |= new
         return Merged(_encode(found), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
-        there = {_as_stored(box) for box in decode_boxes(stored)}
-        return not {_as_stored(box) for box in decode_boxes(annotation)} <= there
+        return not set(decode_boxes(annotation)) <= set(decode_boxes(stored))
 
     def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def to_features(  # noqa: D102
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
-        turn = orientation if self.box_orientation == "stored" else 1
-        boxes = [turned(box, turn) for box in decode_boxes(annotation)]
+    def turned(self, annotation: str, orientation: int) -> str:  # noqa: D102
+        if self.box_orientation == "upright":
+            return annotation
+        return _encode(turned(box, orientation) for box in decode_boxes(annotation)) or annotation
+
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:  # noqa: D102
+        boxes = decode_boxes(annotation)
         corners = zip(*(box[1:] for box in boxes), strict=True)
         return {
             **dict(zip(features.BBOX, map(list, corners), strict=True)),
@@ -240,8 +242,26 @@ def decode_boxes(annotation: str | None) -> list[Box]:
 
 
 def _encode(boxes: Iterable[Box]) -> str | None:
-    found = list(boxes)
+    """Return the annotation of boxes, whose order says nothing; None: there are none.
+
+    The same boxes give the same text, before and after a record has held them.
+    """
+    found = sorted(set(map(_as_stored, boxes)))
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else None
+
+
+def _as_stored(box: Box) -> Box:
+    return Box(box.label, *map(_as_float32, box[1:]))
+
+
+def _as_float32(value: float) -> float:
+    """Return the number with the fewest digits that a float32 feature cannot tell from another.
+
+    0.10000000149011612 → 0.1
+    """
+    stored = _FLOAT32.pack(value)
+    digits = (float(f"{value:.{count}g}") for count in range(6, 10))
+    return next(number for number in digits if _FLOAT32.pack(number) == stored)
 
 
 def _upright(box: Box) -> Box:
@@ -253,11 +273,6 @@ def _upright(box: Box) -> Box:
         max(box.xmin, box.xmax),
         max(box.ymin, box.ymax),
     )
-
-
-def _as_stored(box: Box) -> Box:
-    """Return a box as float32 has it."""
-    return Box(box.label, *(_FLOAT32.unpack(_FLOAT32.pack(value))[0] for value in box[1:]))
 
 
 def _is_number(text: str) -> bool:

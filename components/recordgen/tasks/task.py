@@ -108,22 +108,28 @@ class Task(ABC):
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
 
+    def turned(self, annotation: str, orientation: int) -> str:
+        """Return what is to be said of a payload that was turned upright before it was stored.
+
+        Args:
+            annotation: of the payload as it was.
+            orientation: the Exif orientation that it had, 2 to 8.
+        """
+        del orientation
+        return annotation
+
     @abstractmethod
-    def to_features(
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         """Return the features that say what an annotation says.
 
         Args:
-            annotation: of a labelled payload.
+            annotation: of a payload as it is stored.
             vocabulary: numbers the labels.
-            orientation: how the payload was turned before it was stored: the EXIF orientation that
-                it had; 1: not at all.
         """
 
     @abstractmethod
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
-        """Return the annotation that features were made of: the way back of :meth:`to_features`."""
+        """Return the very annotation that features were made of, or None."""
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
