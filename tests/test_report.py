@@ -133,6 +133,7 @@ def dataset_of(
             1000,
             split,
             (Shard(f"Split-{name}/data_tfrecord-00000-of-00001", 1, 1000, "0" * 64),),
+            unlabelled=unlabelled,
         )
         for name, split in counts.items()
     }

@@ -213,7 +213,7 @@ def _box_cells(record: Record) -> tuple[str, ...]:
     shown = record.to_json()
     labels = shown.get(features.IMAGE_OBJECT_TEXT) or shown.get(features.IMAGE_OBJECT_LABEL, [])
     counts = Counter(labels).most_common()
-    by_label = _some([f"{label} {count:,}" for label, count in counts])
+    by_label = _some([f"{count:,}× {label}" for label, count in counts])
     return f"{len(shown.get(features.BBOX[0], [])):,}", by_label
 
 
