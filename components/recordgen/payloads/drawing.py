@@ -98,9 +98,20 @@ def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:
 def _draw_outline(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
     left, top, right, bottom = _pixels(box, size)
     line = max(_LEAST_LINE, round(_LINE * min(size)))
-    around = (left - 1, top - 1, right + 1, bottom + 1)
-    draw.rectangle(around, outline="black", width=line + 2)
-    draw.rectangle((left, top, right, bottom), outline=label_colour(box.number), width=line)
+    _draw_frame(draw, (left - 1, top - 1, right + 1, bottom + 1), line + 2, (0, 0, 0))
+    _draw_frame(draw, (left, top, right, bottom), line, label_colour(box.number))
+
+
+def _draw_frame(
+    draw: ImageDraw.ImageDraw, around: tuple[int, int, int, int], line: int, colour: Colour
+) -> None:
+    """Draw four bars: Pillow's own outlines leave rectangles that are smaller than their lines."""
+    left, top, right, bottom = around
+    wide, high = min(line, right - left + 1) - 1, min(line, bottom - top + 1) - 1
+    draw.rectangle((left, top, right, top + high), fill=colour)
+    draw.rectangle((left, bottom - high, right, bottom), fill=colour)
+    draw.rectangle((left, top, left + wide, bottom), fill=colour)
+    draw.rectangle((right - wide, top, right, bottom), fill=colour)
 
 
 def _draw_label(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:

@@ -34,7 +34,7 @@ _ALWAYS_SHOWN = ("seed", "task", "input_format")
 # How classes are counted where an example may have several.
 _COUNTED = {
     ImageMultiLabel.name: "An example counts for each of its labels.",
-    ObjectDetection.name: "Images are counted, not boxes: an image counts once for each label in it.",
+    ObjectDetection.name: "Images are counted, not boxes: an image once for each label in it.",
 }
 
 # The kinds of ``rows.adjusted``.
