@@ -97,12 +97,14 @@ def test_artifact_properties(full_run):
         "rows": 31,
         "rejects": 1,
         "duplicates": 0,
+        "merged": 0,
         "dropped": 0,
         "label_count": 2,
         "seed": 3,
         "dataset_digest": dataset.digest,
         "dataset_version": "spring",
         "recordgen_version": dataset.recordgen_version,
+        "task": "image_classification",
     }
 
 

@@ -103,8 +103,12 @@ class ObjectDetection(Task):
 
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
-        """Say whether the fields behind a path hold coordinates, right or wrong."""
-        return sum(map(_is_number, fields[1:])) >= len(_KEYS)
+        """Say whether the fields behind a path can only be a label and a box, right or wrong."""
+        corners = [*fields[1:], *[""] * 8][:8]
+        if corners[2:4] == ["", ""]:
+            return all(map(_is_number, corners[:2] + corners[4:6]))
+        # Eight labels may be numbers, too.
+        return all(_is_number(text) and _FAR[0] <= float(text) <= _FAR[1] for text in corners)
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
         if not fields:
