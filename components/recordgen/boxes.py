@@ -1,8 +1,8 @@
 """The boxes that a record holds, named as TensorFlow's Object Detection API names them.
 
-image/object/bbox/xmin, …    shares of the image's width and height, one value per box
-image/object/class/text      other writers may leave it out: a box then goes by its number
-image/object/class/label     other writers may leave it out
+All their features are lists with one value per box. The corners are shares of the image's width and
+height. Other writers may leave out ``image/object/class/text``, and a box goes by its number, or
+``image/object/class/label``.
 """
 
 from __future__ import annotations

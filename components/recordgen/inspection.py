@@ -112,7 +112,7 @@ def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
 
 def _list_features(files: Sequence[str]) -> frozenset[str]:
     """Return the features that are lists even where a record has one value of them."""
-    folder = posixpath.dirname(files[0])
+    folder = posixpath.dirname(next(iter(files), ""))
     task = None
     if posixpath.basename(folder).startswith(SPLIT_PREFIX):
         with suppress(SourceError):  # records of others have no dataset.json

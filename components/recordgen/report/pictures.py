@@ -36,12 +36,12 @@ class Label(NamedTuple):
     """One label of a record.
 
     Attributes:
-        text: ``image/class/text``, or ``image/object/class/text``.
         number: ``image/class/label``, or ``image/object/class/label``; -1: none.
+        text: ``image/class/text``, or ``image/object/class/text``.
     """
 
-    text: str
     number: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,10 @@ def _candidate(record: Mapping[str, Sequence[Any]]) -> _Candidate | None:
     if not isinstance(image, bytes):
         return None
     boxes = _boxes(record)
-    labels = {Label(box.label, box.number) for box in boxes} or _labels(record)
+    labels = {Label(box.number, box.label) for box in boxes} or _labels(record)
     return _Candidate(
         _text(uri) if uri is not None else "",
-        tuple(sorted(labels, key=lambda label: (label.number, label.text))),
+        tuple(sorted(labels)),
         boxes,
         image,
     )
@@ -156,7 +156,7 @@ def _labels(record: Mapping[str, Sequence[Any]]) -> set[Label]:
     texts = record.get(features.IMAGE_CLASS_TEXT, ())
     numbers = record.get(features.IMAGE_CLASS_LABEL, ())
     return {
-        Label(_text(text), number if isinstance(number, int) else features.NO_LABEL)
+        Label(number if isinstance(number, int) else features.NO_LABEL, _text(text))
         for text, number in zip_longest(texts, numbers[: len(texts)])
     }
 
@@ -178,7 +178,7 @@ def _choose(candidates: Iterable[_Candidate], count: int) -> list[_Candidate]:
         left.remove(rarest)
         chosen.append(rarest)
         times.update(rarest.labels or (None,))
-    return sorted(chosen, key=lambda item: ([label[::-1] for label in item.labels], item.uri))
+    return sorted(chosen, key=lambda item: (item.labels, item.uri))
 
 
 def _picture(item: _Candidate) -> Picture:
