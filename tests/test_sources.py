@@ -242,6 +242,7 @@ DECISIONS = [
     ("a.csv", ["a.jpg,x,1,0,,,9,400,,"], "object_detection", "csv", ":1 has a box"),
     ("a.csv", ["a.jpg,x,0,0,1,0,1,1,0,1"], "object_detection", "csv", ":1 has a box"),
     ("a.csv", ["image,label,xmin,ymin,xmax,ymax"], "object_detection", "csv", ":1 names the"),
+    ("a.csv", ["", "xmin,image,label,ymin,xmax,ymax"], "object_detection", "csv", ":2 names the"),
     ("a.csv", ["image,label,label", "a,b,c"], "image_multi_label", "csv", ":2 has 2 labels"),
     ("a", ["a.jpg,x"], "image_classification", "csv", ":1 has one label"),
     ("a", ["", json.dumps(record())], "image_classification", "jsonl", "no line has"),

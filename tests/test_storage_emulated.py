@@ -149,6 +149,21 @@ def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
     assert comparable(tree_bytes(tmp_path / "spoilt")) == comparable(tree_bytes(tmp_path / "out"))
 
 
+def test_a_folder_of_images_in_a_bucket(store: Store, tmp_path: Path) -> None:
+    """`<split>/<label>/<file>` in a bucket is read as on disk, and splits are drawn alike."""
+    names = ["train/cat/1.jpg", "val/dog/a b.jpg", "unassigned/cat/3.jpg", "test/4.jpg"]
+    for number, name in enumerate(names):
+        data = encoded(noise(seed=number), "JPEG")
+        store.put(f"photos/{name}", data)
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(data)
+    there = recordgen.convert(f"{store.url}/photos", tmp_path / "there").dataset
+    here = recordgen.convert(tmp_path / "photos", tmp_path / "here").dataset
+    assert (there.source, here.source) == ((f"{store.url}/photos/",), (f"{tmp_path}/photos/",))
+    assert there.digest == here.digest
+    assert there.examples == 4
+
+
 @pytest.mark.parametrize("fault", [503, "reset"])
 def test_spoilt_uploads_lose_nothing(
     store: Store, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -132,13 +132,14 @@ class _Fields(ImageMultiLabel):
 def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
     """Yield (task, reason) of lines that tell."""
     with open_lines(path) as lines:
-        first = next(lines, b"")
-        columns = automl_csv.split_line(first, path, 1)
+        head = list(_until_filled(lines))
+        columns = automl_csv.split_line(head[-1], path, len(head)) if head else []
         if isinstance(columns, list) and ObjectDetection.has_header(columns):
-            yield ObjectDetection.name, f"{path}:1 names the columns of a box"
+            yield ObjectDetection.name, f"{path}:{len(head)} names the columns of a box"
             return
-        whole = chain([first], lines)
-        rows = automl_csv.parse_lines(whole, source=path, task=_Fields(), adjusted=Counter())
+        rows = automl_csv.parse_lines(
+            chain(head, lines), source=path, task=_Fields(), adjusted=Counter()
+        )
         for row in islice(rows, _LINES_LOOKED_AT):
             if isinstance(row, Row) and row.annotation is not None:
                 fields = json.loads(row.annotation)
@@ -151,6 +152,14 @@ def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
                     )
                 else:
                     yield ImageClassification.name, f"{path}:{row.line} has one label"
+
+
+def _until_filled(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines up to the first that is not blank."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
 
 
 def _look_at_jsonl(path: str) -> Iterator[tuple[str, str]]:

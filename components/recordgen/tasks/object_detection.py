@@ -91,7 +91,7 @@ class ObjectDetection(Task):
     box_orientation: str = "stored"
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:  # noqa: D102
+    def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
         return cls(options.bad_boxes, options.box_orientation)
 
@@ -110,7 +110,7 @@ class ObjectDetection(Task):
         # Eight labels may be numbers, too.
         return all(_is_number(text) and _FAR[0] <= float(text) <= _FAR[1] for text in corners)
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         if not fields:
             return None
         label, corners = check_label(fields[0]), [*fields[1:]]
@@ -127,7 +127,7 @@ class ObjectDetection(Task):
         box = Box(label, min(xs), min(ys), max(xs), max(ys))
         return _encode(self._usable([box], adjusted))
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
         [name] = self.json_keys
         found = record.get(name) or []
         if not isinstance(found, list):
@@ -171,7 +171,7 @@ class ObjectDetection(Task):
             usable.append(inside)
         return usable
 
-    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
         found: set[Box] = set()
         duplicates = 0
         for number, annotation in enumerate(annotations):
@@ -180,18 +180,18 @@ class ObjectDetection(Task):
             found |= new
         return Merged(_encode(found), duplicates)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(decode_boxes(annotation)) <= set(decode_boxes(stored))
 
-    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+    def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def turned(self, annotation: str, orientation: int) -> str:  # noqa: D102
+    def turned(self, annotation: str, orientation: int) -> str:
         if self.box_orientation == "upright":
             return annotation
         return _encode(turned(box, orientation) for box in decode_boxes(annotation)) or annotation
 
-    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:  # noqa: D102
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         boxes = decode_boxes(annotation)
         corners = zip(*(box[1:] for box in boxes), strict=True)
         return {
@@ -200,7 +200,7 @@ class ObjectDetection(Task):
             features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in boxes],
         }
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         return _encode(
             Box(label.decode(), *corners) for label, *corners in zip(*columns, strict=True)
