@@ -142,7 +142,9 @@ def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
         found = read_jsonl(lines, ImageClassification())
     except SourceError:
         return
-    expected = [n for n, line in enumerate(lines, 1) if line.removeprefix(b"\xef\xbb\xbf").strip()]
+    first, *others = [*lines, b""]
+    filled = [first.removeprefix(b"\xef\xbb\xbf"), *others]
+    expected = [number for number, line in enumerate(filled, start=1) if line.strip()]
     assert [item.line for item in found] == expected
 
 
@@ -256,6 +258,13 @@ DECISIONS = [
     (
         "a.json",
         [json.dumps(record(boundingBoxAnnotations=[{}]))],
+        "object_detection",
+        "jsonl",
+        ":1 has boundingBoxAnnotations",
+    ),
+    (
+        "bom.jsonl",
+        ["\ufeff" + json.dumps(record(boundingBoxAnnotations=[{}]))],
         "object_detection",
         "jsonl",
         ":1 has boundingBoxAnnotations",
