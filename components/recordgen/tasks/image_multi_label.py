@@ -25,7 +25,7 @@ from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
 
 
 class ImageMultiLabel(Task):
@@ -63,12 +63,7 @@ class ImageMultiLabel(Task):
         return _encode(labels)
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found: set[str] = set()
-        duplicates = 0
-        for number, annotation in enumerate(annotations):
-            new = set(_decode(annotation)) - found
-            duplicates += number > 0 and not new
-            found |= new
+        found, duplicates = add_up(annotations, _decode)
         return Merged(_encode(found), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:

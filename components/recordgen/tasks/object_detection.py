@@ -32,7 +32,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_multi_label import need_mixed_shards
-from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CLIPPED = "boxes_clipped"
@@ -172,12 +172,7 @@ class ObjectDetection(Task):
         return usable
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        found: set[Box] = set()
-        duplicates = 0
-        for number, annotation in enumerate(annotations):
-            new = set(decode_boxes(annotation)) - found
-            duplicates += number > 0 and not new
-            found |= new
+        found, duplicates = add_up(annotations, decode_boxes)
         return Merged(_encode(found), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from recordgen.example import FeatureValue
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
+
+
+_Item = TypeVar("_Item")
 
 
 class AnnotationError(ValueError):
@@ -136,6 +139,24 @@ class Task(ABC):
         """Return further files of the output that depend on the labels: text by name."""
         del labels
         return {}
+
+
+def add_up(
+    annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
+) -> tuple[set[_Item], int]:
+    """Return all that several rows of one payload say, and how many of them say nothing new.
+
+    Args:
+        annotations: in the order of their lines.
+        decode: returns what an annotation says.
+    """
+    found: set[_Item] = set()
+    duplicates = 0
+    for number, annotation in enumerate(annotations):
+        new = set(decode(annotation)) - found
+        duplicates += number > 0 and not new
+        found |= new
+    return found, duplicates
 
 
 def check_label(label: str) -> str:
