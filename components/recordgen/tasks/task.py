@@ -13,7 +13,6 @@ from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 
-
 _Item = TypeVar("_Item")
 
 
