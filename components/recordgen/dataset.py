@@ -131,6 +131,7 @@ class Split:
         labels: how many examples each label has.
         shards: the files.
         images: what the images have in common; None: not known.
+        unlabelled: examples without a label, where examples may have several.
     """
 
     examples: int
@@ -138,6 +139,7 @@ class Split:
     labels: Mapping[str, int]
     shards: tuple[Shard, ...]
     images: ImageStats | None = None
+    unlabelled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ class Dataset:
                 split["labels"],
                 tuple(Shard(**shard) for shard in split["shards"]),
                 ImageStats.from_json(split.get("images")),
+                split.get("unlabelled", 0),
             )
             for name, split in values.pop("splits").items()
         }

@@ -281,8 +281,9 @@ def test_bytes_that_are_no_image(data):
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
         decoder.decode(tf.constant([good, data]))
-    pixels, decodes = decoder.try_decode(tf.constant([good, data, good]))
+    pixels, sizes, decodes = decoder.try_decode(tf.constant([good, data, good]))
     assert decodes.numpy().tolist() == [True, False, True]
+    assert sizes.numpy().tolist() == [[20, 20], [1, 1], [20, 20]]
     assert not pixels[1].numpy().any()
     np.testing.assert_allclose(pixels[0], decoder.decode(tf.constant([good]))[0], atol=1e-3)
 

@@ -43,7 +43,10 @@ from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
         (dict(dtype="float16"), r"dtype must be one of float32, uint8 \(got 'float16'\)"),
         (dict(resize="crop"), "resize must be one of stretch, fit, center_crop, random_crop"),
         (dict(decoder="quick"), r"decoder must be one of fast, exact \(got 'quick'\)"),
-        (dict(label_mode="onehot"), "label_mode must be one of index, one_hot, multi_hot, none"),
+        (
+            dict(label_mode="onehot"),
+            "label_mode must be one of auto, index, one_hot, multi_hot, none",
+        ),
         (dict(on_error="ignore"), r"on_error must be one of fail, skip \(got 'ignore'\)"),
         (dict(on_error=3), "on_error must be one of fail, skip"),
         (dict(augment=True), r"augment must be an Augmentation\(…\) or None \(got True\)"),

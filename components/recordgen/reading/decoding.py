@@ -22,6 +22,14 @@ import tensorflow as tf
 from recordgen.dataset import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions
+from recordgen.reading.windows import (
+    center_window,
+    crop_view,
+    fit_view,
+    fitted_window,
+    random_window,
+    scaled_window,
+)
 
 # Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
 # said in docs/reading.md, and decoding is faster.
@@ -33,11 +41,6 @@ _RATIOS = (1, 2, 4, 8)
 # Scaled in the decoder, an image is less than twice the size on its tight side. Beyond this many
 # pixels for one, on either side, plain bilinear resizing leaves out too many of them.
 _MAX_STRIDE = 4
-
-# "Going Deeper with Convolutions" (Szegedy et al., 2014), section 6: the window's share of the
-# area, and its shape (width : height) against the image's own.
-_CROP_AREA = (0.08, 1.0)
-_CROP_SHAPE = (3 / 4, 4 / 3)
 
 _JPEG_MAGIC = b"\xff\xd8\xff"
 
@@ -144,7 +147,7 @@ class ImageDecoder:
 
     def try_decode(
         self, encoded: tf.Tensor, seed: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Decode a batch of images that nobody has checked.
 
         TensorFlow's graphs cannot catch an error, but a dataset can leave an element out. So the
@@ -155,36 +158,73 @@ class ImageDecoder:
             seed: int64 [2], for ``random_crop``.
 
         Returns:
-            Pixels as :meth:`decode` has them, black for images that do not decode; and whether they
-            do (bool [batch]).
+            Pixels as :meth:`decode` has them, black for images that do not decode; heights and
+            widths before resizing (int32 [batch, 2]), 1 for those; and whether they do (bool
+            [batch]).
         """
         items = tf.data.Dataset.from_tensors(_items(encoded, None, seed))
-        together = items.map(
-            lambda *batch: (self._mapped(self._one, batch), tf.fill(tf.shape(batch[0]), True))
-        )
-        one_by_one = items.map(lambda *batch: self._mapped_one_by_one(batch))
-        pixels, decodes = _first(together.ignore_errors().concatenate(one_by_one))
+        together = items.map(lambda *batch: self._mapped_sized(lambda it: self._sized(*it), batch))
+        one_by_one = items.map(lambda *batch: self._mapped_sized(self._attempt, batch))
+        pixels, sizes, decodes = _first(together.ignore_errors().concatenate(one_by_one))
         # A dataset loses the batch's size where that is known.
-        return tf.ensure_shape(pixels, (*encoded.shape, *self.image_size, 3)), decodes
+        return tf.ensure_shape(pixels, (*encoded.shape, *self.image_size, 3)), sizes, decodes
 
-    def _mapped_one_by_one(self, batch: tuple[tf.Tensor, ...]) -> Any:
-        black = tf.data.Dataset.from_tensors((tf.zeros((*self.image_size, 3)), False))
+    def _mapped_sized(self, decode: Callable[..., Any], batch: tuple[tf.Tensor, ...]) -> Any:
+        size = tf.TensorSpec((2,), tf.int32)
+        signature = (self._spec(tf.float32), size, tf.TensorSpec((), tf.bool))
+        return tf.map_fn(decode, batch, fn_output_signature=signature)
 
-        def attempt(item: tuple[tf.Tensor, ...]) -> Any:
-            decoded = tf.data.Dataset.from_tensors(item).map(lambda *it: (self._one(*it), True))
-            return _first(decoded.ignore_errors().concatenate(black))
+    def _attempt(self, item: tuple[tf.Tensor, ...]) -> Any:
+        """Return what :meth:`_sized` returns, or a black image."""
+        black = (tf.zeros((*self.image_size, 3)), tf.ones(2, tf.int32), False)
+        decoded = tf.data.Dataset.from_tensors(item).map(self._sized)
+        return _first(decoded.ignore_errors().concatenate(tf.data.Dataset.from_tensors(black)))
 
-        signature = (self._spec(tf.float32), tf.TensorSpec((), tf.bool))
-        return tf.map_fn(attempt, batch, fn_output_signature=signature)
+    def views(
+        self, encoded: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Return which part of each image :meth:`decode` shows for the same arguments.
+
+        Args:
+            encoded: string [batch]
+            sizes: int [batch, 2], their heights and widths.
+            seed: int64 [2], for ``random_crop``.
+
+        Returns:
+            float32 [batch, 4], see :mod:`recordgen.reading.windows`.
+        """
+        sizes = tf.cast(sizes, tf.int32)
+        window = self._window(sizes, _draws(tf.shape(sizes)[0], seed))
+        whole = tf.concat([tf.zeros_like(sizes), sizes], 1)
+        if self.decoder == "exact":
+            shown = pixels = whole if window is None else window
+        else:
+            is_jpeg = tf.strings.substr(encoded, 0, 3) == _JPEG_MAGIC
+            wanted = whole if window is None else window
+            ratio = tf.gather(_RATIOS, self._scale(wanted[:, 2:]))
+            ratio = tf.where(is_jpeg, ratio, 1)[:, None]
+            # A scaled image's last row and column may stand for a few pixels less than the others.
+            pixels = -(-whole // ratio) if window is None else scaled_window(window, ratio)
+            shown = pixels * ratio
+        view = crop_view(shown, sizes)
+        if self.resize != "fit":
+            return view
+        return fit_view(view, fitted_window(pixels[:, 2:], self.image_size), self.image_size)
 
     def _spec(self, dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec((*self.image_size, 3), dtype)
 
     def _one(self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one image; ``size`` is (0, 0) if it has to be read from the image."""
+        return self._sized(data, size, draw)[0]
+
+    def _sized(
+        self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, bool]:
+        """Decode one image as :meth:`_one`; return its size too, and that it decodes."""
         is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
 
-        def jpeg() -> tf.Tensor:
+        def jpeg() -> tuple[tf.Tensor, tf.Tensor]:
             shape = tf.cond(
                 size[0] > 0,
                 lambda: tf.cast(size, tf.int32),
@@ -192,20 +232,22 @@ class ImageDecoder:
             )
             window = self._window(shape, draw)
             if self.decoder == "exact":
-                return self._jpeg(data, window, 1)
-            return tf.switch_case(
+                return self._jpeg(data, window, 1), shape
+            pixels = tf.switch_case(
                 self._scale(shape if window is None else window[2:]),
                 [lambda ratio=ratio: self._jpeg(data, window, ratio) for ratio in _RATIOS],
             )
+            return pixels, shape
 
-        def other() -> tf.Tensor:
+        def other() -> tuple[tf.Tensor, tf.Tensor]:
             image = tf.io.decode_image(data, channels=3, expand_animations=False)
             image.set_shape((None, None, 3))  # decode_image says nothing about the shape
-            return _cut(image, self._window(tf.shape(image)[:2], draw))
+            shape = tf.shape(image)[:2]
+            return _cut(image, self._window(shape, draw)), shape
 
-        pixels = tf.cond(is_jpeg, jpeg, other)
+        pixels, shape = tf.cond(is_jpeg, jpeg, other)
         pixels.set_shape((None, None, 3))
-        return self._resized(pixels, self._smoothly)
+        return self._resized(pixels, self._smoothly), shape, True
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
@@ -215,29 +257,30 @@ class ImageDecoder:
         if window is None:
             return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **_FAST)
         # The decoder takes the window in pixels of the scaled image.
-        scaled = tf.maximum(window // ratio, [0, 0, 1, 1])
+        scaled = scaled_window(window, ratio)
         return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
 
     def _scale(self, size: tf.Tensor) -> tf.Tensor:
-        """Return the place in ``_RATIOS`` (int32 []) of what :meth:`_ratio` returns.
+        """Return the place in ``_RATIOS`` (int32 [...]) of what :meth:`_ratio` returns.
 
         Args:
-            size: int32 [2], height and width of what is decoded.
+            size: int32 [..., 2], height and width of what is decoded.
         """
         times = size // tf.constant(self.image_size)
-        tight = tf.reduce_max(times) if self.resize == "fit" else tf.reduce_min(times)
-        return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32))
+        reduce = tf.reduce_max if self.resize == "fit" else tf.reduce_min
+        tight = reduce(times, -1, keepdims=True)
+        return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32), -1)
 
     def _is_sparse(self, size: tf.Tensor) -> tf.Tensor:
         """Say (bool []) whether plain resizing would look at only a few of the pixels."""
         return tf.reduce_any(size > _MAX_STRIDE * tf.constant(self.image_size))
 
     def _window(self, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor | None:
-        """Return what is cut out of an image (int32 [4]: top, left, height, width), or None."""
+        """Return what is cut out of images (int32 [..., 4]: top, left, height, width), or None."""
         if self.resize == "center_crop":
-            return _center_window(size, self.image_size)
+            return center_window(size, self.image_size)
         if self.resize == "random_crop":
-            return _random_window(size, self.image_size, draw)
+            return random_window(size, self.image_size, draw)
         return None
 
     def _resized(self, pixels: tf.Tensor, resize: Callable[..., tf.Tensor]) -> tf.Tensor:
@@ -247,13 +290,10 @@ class ImageDecoder:
         if self.resize != "fit":
             return resize(image, self.image_size)
         height, width = self.image_size
-        size = tf.shape(image)[:2]
-        scale = tf.reduce_min(_floats(self.image_size) / _floats(size))
-        inner = tf.clip_by_value(
-            tf.cast(tf.round(_floats(size) * scale), tf.int32), 1, [height, width]
+        inner = fitted_window(tf.shape(image)[:2], self.image_size)
+        padded = tf.image.pad_to_bounding_box(
+            resize(image, inner[2:]), inner[0], inner[1], height, width
         )
-        top, left = tf.unstack((tf.constant([height, width]) - inner) // 2)
-        padded = tf.image.pad_to_bounding_box(resize(image, inner), top, left, height, width)
         return tf.ensure_shape(padded, (height, width, 3))
 
     def _smoothly(self, image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
@@ -286,38 +326,12 @@ def _items(
     """Return what is needed of each image: bytes, size (0: not known) and four random numbers."""
     count = tf.shape(encoded)[0]
     known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
-    draws = tf.zeros((count, 4))
-    if seed is not None:
-        draws = tf.random.stateless_uniform((count, 4), seed)
-    return encoded, known, draws
+    return encoded, known, _draws(count, seed)
 
 
-def _center_window(size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
-    """Return the largest window of the target's shape from the middle."""
-    scale = tf.reduce_min(_floats(size) / tf.constant(target, tf.float32))
-    inner = tf.cast(tf.round(scale * tf.constant(target, tf.float32)), tf.int32)
-    inner = tf.clip_by_value(inner, 1, size)
-    return tf.concat([(size - inner) // 2, inner], 0)
-
-
-def _random_window(size: tf.Tensor, target: tuple[int, int], draw: tf.Tensor) -> tf.Tensor:
-    """Return a window of random area, shape and place; ``draw``: float32 [4] in [0, 1).
-
-    Its shape is drawn around the target's, so that what is resized is stretched by a third at most.
-    """
-    area = (_CROP_AREA[0] + draw[0] * (_CROP_AREA[1] - _CROP_AREA[0])) * tf.reduce_prod(
-        _floats(size)
-    )
-    low, high = tf.math.log(_CROP_SHAPE[0]), tf.math.log(_CROP_SHAPE[1])
-    shape = tf.exp(low + draw[1] * (high - low)) * (target[1] / target[0])
-    inner = tf.stack([tf.sqrt(area / shape), tf.sqrt(area * shape)])
-    inner = tf.clip_by_value(tf.cast(tf.round(inner), tf.int32), 1, size)
-    before = tf.cast(draw[2:] * _floats(size - inner + 1), tf.int32)
-    return tf.concat([tf.minimum(before, size - inner), inner], 0)
-
-
-def _floats(numbers: tf.Tensor) -> tf.Tensor:
-    return tf.cast(numbers, tf.float32)
+def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+    """Return four random numbers (float32 [count, 4]) for each image; without a seed, zeros."""
+    return tf.zeros((count, 4)) if seed is None else tf.random.stateless_uniform((count, 4), seed)
 
 
 def decode_images(

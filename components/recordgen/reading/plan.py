@@ -11,18 +11,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
 from recordgen.errors import DataError, UsageError
+from recordgen.features import IMAGE_TASKS
 from recordgen.reading.options import (
+    AUTO,
     AUTOTUNE,
     BALANCED,
+    BOX_OPTIONS,
     MEMORY,
     ReadOptions,
     RecordOptions,
 )
 from recordgen.reading.shards import ShardFile, ShardSet
+
+#: What is made of the labels of boxes.
+BOX_MODE = "boxes"
+
+_DETECTION = "object_detection"
+_MULTI_LABEL = "image_multi_label"
 
 # Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
 _SHUFFLE_BYTES = 64_000_000
@@ -68,9 +77,10 @@ class CachePlan:
 
 @dataclass(frozen=True, slots=True)
 class ClassPlan:
-    """Which classes are read, and how they are numbered.
+    """Which classes are read, how they are numbered, and what is made of them.
 
     Attributes:
+        mode: ``index``, ``one_hot``, ``multi_hot`` or ``none``; or :data:`BOX_MODE`.
         names: the classes in their order; None: not known.
         numbers: the number of each stored label, -1 for one that is left out; None: as stored.
         by_text: numbers are looked up by ``image/class/text``: the stored ones are not to be
@@ -80,6 +90,7 @@ class ClassPlan:
         counts: examples of each class that is read; None: not known.
     """
 
+    mode: str
     names: tuple[str, ...] | None
     numbers: tuple[int, ...] | None
     by_text: bool
@@ -100,7 +111,8 @@ class ReadPlan:
         block_length: consecutive records of one file.
         shuffle_buffer: records that are held for shuffling; 0: none, in the order of the shards.
         cache: what is kept.
-        classes: for images with labels.
+        task: of images, one of :data:`recordgen.features.IMAGE_TASKS`; "" for records of any kind.
+        classes: of images.
         is_checked: every image was decoded when it was converted, so none can fail.
     """
 
@@ -111,6 +123,7 @@ class ReadPlan:
     block_length: int
     shuffle_buffer: int
     cache: CachePlan | None
+    task: str
     classes: ClassPlan | None
     is_checked: bool
 
@@ -135,15 +148,16 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         UsageError: an option does not go with the data.
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
+    task = plan_task(shards, options)
     classes = plan_classes(shards, options)
-    files = [file for file in shards.files if _may_hold(file, classes, options)]
+    files = [file for file in shards.files if _may_hold(file, classes)]
     if not files:
         raise DataError(_nothing_left(shards, options))
-    examples = _wanted_examples(shards, classes, options)
+    examples = _wanted_examples(shards, task, classes, options)
     if examples == 0:
         raise DataError(_nothing_left(shards, options))
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
-    return _plan(shards, files, examples, options, classes, is_checked)
+    return _plan(shards, files, examples, options, is_checked, task, classes)
 
 
 def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
@@ -157,7 +171,7 @@ def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
     files = [file for file in shards.files if file.examples != 0]
     if not files:
         raise DataError(f"{shards.files[0].path}: no record in {len(shards.files)} files")
-    return _plan(shards, files, examples, options, None, True)
+    return _plan(shards, files, examples, options, True)
 
 
 def _plan(
@@ -165,8 +179,9 @@ def _plan(
     files: list[ShardFile],
     examples: int | None,
     options: RecordOptions,
-    classes: ClassPlan | None,
     is_checked: bool,
+    task: str = "",
+    classes: ClassPlan | None = None,
 ) -> ReadPlan:
     index, count = options.shard
     by_label = all(file.label is not None for file in files)
@@ -194,6 +209,7 @@ def _plan(
             options, examples, record_bytes, cache, shards.dataset is not None and not by_label
         ),
         cache=cache,
+        task=task,
         classes=classes,
         is_checked=is_checked,
     )
@@ -215,6 +231,49 @@ def share(
     return list(files), (index, count)
 
 
+def plan_task(shards: ShardSet, options: ReadOptions) -> str:
+    """Decide what the examples are for.
+
+    Raises:
+        UsageError: they are for something else, or an option is for examples of another task.
+    """
+    dataset = shards.dataset
+    # What was written with recordgen.write says nothing of what it is for.
+    written = dataset.task if dataset is not None and not dataset.features else None
+    task = options.task if options.task != AUTO else written or "image_classification"
+    if written not in (None, task):
+        raise UsageError(
+            f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
+        )
+    if task not in IMAGE_TASKS:
+        raise UsageError(f"dataset.json says {task!r}, and only images are read here")
+    if task == _DETECTION:
+        if options.label_mode != AUTO:
+            raise UsageError(
+                f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
+                f"boxes (object_detection); leave it out"
+            )
+        if options.weights is not None:
+            raise UsageError("weights need one label per example: not boxes (object_detection)")
+        return task
+    for field in fields(options):
+        if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
+            raise UsageError(
+                f"{field.name} is for boxes, and these examples have labels of whole images "
+                f"({task}); leave it out" + ("" if written else ", or give task='object_detection'")
+            )
+    return task
+
+
+def _mode(task: str, options: ReadOptions) -> str:
+    """Return what is made of labels."""
+    if task == _DETECTION:
+        return BOX_MODE
+    if options.label_mode != AUTO:
+        return options.label_mode
+    return "multi_hot" if task == _MULTI_LABEL else "index"
+
+
 def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
     """Decide which classes are read and how they are numbered.
 
@@ -222,6 +281,8 @@ def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
         UsageError: there is no such class, or the number of classes is not known.
         DataError: a class of the data is not in ``vocabulary``.
     """
+    task = plan_task(shards, options)
+    mode = _mode(task, options)
     counts = shards.labels
     vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
     wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
@@ -229,13 +290,14 @@ def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
         _known_classes("labels", wanted, vocabulary)
     if counts is None or shards.dataset is None:
         names = vocabulary
-        if names is None and options.label_mode in ("one_hot", "multi_hot"):
+        if names is None and mode in ("one_hot", "multi_hot"):
             raise UsageError(
-                f"label_mode={options.label_mode!r} needs the number of classes, and there is no "
+                f"label_mode={mode!r} needs the number of classes, and there is no "
                 f"dataset.json that says it; give vocabulary=[…]"
             )
-        filters = options.label_mode != "none" or wanted is not None
-        return ClassPlan(names, None, vocabulary is not None, wanted, filters, None)
+        # Images are read with the boxes of theirs that are wanted, also without any.
+        filters = mode != BOX_MODE and (mode != "none" or wanted is not None)
+        return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
 
     stored = shards.dataset.labels
     if wanted is not None:
@@ -252,11 +314,19 @@ def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
     if wanted is not None or vocabulary is not None:
         place = {name: number for number, name in enumerate(names)}
         numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
-    labelled = sum(counts.values())
-    total = shards.examples
-    is_all = wanted is None and (options.label_mode == "none" or labelled == total)
+    is_labelled = _labelled(shards, task) == shards.examples
+    is_all = mode == BOX_MODE or (wanted is None and (mode == "none" or is_labelled))
     is_sorted = all(file.label is not None for file in shards.files)
-    return ClassPlan(names, numbers, False, wanted, not (is_all or is_sorted), read)
+    return ClassPlan(mode, names, numbers, False, wanted, not (is_all or is_sorted), read)
+
+
+def _labelled(shards: ShardSet, task: str) -> int | None:
+    """Return how many examples have a label; None: not known."""
+    if shards.labels is None or shards.examples is None:
+        return None
+    if task == _MULTI_LABEL:
+        return shards.examples - shards.unlabelled
+    return sum(shards.labels.values())
 
 
 def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tuple[float, ...]:
@@ -284,25 +354,30 @@ def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tup
     return tuple(float(weights.get(name, 0.0)) for name in classes.names)
 
 
-def _may_hold(file: ShardFile, classes: ClassPlan, options: ReadOptions) -> bool:
+def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
     """Say whether a file may hold a wanted example."""
     if file.examples == 0:
         return False
     if file.label is None:
         return True
     if file.label == "":
-        return options.label_mode == "none" and classes.wanted is None
+        return classes.mode == "none" and classes.wanted is None
     return classes.wanted is None or file.label in classes.wanted
 
 
-def _wanted_examples(shards: ShardSet, classes: ClassPlan, options: ReadOptions) -> int | None:
+def _wanted_examples(
+    shards: ShardSet, task: str, classes: ClassPlan, options: ReadOptions
+) -> int | None:
     if options.predicate is not None:
         return None
     if classes.counts is None:
         return None if classes.filters else shards.examples
-    if options.label_mode == "none" and classes.wanted is None:
+    if classes.mode == BOX_MODE or (classes.mode == "none" and classes.wanted is None):
         return shards.examples
-    return sum(classes.counts.values())
+    if task != _MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
+        return sum(classes.counts.values())
+    # An example may have several of the classes.
+    return _labelled(shards, task) if classes.wanted is None else None
 
 
 def _nothing_left(shards: ShardSet, options: ReadOptions) -> str:
