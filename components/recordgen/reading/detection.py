@@ -13,7 +13,7 @@ from recordgen.reading import boxes
 from recordgen.reading.class_numbers import ClassNumbers
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
-from recordgen.reading.plan import ClassPlan
+from recordgen.reading.plan import DETECTION, ClassPlan
 
 #: What stands for no box, and for no class, where a batch is padded.
 PADDING = -1
@@ -100,7 +100,7 @@ class BoxTargets:
     @property
     def spec(self) -> dict[str, Any]:
         """The features that are needed, as lists."""
-        return parsing_spec((*_CORNERS, *self.numbers.names), task="object_detection")
+        return parsing_spec((*_CORNERS, *self.numbers.names), task=DETECTION)
 
     def boxes(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
         """Return the boxes of a batch of parsed records, as they are stored.
@@ -118,17 +118,18 @@ class BoxTargets:
         message = "a record has not one number for each box in its features image/object/…"
         with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(are_whole), [message])]):
             corners = tf.stack([parsed[name].values for name in _CORNERS], 1)
-        is_inside = (corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE)
-        outside = tf.boolean_mask(corners, ~tf.reduce_all(is_inside, 1))
+            numbers = tf.identity(self.numbers.numbers(parsed))
+        is_inside = tf.reduce_all((corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE), 1)
         message = (
             "boxes must be in shares of their image, from 0 to 1; write them so (ymin, xmin, ymax, "
             "xmax):"
         )
+        outside = tf.boolean_mask(corners, ~is_inside)
         with tf.control_dependencies(
             [tf.debugging.Assert(tf.reduce_all(is_inside), [message, outside])]
         ):
-            corners = first.with_values(tf.identity(corners))
-        return Boxes(corners, first.with_values(self.numbers.numbers(parsed))).of_known_classes()
+            corners = tf.identity(corners)
+        return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
 
     def handed_out(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
         """Return what a batch has of its boxes.

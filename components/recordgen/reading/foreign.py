@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -11,6 +11,7 @@ from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.example import parse_example
 from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.plan import DETECTION
 from recordgen.tfrecord import read_records
 
 # Features with a value for each box are named so, also those that only others write.
@@ -56,7 +57,7 @@ def check_record(
         RecordError: a file is damaged.
     """
     for name in extras:
-        if task == "object_detection" and name.startswith(_OBJECT):
+        if task == DETECTION and name.startswith(_OBJECT):
             raise UsageError(
                 f"extras: {name!r} has a value for each box, and boxes may be left out; read it "
                 f"with recordgen.read(…, feature_spec=…)"
@@ -67,11 +68,11 @@ def check_record(
     path, first = first_record(paths)
     there = ", ".join(sorted(first)) or "none"
     # An image without objects has no features of boxes, and the first may be one.
-    has_labels = task != "object_detection" or any(name.startswith(_OBJECT) for name in first)
+    has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
     for name in (features.IMAGE_ENCODED, *(labels if has_labels else ())):
         if name not in first and not is_ours:
             raise DataError(
-                f"{path}: record 0 has no feature {name!r}, only {there}; {_remedy(name)}"
+                f"{path}: record 0 has no feature {name!r}, only {there}; {_remedy(name, first)}"
             )
     for name in extras:
         if not first.get(name):
@@ -85,14 +86,16 @@ def check_record(
     return known
 
 
-def _remedy(name: str) -> str:
-    """Return what helps where a record has no feature of this name."""
+def _remedy(name: str, there: Iterable[str]) -> str:
+    """Return what helps where a record has no feature of this name, but others."""
     if name == features.IMAGE_ENCODED:
         return "recordgen.read(files, feature_spec=…) reads any features"
     if name == features.IMAGE_OBJECT_LABEL:
         return f"vocabulary=[…] numbers {features.IMAGE_OBJECT_TEXT}"
     if name.startswith(_OBJECT):
         return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
+    if features.IMAGE_OBJECT_XMIN in there:
+        return f"task={DETECTION!r} reads boxes"
     return "label_mode='none' reads images without labels"
 
 

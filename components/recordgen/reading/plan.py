@@ -27,11 +27,13 @@ from recordgen.reading.options import (
 )
 from recordgen.reading.shards import ShardFile, ShardSet
 
+#: Tasks whose examples are read in ways of their own.
+DETECTION = "object_detection"
+MULTI_LABEL = "image_multi_label"
+
 #: What is made of the labels of boxes.
 BOX_MODE = "boxes"
 
-_DETECTION = "object_detection"
-_MULTI_LABEL = "image_multi_label"
 
 # Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
 _SHUFFLE_BYTES = 64_000_000
@@ -247,7 +249,7 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
         )
     if task not in IMAGE_TASKS:
         raise UsageError(f"dataset.json says {task!r}, and only images are read here")
-    if task == _DETECTION:
+    if task == DETECTION:
         if options.label_mode != AUTO:
             raise UsageError(
                 f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
@@ -255,6 +257,10 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
             )
         if options.weights is not None:
             raise UsageError("weights need one label per example: not boxes (object_detection)")
+        if options.map_example and options.boxes == "padded" and options.max_boxes is None:
+            raise UsageError(
+                "map_example needs examples of one shape: give max_boxes=…, or boxes='ragged'"
+            )
         return task
     for field in fields(options):
         if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
@@ -267,11 +273,11 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
 
 def _mode(task: str, options: ReadOptions) -> str:
     """Return what is made of labels."""
-    if task == _DETECTION:
+    if task == DETECTION:
         return BOX_MODE
     if options.label_mode != AUTO:
         return options.label_mode
-    return "multi_hot" if task == _MULTI_LABEL else "index"
+    return "multi_hot" if task == MULTI_LABEL else "index"
 
 
 def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
@@ -324,7 +330,7 @@ def _labelled(shards: ShardSet, task: str) -> int | None:
     """Return how many examples have a label; None: not known."""
     if shards.labels is None or shards.examples is None:
         return None
-    if task == _MULTI_LABEL:
+    if task == MULTI_LABEL:
         return shards.examples - shards.unlabelled
     return sum(shards.labels.values())
 
@@ -374,7 +380,7 @@ def _wanted_examples(
         return None if classes.filters else shards.examples
     if classes.mode == BOX_MODE or (classes.mode == "none" and classes.wanted is None):
         return shards.examples
-    if task != _MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
+    if task != MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
         return sum(classes.counts.values())
     # An example may have several of the classes.
     return _labelled(shards, task) if classes.wanted is None else None
