@@ -158,13 +158,17 @@ class ImageReading:
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
         """Turn records (string [batch]) into float32 images from 0 to 255 and what goes along."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
-        wanted |= {**self.targets.spec, **self.extras}
+        wanted |= {**self.extras, **self.targets.spec}
         if self.trusts_sizes:
             wanted |= parsing_spec([features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
         if not self.plan.is_checked:
             wanted[features.IMAGE_SOURCE_ID] = tf.io.FixedLenFeature((), tf.string, "")
         parsed = tf.io.parse_example(records, wanted)
-        found: dict[str, Any] = {_EXTRAS: {name: parsed[name] for name in self.extras}}
+        extras = parsed
+        if not self.extras.keys().isdisjoint(self.targets.spec):
+            # What labels are read from is sparse or ragged there, but not where it is handed out.
+            extras = tf.io.parse_example(records, dict(self.extras))
+        found: dict[str, Any] = {_EXTRAS: {name: extras[name] for name in self.extras}}
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
         if self.plan.is_checked:
