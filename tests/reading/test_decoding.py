@@ -9,7 +9,7 @@ from PIL import Image
 
 from recordgen.dataset import ImageStats
 from recordgen.reading import decode_images
-from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.decoding import ImageDecoder, image_sizes
 from tests.conftest import encoded, noise
 
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
@@ -318,11 +318,19 @@ def test_bytes_that_are_no_image(data):
     decoder = ImageDecoder((4, 5))
     with pytest.raises(tf.errors.InvalidArgumentError):
         decoder.decode(tf.constant([good, data]))
-    pixels, sizes, decodes = decoder.try_decode(tf.constant([good, data, good]))
+    pixels, decodes = decoder.try_decode(tf.constant([good, data, good]))
     assert decodes.numpy().tolist() == [True, False, True]
-    assert sizes.numpy().tolist() == [[20, 20], [1, 1], [20, 20]]
     assert not pixels[1].numpy().any()
     np.testing.assert_allclose(pixels[0], decoder.decode(tf.constant([good]))[0], atol=1e-3)
+
+
+def test_image_sizes():
+    """Sizes are read from images of every kind, and not from what is none."""
+    names, data, _ = zip(*kinds(), strict=True)
+    encoded = tf.constant([*data, b"nothing"])
+    is_image = tf.constant([True] * len(names) + [False])
+    expected = [[48, 64]] * len(names) + [[1, 1]]
+    assert image_sizes(encoded, is_image).numpy().tolist() == expected
 
 
 def test_decode_images_scales_to_one():

@@ -147,7 +147,7 @@ class ImageDecoder:
 
     def try_decode(
         self, encoded: tf.Tensor, seed: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Decode a batch of images that nobody has checked.
 
         TensorFlow's graphs cannot catch an error, but a dataset can leave an element out. So the
@@ -158,27 +158,27 @@ class ImageDecoder:
             seed: int64 [2], for ``random_crop``.
 
         Returns:
-            Pixels as :meth:`decode` has them, black for images that do not decode; heights and
-            widths before resizing (int32 [batch, 2]), 1 for those; and whether they do (bool
-            [batch]).
+            Pixels as :meth:`decode` has them, black for images that do not decode; and whether they
+            do (bool [batch]).
         """
         items = tf.data.Dataset.from_tensors(_items(encoded, None, seed))
-        together = items.map(lambda *batch: self._mapped_sized(lambda it: self._sized(*it), batch))
-        one_by_one = items.map(lambda *batch: self._mapped_sized(self._attempt, batch))
-        pixels, sizes, decodes = _first(together.ignore_errors().concatenate(one_by_one))
+        together = items.map(
+            lambda *batch: (self._mapped(self._one, batch), tf.fill(tf.shape(batch[0]), True))
+        )
+        one_by_one = items.map(lambda *batch: self._mapped_one_by_one(batch))
+        pixels, decodes = _first(together.ignore_errors().concatenate(one_by_one))
         # A dataset loses the batch's size where that is known.
-        return tf.ensure_shape(pixels, (*encoded.shape, *self.image_size, 3)), sizes, decodes
+        return tf.ensure_shape(pixels, (*encoded.shape, *self.image_size, 3)), decodes
 
-    def _mapped_sized(self, decode: Callable[..., Any], batch: tuple[tf.Tensor, ...]) -> Any:
-        size = tf.TensorSpec((2,), tf.int32)
-        signature = (self._spec(tf.float32), size, tf.TensorSpec((), tf.bool))
-        return tf.map_fn(decode, batch, fn_output_signature=signature)
+    def _mapped_one_by_one(self, batch: tuple[tf.Tensor, ...]) -> Any:
+        black = tf.data.Dataset.from_tensors((tf.zeros((*self.image_size, 3)), False))
 
-    def _attempt(self, item: tuple[tf.Tensor, ...]) -> Any:
-        """Return what :meth:`_sized` returns, or a black image."""
-        black = (tf.zeros((*self.image_size, 3)), tf.ones(2, tf.int32), False)
-        decoded = tf.data.Dataset.from_tensors(item).map(self._sized)
-        return _first(decoded.ignore_errors().concatenate(tf.data.Dataset.from_tensors(black)))
+        def attempt(item: tuple[tf.Tensor, ...]) -> Any:
+            decoded = tf.data.Dataset.from_tensors(item).map(lambda *it: (self._one(*it), True))
+            return _first(decoded.ignore_errors().concatenate(black))
+
+        signature = (self._spec(tf.float32), tf.TensorSpec((), tf.bool))
+        return tf.map_fn(attempt, batch, fn_output_signature=signature)
 
     def views(
         self, encoded: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor | None = None
@@ -207,24 +207,16 @@ class ImageDecoder:
             pixels = -(-whole // ratio) if window is None else scaled_window(window, ratio)
             shown = pixels * ratio
         view = crop_view(shown, sizes)
-        if self.resize != "fit":
-            return view
-        return fit_view(view, fitted_window(pixels[:, 2:], self.image_size), self.image_size)
+        return fit_view(view, pixels[:, 2:], self.image_size) if self.resize == "fit" else view
 
     def _spec(self, dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec((*self.image_size, 3), dtype)
 
     def _one(self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one image; ``size`` is (0, 0) if it has to be read from the image."""
-        return self._sized(data, size, draw)[0]
-
-    def _sized(
-        self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, bool]:
-        """Decode one image as :meth:`_one`; return its size too, and that it decodes."""
         is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
 
-        def jpeg() -> tuple[tf.Tensor, tf.Tensor]:
+        def jpeg() -> tf.Tensor:
             shape = tf.cond(
                 size[0] > 0,
                 lambda: tf.cast(size, tf.int32),
@@ -232,22 +224,20 @@ class ImageDecoder:
             )
             window = self._window(shape, draw)
             if self.decoder == "exact":
-                return self._jpeg(data, window, 1), shape
-            pixels = tf.switch_case(
+                return self._jpeg(data, window, 1)
+            return tf.switch_case(
                 self._scale(shape if window is None else window[2:]),
                 [lambda ratio=ratio: self._jpeg(data, window, ratio) for ratio in _RATIOS],
             )
-            return pixels, shape
 
-        def other() -> tuple[tf.Tensor, tf.Tensor]:
+        def other() -> tf.Tensor:
             image = tf.io.decode_image(data, channels=3, expand_animations=False)
             image.set_shape((None, None, 3))  # decode_image says nothing about the shape
-            shape = tf.shape(image)[:2]
-            return _cut(image, self._window(shape, draw)), shape
+            return _cut(image, self._window(tf.shape(image)[:2], draw))
 
-        pixels, shape = tf.cond(is_jpeg, jpeg, other)
+        pixels = tf.cond(is_jpeg, jpeg, other)
         pixels.set_shape((None, None, 3))
-        return self._resized(pixels, self._smoothly), shape, True
+        return self._resized(pixels, self._smoothly)
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
@@ -290,10 +280,9 @@ class ImageDecoder:
         if self.resize != "fit":
             return resize(image, self.image_size)
         height, width = self.image_size
-        inner = fitted_window(tf.shape(image)[:2], self.image_size)
-        padded = tf.image.pad_to_bounding_box(
-            resize(image, inner[2:]), inner[0], inner[1], height, width
-        )
+        start, inner = fitted_window(tf.shape(image)[:2], self.image_size)
+        top, left = tf.unstack(start)
+        padded = tf.image.pad_to_bounding_box(resize(image, inner), top, left, height, width)
         return tf.ensure_shape(padded, (height, width, 3))
 
     def _smoothly(self, image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
@@ -305,6 +294,32 @@ class ImageDecoder:
             lambda: tf.image.resize(image, size, antialias=True),
             lambda: tf.image.resize(image, size),
         )
+
+
+def image_sizes(encoded: tf.Tensor, decodes: tf.Tensor) -> tf.Tensor:
+    """Return heights and widths (int32 [batch, 2]); 1 for what does not decode.
+
+    Args:
+        encoded: string [batch], as :meth:`ImageDecoder.decode` takes them.
+        decodes: bool [batch], whether they do.
+    """
+
+    def other(data: tf.Tensor) -> tf.Tensor:
+        return tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2]
+
+    def size(item: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        data, is_image = item
+        is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
+        return tf.case(
+            [
+                (~is_image, lambda: tf.ones(2, tf.int32)),
+                (is_jpeg, lambda: tf.io.extract_jpeg_shape(data)[:2]),
+            ],
+            default=lambda: other(data),
+        )
+
+    signature = tf.TensorSpec((2,), tf.int32)
+    return tf.map_fn(size, (encoded, decodes), fn_output_signature=signature)
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:

@@ -18,7 +18,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError
 from recordgen.reading.augmentation import augment, augmented_views
-from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.decoding import ImageDecoder, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
@@ -175,12 +175,13 @@ class ImageReading:
             sizes = tf.stack([parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]], 1)
             found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed)
         else:
-            images, sizes, decodes = self.decoder.try_decode(encoded, crop_seed)
-            with tf.control_dependencies(
-                [self._reported(parsed[features.IMAGE_SOURCE_ID], decodes)]
-            ):
+            images, decodes = self.decoder.try_decode(encoded, crop_seed)
+            ids = parsed[features.IMAGE_SOURCE_ID]
+            with tf.control_dependencies([self._reported(ids, decodes)]):
                 found |= {_IMAGE: images, _DECODES: tf.identity(decodes)}
         if isinstance(self.targets, BoxTargets):
+            if not self.plan.is_checked:
+                sizes = image_sizes(encoded, decodes)
             views = self.decoder.views(encoded, sizes, crop_seed)
             found[_LABEL] = self.targets.boxes(parsed).seen_through(views)
         elif self.targets.mode != "none":

@@ -86,7 +86,7 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     parts: list[object] = [cache.stage, plan.record_shard, plan.classes, order]
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, ReadOptions):
-        parts += [plan.task, tuple(options.extras)]
+        parts.append(tuple(options.extras))
         if cache.stage == "images":
             parts += [options.image_size, options.resize, options.decoder]
             parts.append(options.on_error == "fail")

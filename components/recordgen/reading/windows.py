@@ -46,11 +46,15 @@ def random_window(size: tf.Tensor, target: tuple[int, int], draw: tf.Tensor) -> 
     return tf.concat([tf.minimum(before, size - inner), inner], -1)
 
 
-def fitted_window(size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
-    """Return where in the target an image of ``size`` (int32 [..., 2]) lies that fits into it."""
+def fitted_window(size: tf.Tensor, target: tuple[int, int]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return where in the target an image of ``size`` (int32 [..., 2]) lies that fits into it.
+
+    Returns:
+        Top and left, and height and width (both int32 [..., 2]).
+    """
     scale = tf.reduce_min(floats(target) / floats(size), -1, keepdims=True)
     inner = tf.clip_by_value(tf.cast(tf.round(floats(size) * scale), tf.int32), 1, target)
-    return tf.concat([(tf.constant(target) - inner) // 2, inner], -1)
+    return (tf.constant(target) - inner) // 2, inner
 
 
 def scaled_window(window: tf.Tensor, ratio: int | tf.Tensor) -> tf.Tensor:
@@ -63,11 +67,11 @@ def crop_view(window: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     return floats(window) / floats(tf.concat([size, size], -1))
 
 
-def fit_view(view: tf.Tensor, inner: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
-    """Return the view where ``view`` alone fills the window ``inner`` of the target."""
-    share = floats(inner) / tf.concat([floats(target)] * 2, -1)
-    extent = view[..., 2:] / share[..., 2:]
-    return tf.concat([view[..., :2] - share[..., :2] * extent, extent], -1)
+def fit_view(view: tf.Tensor, size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
+    """Return the view of a target into which pixels (int32 [..., 2]) that show ``view`` fit."""
+    start, inner = fitted_window(size, target)
+    extent = view[..., 2:] * floats(target) / floats(inner)
+    return tf.concat([view[..., :2] - extent * floats(start) / floats(target), extent], -1)
 
 
 def floats(numbers: tf.Tensor | tuple[int, int]) -> tf.Tensor:
