@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from recordgen.dataset import Dataset, RowCounts, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, decode_options
-from recordgen.reading.plan import class_weights, plan_classes, plan_reading, plan_records, share
+from recordgen.reading.plan import plan_reading, plan_records, share
 from recordgen.reading.shards import ShardFile, ShardSet
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))

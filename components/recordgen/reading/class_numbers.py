@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordgen.reading.plan import ClassPlan
+from recordgen.reading.classes import ClassPlan
 
 # What a text that is not to be read is looked up as, and one that nobody has heard of.
 _UNWANTED = -1

@@ -12,11 +12,12 @@ import tensorflow as tf
 from recordgen import splits
 from recordgen.dataset import read_dataset
 from recordgen.errors import RecordError, UsageError
+from recordgen.reading.classes import DETECTION
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import AUTO, Augmentation, ReadOptions, decode_options
-from recordgen.reading.plan import DETECTION, ReadPlan, plan_reading
+from recordgen.reading.plan import ReadPlan, plan_reading
 from recordgen.reading.records import read_records
 from recordgen.reading.shards import ShardSet, find_shards
 

@@ -10,8 +10,8 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.example import parse_example
+from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec
-from recordgen.reading.plan import DETECTION
 from recordgen.tfrecord import read_records
 
 # Features with a value for each box are named so, also those that only others write.

@@ -18,12 +18,13 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError
 from recordgen.reading.augmentation import augment, augmented_views
+from recordgen.reading.classes import BOX_MODE
 from recordgen.reading.decoding import ImageDecoder, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
-from recordgen.reading.plan import BOX_MODE, ReadPlan
+from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, cached, finished, ordered, read_records
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets

@@ -10,8 +10,8 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.class_numbers import ClassNumbers
+from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import ReadOptions
-from recordgen.reading.plan import ClassPlan, class_weights
 
 
 @dataclass(frozen=True)
