@@ -18,12 +18,15 @@ IMAGE_SOURCE_ID = "image/source_id"
 IMAGE_SHA256 = "image/key/sha256"
 IMAGE_CLASS_TEXT = "image/class/text"
 IMAGE_CLASS_LABEL = "image/class/label"
-
+IMAGE_OBJECT_XMIN = "image/object/bbox/xmin"
+IMAGE_OBJECT_XMAX = "image/object/bbox/xmax"
+IMAGE_OBJECT_YMIN = "image/object/bbox/ymin"
+IMAGE_OBJECT_YMAX = "image/object/bbox/ymax"
 IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
 
-#: The corners of boxes: xmin, ymin, xmax, ymax.
-BBOX = tuple(f"image/object/bbox/{name}" for name in ("xmin", "ymin", "xmax", "ymax"))
+#: The corners of boxes.
+BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 
 #: What ``image/class/label`` reads as when a record has no label.
 NO_LABEL = -1
@@ -82,16 +85,46 @@ class FeatureSpec:
         )
 
 
-#: Image classification, single label: every feature is a scalar.
-IMAGE_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+#: What every example of an image has.
+IMAGE: Mapping[str, FeatureSpec] = {
     IMAGE_ENCODED: FeatureSpec("bytes", None),
     IMAGE_FORMAT: FeatureSpec("bytes", None),
     IMAGE_HEIGHT: FeatureSpec("int64", 0),
     IMAGE_WIDTH: FeatureSpec("int64", 0),
     IMAGE_SOURCE_ID: FeatureSpec("bytes", None),
     IMAGE_SHA256: FeatureSpec("bytes", None),
+}
+
+#: Image classification, single label: every feature is a scalar.
+IMAGE_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+    **IMAGE,
     IMAGE_CLASS_TEXT: FeatureSpec("bytes", b""),
     IMAGE_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+}
+
+#: Image classification, any number of labels: lists, sorted by number.
+IMAGE_MULTI_LABEL: Mapping[str, FeatureSpec] = {
+    **IMAGE,
+    IMAGE_CLASS_TEXT: FeatureSpec("bytes", shape=None),
+    IMAGE_CLASS_LABEL: FeatureSpec("int64", shape=None),
+}
+
+#: Object detection: lists with one value per box, in the same order; coordinates from 0 to 1.
+OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
+    **IMAGE,
+    IMAGE_OBJECT_XMIN: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_XMAX: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_YMIN: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_YMAX: FeatureSpec("float32", shape=None),
+    IMAGE_OBJECT_TEXT: FeatureSpec("bytes", shape=None),
+    IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
+}
+
+#: The features of each task of images, by the name that ``dataset.json`` has for it.
+IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
+    "image_classification": IMAGE_CLASSIFICATION,
+    "image_multi_label": IMAGE_MULTI_LABEL,
+    "object_detection": OBJECT_DETECTION,
 }
 
 #: Features whose statistics say something; bytes of pixels and unique keys do not.

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from recordgen import Augmentation, eval_dataset, train_dataset
 from recordgen.errors import UsageError
-from recordgen.reading.augmentation import augment
+from recordgen.reading.augmentation import augment, augmented_views
 from tests.reading.conftest import ids
 
 NOTHING = dict(brightness=0, contrast=0, saturation=0)
@@ -141,6 +141,27 @@ def test_crop():
     assert 0.6 - 1e-5 <= widths.min() < 0.65
     assert 0.95 < widths.max() <= 1
     assert after[:, 0, 0, 0].max() > 0.2
+
+
+@pytest.mark.parametrize("how", [dict(flip=True), dict(crop=0.6), dict(flip=True, crop=0.3)])
+def test_views_say_where_pixels_come_from(how):
+    """Each pixel shows the place of its image that the views name: to a hundredth of a pixel."""
+    count, height, width = 50, 12, 20
+    y = np.broadcast_to(((np.arange(height) + 0.5) / height)[:, None], (height, width))
+    x = np.broadcast_to((np.arange(width) + 0.5) / width, (height, width))
+    ramps = tf.constant(np.tile(np.stack([y, x, 0 * x], -1), (count, 1, 1, 1)), tf.float32)
+    after = changed(ramps, **how)
+    seed = tf.constant(SEED, tf.int64)
+    views, is_mirrored = augmented_views(count, (height, width), Augmentation(**how), seed)
+    shown_y = views[:, 0, None] + views[:, 2, None] * y[:, 0]
+    across = np.where(np.asarray(is_mirrored)[:, None], 1 - x[0], x[0])
+    shown_x = views[:, 1, None] + views[:, 3, None] * across
+    np.testing.assert_allclose(after[:, :, 0, 0], shown_y, atol=5e-4)
+    np.testing.assert_allclose(after[:, 0, :, 1], shown_x, atol=5e-4)
+    if "flip" in how:
+        assert 10 < np.sum(is_mirrored) < 40
+    else:
+        assert not np.any(is_mirrored)
 
 
 def test_augmentation_is_for_training(pets):

@@ -9,7 +9,7 @@ from PIL import Image
 
 from recordgen.dataset import ImageStats
 from recordgen.reading import decode_images
-from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.decoding import ImageDecoder, image_sizes
 from tests.conftest import encoded, noise
 
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
@@ -155,6 +155,43 @@ def test_fit_keeps_the_shape(size, rows, columns, kind):
     np.testing.assert_allclose(found, expected, atol=1)
 
 
+@pytest.mark.parametrize("is_prepared", [False, True])
+@pytest.mark.parametrize("resize", RESIZES)
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+@pytest.mark.parametrize(("kind", "levels"), [("JPEG", 3), ("PNG", 1)])
+def test_views_say_where_pixels_come_from(kind, levels, decoder, resize, is_prepared):
+    """Each pixel shows the place of its image that the views name, whatever the scale.
+
+    Red grows from left to right and green from top to bottom, so that a pixel says where it was.
+    """
+    height, width = 24, 32
+    for size in [(24, 32), (23, 37), (61, 90), (107, 131), (101, 420), (207, 263), (391, 523)]:
+        y, x = np.mgrid[: size[0], : size[1]] + 0.5
+        ramp = Image.fromarray(
+            np.uint8(np.round(np.stack([255 * x / size[1], 255 * y / size[0], 0 * x], -1)))
+        )
+        more = {"quality": 100, "subsampling": 0} if kind == "JPEG" else {}
+        data, sizes = tf.constant([encoded(ramp, kind, **more)] * 4), tf.constant([size] * 4)
+        stats = ImageStats({kind.lower(): 4}, (size[0],) * 2, (size[1],) * 2)
+        decoding = ImageDecoder((height, width), resize, decoder, stats if is_prepared else None)
+        seed = tf.constant([1, 2], tf.int64)
+        found = decoding.decode(data, tf.cast(sizes, tf.int64), seed).numpy() / 255
+        views = decoding.views(data, sizes, seed).numpy()
+        for image, (top, left, high, wide) in zip(found, views, strict=True):
+            for channel, start, extent, side in ((1, top, high, 0), (0, left, wide, 1)):
+                along = image[..., channel] if side == 0 else image[..., channel].T
+                before = (np.arange(len(along)) + 0.5) / len(along) * extent
+                # At an edge there is no neighbour to tell what is half a pixel beyond.
+                half = 0.51 / size[side]
+                is_inside = (before > half) & (before < extent - half)
+                is_inside &= (start + before > half) & (start + before < 1 - half)
+                place = along[is_inside].max(1)  # of what lies beside black bars
+                a_quarter_pixel = 0.25 * extent / len(along)
+                np.testing.assert_allclose(
+                    place, (start + before)[is_inside], atol=a_quarter_pixel + levels / 255
+                )
+
+
 def kinds():
     """Return one image of every kind, all of the same pixels, with what they should decode to."""
     color = Image.fromarray(photo(48, 64))
@@ -285,6 +322,15 @@ def test_bytes_that_are_no_image(data):
     assert decodes.numpy().tolist() == [True, False, True]
     assert not pixels[1].numpy().any()
     np.testing.assert_allclose(pixels[0], decoder.decode(tf.constant([good]))[0], atol=1e-3)
+
+
+def test_image_sizes():
+    """Sizes are read from images of every kind, and not from what is none."""
+    names, data, _ = zip(*kinds(), strict=True)
+    encoded = tf.constant([*data, b"nothing"])
+    is_image = tf.constant([True] * len(names) + [False])
+    expected = [[48, 64]] * len(names) + [[1, 1]]
+    assert image_sizes(encoded, is_image).numpy().tolist() == expected
 
 
 def test_decode_images_scales_to_one():

@@ -9,19 +9,28 @@ from hypothesis import strategies as st
 
 from recordgen.dataset import Dataset, RowCounts, Split
 from recordgen.errors import DataError, UsageError
+from recordgen.features import FeatureSpec
+from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, decode_options
-from recordgen.reading.plan import class_weights, plan_classes, plan_reading, plan_records, share
+from recordgen.reading.plan import plan_reading, plan_records, share
 from recordgen.reading.shards import ShardFile, ShardSet
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))
 
 
-def ours(files=MIXED, labels=(("cat", 300), ("dog", 100)), check="decode", vocabulary=None):
+def ours(
+    files=MIXED,
+    labels=(("cat", 300), ("dog", 100)),
+    check="decode",
+    vocabulary=None,
+    task="image_classification",
+    features=None,
+):
     """Return shards with their dataset.json, as plans see them."""
     examples = sum(file.examples for file in files)
     split = Split(examples, sum(file.bytes for file in files), dict(labels), ())
     dataset = Dataset(
-        task="image_classification",
+        task=task,
         recordgen_version="1",
         source=(),
         seed=0,
@@ -34,6 +43,7 @@ def ours(files=MIXED, labels=(("cat", 300), ("dog", 100)), check="decode", vocab
         reencoded={},
         warnings=(),
         digest="",
+        features=features or {},
     )
     return ShardSet(tuple(files), "train", dataset)
 
@@ -325,6 +335,69 @@ def test_empty_files_are_not_opened():
     assert plan_records(ShardSet(files), RecordOptions()).files == ("b",)
     with pytest.raises(DataError, match="a: no record in 1 files"):
         plan_records(ShardSet(files[:1]), RecordOptions())
+
+
+SOMETHING = {"x": FeatureSpec("int64")}
+
+
+@pytest.mark.parametrize(
+    ("shards", "options", "task", "mode"),
+    [
+        # what is read, what is asked for; what examples are for, and what is made of labels
+        (ours(), {}, "image_classification", "index"),
+        (ours(), dict(label_mode="one_hot"), "image_classification", "one_hot"),
+        (ours(task="image_multi_label"), {}, "image_multi_label", "multi_hot"),
+        (ours(task="image_multi_label"), dict(label_mode="index"), "image_multi_label", "index"),
+        (ours(task="object_detection"), {}, "object_detection", "boxes"),
+        (ours(task="object_detection"), dict(task="object_detection"), "object_detection", "boxes"),
+        (ours(task="examples", features=SOMETHING), {}, "image_classification", "index"),
+        (ShardSet(MIXED), {}, "image_classification", "index"),
+        (ShardSet(MIXED), dict(task="object_detection"), "object_detection", "boxes"),
+    ],
+)
+def test_task(shards, options, task, mode):
+    """dataset.json says what examples are for; of what others wrote the caller does."""
+    plan = plan_reading(shards, ReadOptions(**options))
+    assert (plan.task, plan.classes.mode) == (task, mode)
+
+
+@pytest.mark.parametrize("options", [{}, dict(labels=["dog"]), dict(vocabulary=["dog", "cat"])])
+def test_all_images_are_read_for_their_boxes(options):
+    """Also images without boxes, or without wanted ones: nobody has to look at the records."""
+    plan = plan_reading(ours(task="object_detection"), ReadOptions(**options))
+    assert (plan.examples, plan.classes.filters) == (400, False)
+    foreign = plan_reading(ShardSet(MIXED), ReadOptions(task="object_detection", **options))
+    assert (foreign.examples, foreign.classes.filters) == (400, False)
+
+
+@pytest.mark.parametrize(
+    ("shards", "options", "message"),
+    [
+        # what is read, what is asked for, what is said
+        (
+            ours(),
+            dict(task="object_detection"),
+            "task='object_detection', but dataset.json says 'image_classification'; leave task out",
+        ),
+        (ours(task="text"), {}, "dataset.json says 'text', and only images are read here"),
+        (
+            ours(),
+            dict(box_format="xyxy"),
+            r"box_format is for boxes, and .* \(image_classification\); leave it out$",
+        ),
+        (ours(), dict(max_boxes=3), "max_boxes is for boxes"),
+        (ours(task="image_multi_label"), dict(boxes="ragged"), "boxes is for boxes"),
+        (
+            ShardSet(MIXED),
+            dict(min_visible=0.5),
+            "min_visible is for boxes.*; leave it out, or give task='object_detection'",
+        ),
+    ],
+)
+def test_options_of_other_tasks(shards, options, message):
+    """What has no meaning for the data is refused, with the remedy."""
+    with pytest.raises(UsageError, match=message):
+        plan_reading(shards, ReadOptions(**options))
 
 
 @pytest.mark.parametrize(("check", "expected"), [("decode", True), ("header", False)])

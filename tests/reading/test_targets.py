@@ -59,6 +59,15 @@ def test_label_modes(source, mode, expected):
     assert dataset.element_spec[1].dtype == (tf.int64 if mode == "index" else tf.float32)
 
 
+def test_labels_as_extras(source):
+    """What labels are read from can be handed out beside them."""
+    names = ["image/class/label", "image/class/text"]
+    for _, labels, extras in eval_dataset(source, split="eval", extras=names, **SIZE):
+        assert extras["image/class/label"].numpy().tolist() == labels.numpy().tolist()
+        texts = [CLASSES[number].encode() for number in labels]
+        assert extras["image/class/text"].numpy().tolist() == texts
+
+
 def test_without_labels(source):
     """There are only images then."""
     dataset = eval_dataset(source, split="eval", label_mode="none", **SIZE)

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen.reading.options import Augmentation
+from recordgen.reading.windows import floats
 
 # Rec. 601 luma, and the YIQ axes around which a hue turns.
 _GRAY = (0.299, 0.587, 0.114)
@@ -25,20 +26,56 @@ def augment(images: tf.Tensor, how: Augmentation, seed: tf.Tensor) -> tf.Tensor:
     Returns:
         float32 [batch, height, width, 3] in [0, 1].
     """
-    draws = tf.random.stateless_uniform((tf.shape(images)[0], 9), seed)
+    draws = _draws(tf.shape(images)[0], seed)
     if how.crop:
-        images = _cropped(images, how.crop, draws[:, 4:8])
+        images = _cropped(images, *_crop(how, draws))
     if how.flip:
-        images = _mirrored(images, draws[:, 8] < 0.5)
+        images = _mirrored(images, _is_mirrored(draws))
     if how.brightness or how.contrast or how.saturation or how.hue:
         images = _recoloured(images, how, 2 * draws - 1)
     return images
 
 
-def _cropped(images: tf.Tensor, most: float, draws: tf.Tensor) -> tf.Tensor:
-    """Resize a window of each image to the image's size; draws: float32 [batch, 4] in [0, 1)."""
-    kept = 1 - most * draws[:, :2]
-    start = (1 - kept) * draws[:, 2:]
+def augmented_views(
+    count: tf.Tensor, size: tf.Tensor, how: Augmentation, seed: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return how :func:`augment` moves what is in the images.
+
+    Args:
+        count: int32 [], the images of the batch.
+        size: int32 [2], their height and width.
+        how: as in :func:`augment`.
+        seed: as in :func:`augment`.
+
+    Returns:
+        Which part of each image is shown (float32 [batch, 4], see
+        :mod:`recordgen.reading.windows`), and whether that is mirrored afterwards (bool [batch]).
+    """
+    draws = _draws(count, seed)
+    start, kept = _crop(how, draws)
+    # The window's first and last pixels are sampled at their centres, and fill the outer pixels.
+    sides = floats(size)
+    start = (start * (sides - 1) + (1 - kept) / 2) / sides
+    return tf.concat([start, kept], 1), _is_mirrored(draws) & how.flip
+
+
+def _draws(count: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+    """Return the random numbers of each image (float32 [count, 9] in [0, 1))."""
+    return tf.random.stateless_uniform((count, 9), seed)
+
+
+def _crop(how: Augmentation, draws: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return where windows start and how large they are (both float32 [batch, 2]), in shares."""
+    kept = 1 - how.crop * draws[:, 4:6]
+    return (1 - kept) * draws[:, 6:8], kept
+
+
+def _is_mirrored(draws: tf.Tensor) -> tf.Tensor:
+    return draws[:, 8] < 0.5
+
+
+def _cropped(images: tf.Tensor, start: tf.Tensor, kept: tf.Tensor) -> tf.Tensor:
+    """Resize a window of each image to the image's size."""
     size = tf.shape(images)[1:3]
     # Boxes end at the centre of the last pixel: [0, 0, 1, 1] is the whole image.
     cropped = tf.image.crop_and_resize(

@@ -12,6 +12,7 @@ import tensorflow as tf
 from recordgen import splits
 from recordgen.dataset import read_dataset
 from recordgen.errors import RecordError, UsageError
+from recordgen.reading.classes import DETECTION
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read
 from recordgen.reading.images import ImageReading
@@ -102,6 +103,10 @@ def train_dataset(
         (int64 [batch_size], or float32 [batch_size, classes]); then weights (float32 [batch_size])
         and extras (a dict by feature name), if they are asked for. Without the unlabelled examples.
 
+        Of object detection there are boxes in place of labels: a dict of ``boxes`` (float32
+        [batch_size, n, 4]), ``labels`` (int64 [batch_size, n]), both padded with -1 or ragged, and
+        ``count`` (int64 [batch_size]), how many are boxes. Images without objects have none.
+
     Raises:
         As :func:`input_fn`; and UsageError if a batch cannot be filled.
     """
@@ -179,10 +184,11 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
     found = Splits()
     dataset = read_dataset(os.fspath(source))
+    needs_labels = dataset.task != DETECTION and options.get("label_mode") != "none"
     for name, split in dataset.splits.items():
         if dataset.label_kind == "none":
             found[name] = read(source, split=name, **options)
-        elif not split.labels and options.get("label_mode") != "none":
+        elif not split.labels and needs_labels:
             _log.warning(
                 "load: split %r has no labelled example and is left out; read it with "
                 "label_mode='none'",
@@ -236,7 +242,7 @@ def steps_per_epoch(
     plan = plan_reading(shards, decoded)
     examples = plan.examples
     if examples is None:
-        what = f"{decoded.label_mode} {decoded.shard} {plan.classes}"
+        what = f"{decoded.shard} {plan.classes}"
         examples = (
             _counted(shards, plan, decoded)
             if decoded.predicate is not None

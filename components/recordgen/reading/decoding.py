@@ -22,6 +22,14 @@ import tensorflow as tf
 from recordgen.dataset import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions
+from recordgen.reading.windows import (
+    center_window,
+    crop_view,
+    fit_view,
+    fitted_window,
+    random_window,
+    scaled_window,
+)
 
 # Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
 # said in docs/reading.md, and decoding is faster.
@@ -33,11 +41,6 @@ _RATIOS = (1, 2, 4, 8)
 # Scaled in the decoder, an image is less than twice the size on its tight side. Beyond this many
 # pixels for one, on either side, plain bilinear resizing leaves out too many of them.
 _MAX_STRIDE = 4
-
-# "Going Deeper with Convolutions" (Szegedy et al., 2014), section 6: the window's share of the
-# area, and its shape (width : height) against the image's own.
-_CROP_AREA = (0.08, 1.0)
-_CROP_SHAPE = (3 / 4, 4 / 3)
 
 _JPEG_MAGIC = b"\xff\xd8\xff"
 
@@ -177,6 +180,35 @@ class ImageDecoder:
         signature = (self._spec(tf.float32), tf.TensorSpec((), tf.bool))
         return tf.map_fn(attempt, batch, fn_output_signature=signature)
 
+    def views(
+        self, encoded: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Return which part of each image :meth:`decode` shows for the same arguments.
+
+        Args:
+            encoded: string [batch]
+            sizes: int [batch, 2], their heights and widths.
+            seed: int64 [2], for ``random_crop``.
+
+        Returns:
+            float32 [batch, 4], see :mod:`recordgen.reading.windows`.
+        """
+        sizes = tf.cast(sizes, tf.int32)
+        window = self._window(sizes, _draws(tf.shape(sizes)[0], seed))
+        whole = tf.concat([tf.zeros_like(sizes), sizes], 1)
+        if self.decoder == "exact":
+            shown = pixels = whole if window is None else window
+        else:
+            is_jpeg = tf.strings.substr(encoded, 0, 3) == _JPEG_MAGIC
+            wanted = whole if window is None else window
+            ratio = tf.gather(_RATIOS, self._scale(wanted[:, 2:]))
+            ratio = tf.where(is_jpeg, ratio, 1)[:, None]
+            # A scaled image's last row and column may stand for a few pixels less than the others.
+            pixels = -(-whole // ratio) if window is None else scaled_window(window, ratio)
+            shown = pixels * ratio
+        view = crop_view(shown, sizes)
+        return fit_view(view, pixels[:, 2:], self.image_size) if self.resize == "fit" else view
+
     def _spec(self, dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec((*self.image_size, 3), dtype)
 
@@ -215,29 +247,30 @@ class ImageDecoder:
         if window is None:
             return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **_FAST)
         # The decoder takes the window in pixels of the scaled image.
-        scaled = tf.maximum(window // ratio, [0, 0, 1, 1])
+        scaled = scaled_window(window, ratio)
         return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
 
     def _scale(self, size: tf.Tensor) -> tf.Tensor:
-        """Return the place in ``_RATIOS`` (int32 []) of what :meth:`_ratio` returns.
+        """Return the place in ``_RATIOS`` (int32 [...]) of what :meth:`_ratio` returns.
 
         Args:
-            size: int32 [2], height and width of what is decoded.
+            size: int32 [..., 2], height and width of what is decoded.
         """
         times = size // tf.constant(self.image_size)
-        tight = tf.reduce_max(times) if self.resize == "fit" else tf.reduce_min(times)
-        return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32))
+        reduce = tf.reduce_max if self.resize == "fit" else tf.reduce_min
+        tight = reduce(times, -1, keepdims=True)
+        return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32), -1)
 
     def _is_sparse(self, size: tf.Tensor) -> tf.Tensor:
         """Say (bool []) whether plain resizing would look at only a few of the pixels."""
         return tf.reduce_any(size > _MAX_STRIDE * tf.constant(self.image_size))
 
     def _window(self, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor | None:
-        """Return what is cut out of an image (int32 [4]: top, left, height, width), or None."""
+        """Return what is cut out of images (int32 [..., 4]: top, left, height, width), or None."""
         if self.resize == "center_crop":
-            return _center_window(size, self.image_size)
+            return center_window(size, self.image_size)
         if self.resize == "random_crop":
-            return _random_window(size, self.image_size, draw)
+            return random_window(size, self.image_size, draw)
         return None
 
     def _resized(self, pixels: tf.Tensor, resize: Callable[..., tf.Tensor]) -> tf.Tensor:
@@ -247,12 +280,8 @@ class ImageDecoder:
         if self.resize != "fit":
             return resize(image, self.image_size)
         height, width = self.image_size
-        size = tf.shape(image)[:2]
-        scale = tf.reduce_min(_floats(self.image_size) / _floats(size))
-        inner = tf.clip_by_value(
-            tf.cast(tf.round(_floats(size) * scale), tf.int32), 1, [height, width]
-        )
-        top, left = tf.unstack((tf.constant([height, width]) - inner) // 2)
+        start, inner = fitted_window(tf.shape(image)[:2], self.image_size)
+        top, left = tf.unstack(start)
         padded = tf.image.pad_to_bounding_box(resize(image, inner), top, left, height, width)
         return tf.ensure_shape(padded, (height, width, 3))
 
@@ -265,6 +294,32 @@ class ImageDecoder:
             lambda: tf.image.resize(image, size, antialias=True),
             lambda: tf.image.resize(image, size),
         )
+
+
+def image_sizes(encoded: tf.Tensor, decodes: tf.Tensor) -> tf.Tensor:
+    """Return heights and widths (int32 [batch, 2]); 1 for what does not decode.
+
+    Args:
+        encoded: string [batch], as :meth:`ImageDecoder.decode` takes them.
+        decodes: bool [batch], whether they do.
+    """
+
+    def other(data: tf.Tensor) -> tf.Tensor:
+        return tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2]
+
+    def size(item: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        data, is_image = item
+        is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
+        return tf.case(
+            [
+                (~is_image, lambda: tf.ones(2, tf.int32)),
+                (is_jpeg, lambda: tf.io.extract_jpeg_shape(data)[:2]),
+            ],
+            default=lambda: other(data),
+        )
+
+    signature = tf.TensorSpec((2,), tf.int32)
+    return tf.map_fn(size, (encoded, decodes), fn_output_signature=signature)
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
@@ -286,38 +341,12 @@ def _items(
     """Return what is needed of each image: bytes, size (0: not known) and four random numbers."""
     count = tf.shape(encoded)[0]
     known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
-    draws = tf.zeros((count, 4))
-    if seed is not None:
-        draws = tf.random.stateless_uniform((count, 4), seed)
-    return encoded, known, draws
+    return encoded, known, _draws(count, seed)
 
 
-def _center_window(size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
-    """Return the largest window of the target's shape from the middle."""
-    scale = tf.reduce_min(_floats(size) / tf.constant(target, tf.float32))
-    inner = tf.cast(tf.round(scale * tf.constant(target, tf.float32)), tf.int32)
-    inner = tf.clip_by_value(inner, 1, size)
-    return tf.concat([(size - inner) // 2, inner], 0)
-
-
-def _random_window(size: tf.Tensor, target: tuple[int, int], draw: tf.Tensor) -> tf.Tensor:
-    """Return a window of random area, shape and place; ``draw``: float32 [4] in [0, 1).
-
-    Its shape is drawn around the target's, so that what is resized is stretched by a third at most.
-    """
-    area = (_CROP_AREA[0] + draw[0] * (_CROP_AREA[1] - _CROP_AREA[0])) * tf.reduce_prod(
-        _floats(size)
-    )
-    low, high = tf.math.log(_CROP_SHAPE[0]), tf.math.log(_CROP_SHAPE[1])
-    shape = tf.exp(low + draw[1] * (high - low)) * (target[1] / target[0])
-    inner = tf.stack([tf.sqrt(area / shape), tf.sqrt(area * shape)])
-    inner = tf.clip_by_value(tf.cast(tf.round(inner), tf.int32), 1, size)
-    before = tf.cast(draw[2:] * _floats(size - inner + 1), tf.int32)
-    return tf.concat([tf.minimum(before, size - inner), inner], 0)
-
-
-def _floats(numbers: tf.Tensor) -> tf.Tensor:
-    return tf.cast(numbers, tf.float32)
+def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
+    """Return four random numbers (float32 [count, 4]) for each image; without a seed, zeros."""
+    return tf.zeros((count, 4)) if seed is None else tf.random.stateless_uniform((count, 4), seed)
 
 
 def decode_images(

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from recordgen import splits
 from recordgen.errors import DataError, UsageError
-from recordgen.features import IMAGE_CLASSIFICATION, FeatureSpec
+from recordgen.features import IMAGE_TASKS, FeatureSpec
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import plan_records
@@ -138,7 +138,7 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feat
             f"{path}: no dataset.json says what is in it; give feature_spec={{…}} "
             f"(its first record has: {', '.join(sorted(first)) or 'none'})"
         )
-    known = shards.dataset.features or IMAGE_CLASSIFICATION
+    known = shards.dataset.features or IMAGE_TASKS[shards.dataset.task]
     return {name: _Feature(_from_ours(spec)) for name, spec in known.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -10,8 +10,12 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.example import parse_example
+from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec
 from recordgen.tfrecord import read_records
+
+# Features with a value for each box are named so, also those that only others write.
+_OBJECT = "image/object/"
 
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
@@ -33,12 +37,13 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
 
 
 def check_record(
-    paths: Sequence[str], labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
-) -> dict[str, tf.io.FixedLenFeature]:
+    paths: Sequence[str], task: str, labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
+) -> dict[str, Any]:
     """Check that images and labels can be read from the files.
 
     Args:
         paths: the shard files; those before the first record may be empty.
+        task: what they are read for, one of :data:`recordgen.features.IMAGE_TASKS`.
         labels: the features that labels are read from.
         extras: further features that are wanted.
         is_ours: written by Recordgen, so only the names of the extras have to be looked at.
@@ -48,26 +53,32 @@ def check_record(
 
     Raises:
         DataError: there is no record, or the first lacks a feature.
-        UsageError: an extra is none of its features.
+        UsageError: an extra is none of its features, or has a value for each box.
         RecordError: a file is damaged.
     """
-    known = parsing_spec()
-    known = {name: spec for name, spec in known.items() if name in extras}
+    for name in extras:
+        if task == DETECTION and name.startswith(_OBJECT):
+            raise UsageError(
+                f"extras: {name!r} has a value for each box, and boxes may be left out; read it "
+                f"with recordgen.read(…, feature_spec=…)"
+            )
+    known = parsing_spec(extras, task=task)
     if is_ours and len(known) == len(set(extras)):
         return known
     path, first = first_record(paths)
     there = ", ".join(sorted(first)) or "none"
-    for name in (features.IMAGE_ENCODED, *labels):
+    # An image without objects has no features of boxes, and the first may be one.
+    has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
+    for name in (features.IMAGE_ENCODED, *(labels if has_labels else ())):
         if name not in first and not is_ours:
-            remedy = (
-                "recordgen.read(files, feature_spec=…) reads any features"
-                if name == features.IMAGE_ENCODED
-                else "label_mode='none' reads images without labels"
+            raise DataError(
+                f"{path}: record 0 has no feature {name!r}, only {there}; {_remedy(name, first)}"
             )
-            raise DataError(f"{path}: record 0 has no feature {name!r}, only {there}; {remedy}")
     for name in extras:
         if not first.get(name):
             raise UsageError(f"extras: {path}: record 0 has no feature {name!r}, only {there}")
+        if isinstance(known.get(name), tf.io.RaggedFeature):
+            continue
         dtype = _DTYPES[type(first[name][0])]
         known[name] = tf.io.FixedLenFeature(
             () if len(first[name]) == 1 else (len(first[name]),), dtype
@@ -75,23 +86,40 @@ def check_record(
     return known
 
 
+def _remedy(name: str, there: Iterable[str]) -> str:
+    """Return what helps where a record has no feature of this name, but others."""
+    if name == features.IMAGE_ENCODED:
+        return "recordgen.read(files, feature_spec=…) reads any features"
+    if name == features.IMAGE_OBJECT_LABEL:
+        return f"vocabulary=[…] numbers {features.IMAGE_OBJECT_TEXT}"
+    if name.startswith(_OBJECT):
+        return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
+    if features.IMAGE_OBJECT_XMIN in there:
+        return f"task={DETECTION!r} reads boxes"
+    return "label_mode='none' reads images without labels"
+
+
 def predicate_spec(
-    paths: Sequence[str], lists: Sequence[str], *, is_ours: bool
+    paths: Sequence[str], task: str, lists: Sequence[str], *, is_ours: bool
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of what a predicate gets of one record: all but ``image/encoded``.
 
     Args:
         paths: the shard files.
-        lists: features that may have several values in a record.
+        task: what they are read for, one of :data:`recordgen.features.IMAGE_TASKS`.
+        lists: further features that may have several values in a record.
         is_ours: written by Recordgen; else the first record says which features there are.
 
     Raises:
         DataError, RecordError: as :func:`first_record`.
     """
-    spec = parsing_spec()
+    spec = parsing_spec(task=task)
     if not is_ours:
         _, first = first_record(paths)
-        spec = {name: _optional(values) for name, values in first.items() if values}
+        # The first record may lack what the task has several of in others.
+        found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
+        lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
+        spec = found | {name: _optional(values) for name, values in first.items() if values}
     spec.pop(features.IMAGE_ENCODED, None)
     for name in lists:
         if name in spec:

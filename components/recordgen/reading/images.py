@@ -17,15 +17,17 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import DataError
-from recordgen.reading.augmentation import augment
-from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.augmentation import augment, augmented_views
+from recordgen.reading.classes import BOX_MODE
+from recordgen.reading.decoding import ImageDecoder, image_sizes
+from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, cached, finished, ordered, read_records
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.targets import Targets, keep_function
+from recordgen.reading.targets import Targets
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +42,7 @@ class ImageReading:
     Attributes:
         plan: what was decided.
         options: what was asked for.
-        targets: how labels are read.
+        targets: how labels, or boxes, are read.
         extras: specs of the further features.
         decoder: how images are decoded.
         trusts_sizes: records say how large their images are.
@@ -48,7 +50,7 @@ class ImageReading:
 
     plan: ReadPlan
     options: ReadOptions
-    targets: Targets
+    targets: Targets | BoxTargets
     extras: Mapping[str, Any]
     decoder: ImageDecoder
     trusts_sizes: bool
@@ -64,7 +66,8 @@ class ImageReading:
         """
         if plan.classes is None:
             raise TypeError("a plan for images has classes")
-        targets = Targets.of(plan.classes, options)
+        kind = BoxTargets if plan.classes.mode == BOX_MODE else Targets
+        targets = kind.of(plan.classes, options)
         written = shards.dataset.features if shards.dataset is not None else {}
         is_ours = shards.dataset is not None and not written
         if written and features.IMAGE_ENCODED not in written:
@@ -72,7 +75,9 @@ class ImageReading:
                 f"{shards.files[0].path}: written with recordgen.write, without "
                 f"{features.IMAGE_ENCODED}; use recordgen.read"
             )
-        extras = check_record(plan.files, tuple(targets.spec), options.extras, is_ours=is_ours)
+        extras = check_record(
+            plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=is_ours
+        )
         decoder = ImageDecoder(
             options.image_size, options.resize, options.decoder, shards.images if is_ours else None
         )
@@ -81,15 +86,22 @@ class ImageReading:
     @property
     def keep(self) -> Keep | None:
         """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        classes = self.targets.numbers.classes
+        is_wanted = None
+        if isinstance(self.targets, Targets) and classes.filters:
+            is_wanted = self.targets.is_wanted
         predicate = self.options.predicate
         if predicate is None:
-            return keep_function(self.targets, None)
-        is_multi = self.options.label_mode == "multi_hot"
+            return is_wanted
+        is_multi = classes.mode == "multi_hot"
         lists = (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT) if is_multi else ()
-        spec = predicate_spec(self.plan.files, lists, is_ours=self.trusts_sizes)
-        return keep_function(
-            self.targets, lambda record: predicate(tf.io.parse_single_example(record, spec))
-        )
+        spec = predicate_spec(self.plan.files, self.plan.task, lists, is_ours=self.trusts_sizes)
+
+        def keep(record: tf.Tensor) -> tf.Tensor:
+            is_chosen = predicate(tf.io.parse_single_example(record, spec))
+            return is_chosen if is_wanted is None else is_wanted(record) & is_chosen
+
+        return keep
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
@@ -147,27 +159,35 @@ class ImageReading:
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
         """Turn records (string [batch]) into float32 images from 0 to 255 and what goes along."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
-        wanted |= {**self.targets.spec, **self.extras}
+        wanted |= {**self.extras, **self.targets.spec}
         if self.trusts_sizes:
             wanted |= parsing_spec([features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
         if not self.plan.is_checked:
             wanted[features.IMAGE_SOURCE_ID] = tf.io.FixedLenFeature((), tf.string, "")
         parsed = tf.io.parse_example(records, wanted)
-        found = {_EXTRAS: {name: parsed[name] for name in self.extras}}
-        if self.targets.mode != "none":
-            found[_LABEL] = self.targets.labels(parsed)
+        extras = parsed
+        if not self.extras.keys().isdisjoint(self.targets.spec):
+            # What labels are read from is sparse or ragged there, but not where it is handed out.
+            extras = tf.io.parse_example(records, dict(self.extras))
+        found: dict[str, Any] = {_EXTRAS: {name: extras[name] for name in self.extras}}
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
         if self.plan.is_checked:
-            sizes = None
-            if self.trusts_sizes:
-                sizes = [parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]]
-                sizes = tf.stack(sizes, 1)
-            return {_IMAGE: self.decoder.decode(encoded, sizes, crop_seed), **found}
-        images, decodes = self.decoder.try_decode(encoded, crop_seed)
-        ids = parsed[features.IMAGE_SOURCE_ID]
-        with tf.control_dependencies([self._reported(ids, decodes)]):
-            return {_IMAGE: images, _DECODES: tf.identity(decodes), **found}
+            sizes = tf.stack([parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]], 1)
+            found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed)
+        else:
+            images, decodes = self.decoder.try_decode(encoded, crop_seed)
+            ids = parsed[features.IMAGE_SOURCE_ID]
+            with tf.control_dependencies([self._reported(ids, decodes)]):
+                found |= {_IMAGE: images, _DECODES: tf.identity(decodes)}
+        if isinstance(self.targets, BoxTargets):
+            if not self.plan.is_checked:
+                sizes = image_sizes(encoded, decodes)
+            views = self.decoder.views(encoded, sizes, crop_seed)
+            found[_LABEL] = self.targets.boxes(parsed).seen_through(views)
+        elif self.targets.mode != "none":
+            found[_LABEL] = self.targets.labels(parsed)
+        return found
 
     def _reported(self, ids: tf.Tensor, decodes: tf.Tensor) -> tf.Operation:
         """Fail for images that do not decode, or say which are skipped."""
@@ -195,7 +215,8 @@ class ImageReading:
 
         def masked(batch: dict[str, Any]) -> Any:
             decodes = batch.pop(_DECODES)
-            return tf.nest.map_structure(lambda part: tf.boolean_mask(part, decodes), batch)
+            kept = tf.where(decodes)[:, 0]
+            return tf.nest.map_structure(lambda part: tf.gather(part, kept), batch)
 
         return images.map(masked)
 
@@ -210,7 +231,7 @@ class ImageReading:
         images = decoded[_IMAGE]
         if options.augment is not None:
             images = tf.cast(images, tf.float32) * (1 / 255)
-            images = augment(images, options.augment, tf.stack([seed, 1]))
+            images = augment(images, options.augment, _augment_seed(seed))
             if options.dtype == "uint8":
                 images = _to_uint8(images * 255)
         elif options.dtype == "float32":
@@ -218,7 +239,10 @@ class ImageReading:
         elif images.dtype != tf.uint8:
             images = _to_uint8(images)
         parts = [images]
-        if self.targets.mode != "none":
+        if isinstance(self.targets, BoxTargets):
+            boxes = self._augmented(decoded[_LABEL], images, seed)
+            parts.append(self.targets.handed_out(boxes, images.shape[0]))
+        elif self.targets.mode != "none":
             label = decoded[_LABEL]
             label = tf.ensure_shape(label, (images.shape[0], *label.shape[1:]))
             parts.append(label)
@@ -227,6 +251,15 @@ class ImageReading:
         if self.extras:
             parts.append(decoded[_EXTRAS])
         return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def _augmented(self, boxes: Boxes, images: tf.Tensor, seed: tf.Tensor) -> Boxes:
+        """Move boxes as the augmentation of these images moved the pixels."""
+        how = self.options.augment
+        if how is None or not (how.flip or how.crop):
+            return boxes
+        shape = tf.shape(images)
+        views, mirrored = augmented_views(shape[0], shape[1:3], how, _augment_seed(seed))
+        return boxes.seen_through(views).mirrored(mirrored)
 
 
 class _Skipped:
@@ -237,6 +270,10 @@ class _Skipped:
 
     def __call__(self, source_id: str) -> None:
         _log.warning("skipped %d: %s: its bytes do not decode", next(self._counter), source_id)
+
+
+def _augment_seed(seed: tf.Tensor) -> tf.Tensor:
+    return tf.stack([seed, 1])
 
 
 def _to_uint8(images: tf.Tensor) -> tf.Tensor:

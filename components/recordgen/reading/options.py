@@ -10,19 +10,30 @@ from numbers import Integral, Real
 from typing import Any
 
 from recordgen.errors import UsageError
+from recordgen.features import IMAGE_TASKS
 from recordgen.options import check_image_size, check_names
 
 #: ``tf.data.AUTOTUNE``, said without importing TensorFlow.
 AUTOTUNE = -1
 
-#: A size that is chosen from the data: see :func:`recordgen.reading.plan.plan_reading`.
+#: What is chosen from the data: see :func:`recordgen.reading.plan.plan_reading`.
 AUTO = "auto"
 
 DTYPES = ("float32", "uint8")
-LABEL_MODES = ("index", "one_hot", "multi_hot", "none")
+LABEL_MODES = (AUTO, "index", "one_hot", "multi_hot", "none")
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
 DECODERS = ("fast", "exact")
 ON_ERROR = ("fail", "skip")
+
+#: Keras's names: left, top, right, bottom in pixels, and so on; ``rel_``: in shares of the image.
+BOX_FORMATS = tuple(
+    prefix + order for prefix in ("rel_", "") for order in ("xyxy", "yxyx", "xywh", "center_xywh")
+)
+BOXES = ("padded", "ragged")
+
+#: The options that only boxes have.
+BOX_OPTIONS = ("box_format", "boxes", "max_boxes", "min_visible")
+
 MEMORY = "memory"
 BALANCED = "balanced"
 
@@ -158,10 +169,20 @@ class ReadOptions(RecordOptions):
             covers the size; ``exact``: every pixel as ``tf.io.decode_jpeg`` has it by default,
             resized with antialiasing.
         augment: random changes; None: none.
+        task: what the examples are for, one of :data:`recordgen.features.IMAGE_TASKS`; ``auto``:
+            what ``dataset.json`` says, ``image_classification`` without one.
         label_mode: ``index`` (int64), ``one_hot`` or ``multi_hot`` (float32 [classes]), or
-            ``none``: unlabelled records are read too, and there are no labels.
-        labels: only examples of these classes; their numbers stay those of ``labels.txt``. In a
-            dataset written with ``--shard-by label`` only their files are opened.
+            ``none``: unlabelled records are read too, and there are no labels; ``auto``:
+            ``multi_hot`` for ``image_multi_label``, else ``index``. Not for boxes.
+        box_format: what the four numbers of a box are, one of :data:`BOX_FORMATS`.
+        boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
+        max_boxes: at most so many boxes of an image, the largest ones, and always padded to so
+            many; None: all.
+        min_visible: boxes of which a smaller share of the area is left after cropping are left
+            out, 0..1.
+        labels: only examples, or boxes, of these classes; their numbers stay those of
+            ``labels.txt``. In a dataset written with ``--shard-by label`` only their files are
+            opened.
         vocabulary: number the classes by their place in this sequence, not in ``labels.txt``.
         weights: ``balanced``: every class weighs the same in all, the mean weight is 1; or a weight
             for each class; None: no weights.
@@ -175,7 +196,12 @@ class ReadOptions(RecordOptions):
     resize: str = "stretch"
     decoder: str = "fast"
     augment: Augmentation | None = None
-    label_mode: str = "index"
+    task: str = AUTO
+    label_mode: str = AUTO
+    box_format: str = "rel_xyxy"
+    boxes: str = "padded"
+    max_boxes: int | None = None
+    min_visible: float = 0.3
     labels: Collection[str] | None = None
     vocabulary: Sequence[str] | None = None
     weights: str | Mapping[str, float] | None = None
@@ -188,7 +214,13 @@ class ReadOptions(RecordOptions):
         _one_of("dtype", self.dtype, DTYPES)
         _one_of("resize", self.resize, RESIZES)
         _one_of("decoder", self.decoder, DECODERS)
+        _one_of("task", self.task, (AUTO, *IMAGE_TASKS))
         _one_of("label_mode", self.label_mode, LABEL_MODES)
+        _one_of("box_format", self.box_format, BOX_FORMATS)
+        _one_of("boxes", self.boxes, BOXES)
+        if self.max_boxes is not None:
+            _at_least(1, max_boxes=self.max_boxes)
+        _from_to("min_visible", self.min_visible, 0, 1)
         if not callable(self.on_error):
             _one_of("on_error", self.on_error, ON_ERROR)
         if self.augment is not None:

@@ -7,18 +7,27 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.features import FeatureSpec
+
+_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
-def parsing_spec(names: Iterable[str] | None = None) -> dict[str, tf.io.FixedLenFeature]:
+def parsing_spec(
+    names: Iterable[str] | None = None, *, task: str = "image_classification"
+) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec with which ``tf.io.parse_example`` reads records.
 
     Args:
-        names: the features wanted; None: all of :data:`recordgen.features.IMAGE_CLASSIFICATION`.
+        names: the features wanted; None: all of the task.
+        task: one of :data:`recordgen.features.IMAGE_TASKS`.
     """
-    dtypes = {"bytes": tf.string, "int64": tf.int64}
-    wanted = features.IMAGE_CLASSIFICATION if names is None else tuple(names)
-    return {
-        name: tf.io.FixedLenFeature((), dtypes[spec.dtype], spec.default)
-        for name, spec in features.IMAGE_CLASSIFICATION.items()
-        if name in wanted
-    }
+    known = features.IMAGE_TASKS[task]
+    wanted = known if names is None else tuple(names)
+    return {name: _parsed(spec) for name, spec in known.items() if name in wanted}
+
+
+def _parsed(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
+    dtype = _DTYPES[spec.dtype]
+    if spec.shape is None:
+        return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)
+    return tf.io.FixedLenFeature(spec.shape, dtype, spec.default)

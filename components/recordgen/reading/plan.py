@@ -10,18 +10,20 @@ that is. ``print(plan)`` says it.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from recordgen.errors import DataError, UsageError
-from recordgen.reading.options import (
-    AUTOTUNE,
-    BALANCED,
-    MEMORY,
-    ReadOptions,
-    RecordOptions,
+from recordgen.reading.classes import (
+    BOX_MODE,
+    MULTI_LABEL,
+    ClassPlan,
+    labelled_examples,
+    plan_classes,
+    plan_task,
+    shown_names,
 )
+from recordgen.reading.options import AUTOTUNE, MEMORY, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
 
 # Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
@@ -67,28 +69,6 @@ class CachePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassPlan:
-    """Which classes are read, and how they are numbered.
-
-    Attributes:
-        names: the classes in their order; None: not known.
-        numbers: the number of each stored label, -1 for one that is left out; None: as stored.
-        by_text: numbers are looked up by ``image/class/text``: the stored ones are not to be
-            trusted.
-        wanted: only these texts are read, in the order of the alphabet; None: all.
-        filters: records must be looked at one by one, because not all of them are wanted.
-        counts: examples of each class that is read; None: not known.
-    """
-
-    names: tuple[str, ...] | None
-    numbers: tuple[int, ...] | None
-    by_text: bool
-    wanted: tuple[str, ...] | None
-    filters: bool
-    counts: Mapping[str, int] | None
-
-
-@dataclass(frozen=True, slots=True)
 class ReadPlan:
     """All that was decided before the first record is read.
 
@@ -100,7 +80,8 @@ class ReadPlan:
         block_length: consecutive records of one file.
         shuffle_buffer: records that are held for shuffling; 0: none, in the order of the shards.
         cache: what is kept.
-        classes: for images with labels.
+        task: of images, one of :data:`recordgen.features.IMAGE_TASKS`; "" for records of any kind.
+        classes: of images.
         is_checked: every image was decoded when it was converted, so none can fail.
     """
 
@@ -111,6 +92,7 @@ class ReadPlan:
     block_length: int
     shuffle_buffer: int
     cache: CachePlan | None
+    task: str
     classes: ClassPlan | None
     is_checked: bool
 
@@ -135,15 +117,16 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         UsageError: an option does not go with the data.
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
+    task = plan_task(shards, options)
     classes = plan_classes(shards, options)
-    files = [file for file in shards.files if _may_hold(file, classes, options)]
+    files = [file for file in shards.files if _may_hold(file, classes)]
     if not files:
         raise DataError(_nothing_left(shards, options))
-    examples = _wanted_examples(shards, classes, options)
+    examples = _wanted_examples(shards, task, classes, options)
     if examples == 0:
         raise DataError(_nothing_left(shards, options))
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
-    return _plan(shards, files, examples, options, classes, is_checked)
+    return _plan(shards, files, examples, options, is_checked, task, classes)
 
 
 def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
@@ -157,7 +140,7 @@ def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
     files = [file for file in shards.files if file.examples != 0]
     if not files:
         raise DataError(f"{shards.files[0].path}: no record in {len(shards.files)} files")
-    return _plan(shards, files, examples, options, None, True)
+    return _plan(shards, files, examples, options, True)
 
 
 def _plan(
@@ -165,8 +148,9 @@ def _plan(
     files: list[ShardFile],
     examples: int | None,
     options: RecordOptions,
-    classes: ClassPlan | None,
     is_checked: bool,
+    task: str = "",
+    classes: ClassPlan | None = None,
 ) -> ReadPlan:
     index, count = options.shard
     by_label = all(file.label is not None for file in files)
@@ -194,6 +178,7 @@ def _plan(
             options, examples, record_bytes, cache, shards.dataset is not None and not by_label
         ),
         cache=cache,
+        task=task,
         classes=classes,
         is_checked=is_checked,
     )
@@ -215,121 +200,43 @@ def share(
     return list(files), (index, count)
 
 
-def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
-    """Decide which classes are read and how they are numbered.
-
-    Raises:
-        UsageError: there is no such class, or the number of classes is not known.
-        DataError: a class of the data is not in ``vocabulary``.
-    """
-    counts = shards.labels
-    vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
-    wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
-    if wanted is not None and vocabulary is not None:
-        _known_classes("labels", wanted, vocabulary)
-    if counts is None or shards.dataset is None:
-        names = vocabulary
-        if names is None and options.label_mode in ("one_hot", "multi_hot"):
-            raise UsageError(
-                f"label_mode={options.label_mode!r} needs the number of classes, and there is no "
-                f"dataset.json that says it; give vocabulary=[…]"
-            )
-        filters = options.label_mode != "none" or wanted is not None
-        return ClassPlan(names, None, vocabulary is not None, wanted, filters, None)
-
-    stored = shards.dataset.labels
-    if wanted is not None:
-        _known_classes("labels", wanted, stored)
-    chosen = set(stored if wanted is None else wanted)
-    read = {name: count for name, count in counts.items() if name in chosen}
-    names = stored if vocabulary is None else vocabulary
-    if outside := [name for name in read if name not in set(names)]:
-        raise DataError(
-            f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
-            f"vocabulary {_shown(names)}; add it, or leave it out with labels={_shown(names)}"
-        )
-    numbers = None
-    if wanted is not None or vocabulary is not None:
-        place = {name: number for number, name in enumerate(names)}
-        numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
-    labelled = sum(counts.values())
-    total = shards.examples
-    is_all = wanted is None and (options.label_mode == "none" or labelled == total)
-    is_sorted = all(file.label is not None for file in shards.files)
-    return ClassPlan(names, numbers, False, wanted, not (is_all or is_sorted), read)
-
-
-def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tuple[float, ...]:
-    """Return the weight of each class, in the order of ``classes.names``.
-
-    ``balanced``, 30 cats and 10 dogs → ``(40 / (2 · 30), 40 / (2 · 10))``: scikit-learn's rule.
-
-    Raises:
-        UsageError: counts or names are not known, or a class has no weight.
-    """
-    if classes.names is None or (weights == BALANCED and classes.counts is None):
-        raise UsageError(
-            "weights need a dataset.json that counts the classes; or give vocabulary=[…] and a "
-            "weight for each"
-        )
-    if isinstance(weights, str):
-        counts = {name: count for name, count in (classes.counts or {}).items() if count}
-        total = sum(counts.values())
-        given = {name: total / (len(counts) * count) for name, count in counts.items()}
-        return tuple(given.get(name, 0.0) for name in classes.names)
-    _known_classes("weights", weights, classes.names)
-    read = classes.names if classes.counts is None else tuple(classes.counts)
-    if missing := [name for name in read if name not in weights]:
-        raise UsageError(f"weights must have one for each class (none for {_shown(missing)})")
-    return tuple(float(weights.get(name, 0.0)) for name in classes.names)
-
-
-def _may_hold(file: ShardFile, classes: ClassPlan, options: ReadOptions) -> bool:
+def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
     """Say whether a file may hold a wanted example."""
     if file.examples == 0:
         return False
     if file.label is None:
         return True
     if file.label == "":
-        return options.label_mode == "none" and classes.wanted is None
+        return classes.mode == "none" and classes.wanted is None
     return classes.wanted is None or file.label in classes.wanted
 
 
-def _wanted_examples(shards: ShardSet, classes: ClassPlan, options: ReadOptions) -> int | None:
+def _wanted_examples(
+    shards: ShardSet, task: str, classes: ClassPlan, options: ReadOptions
+) -> int | None:
     if options.predicate is not None:
         return None
     if classes.counts is None:
         return None if classes.filters else shards.examples
-    if options.label_mode == "none" and classes.wanted is None:
+    if classes.mode == BOX_MODE or (classes.mode == "none" and classes.wanted is None):
         return shards.examples
-    return sum(classes.counts.values())
+    if task != MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
+        return sum(classes.counts.values())
+    # An example may have several of the classes.
+    return labelled_examples(shards, task) if classes.wanted is None else None
 
 
 def _nothing_left(shards: ShardSet, options: ReadOptions) -> str:
     where = f"split {shards.split!r}" if shards.split else shards.files[0].path
     if options.labels is not None:
-        there = _shown(sorted(shards.labels or {}))
-        return f"{where} has no example of {_shown(sorted(options.labels))}; it has {there}"
+        there = shown_names(sorted(shards.labels or {}))
+        return f"{where} has no example of {shown_names(sorted(options.labels))}; it has {there}"
     if shards.examples:
         return (
             f"{where} has no labelled example ({shards.examples} unlabelled); "
             f"label_mode='none' reads those"
         )
     return f"{where} has no examples"
-
-
-def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> None:
-    there = set(known)
-    for label in given:
-        if label not in there:
-            close = get_close_matches(str(label), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {_shown(known)}"
-            raise UsageError(f"{name}: no class {label!r}; {hint}")
-
-
-def _shown(names: Collection[str], most: int = 10) -> str:
-    shown = [repr(name) for name in list(names)[:most]]
-    return f"[{', '.join(shown)}{', …' if len(names) > most else ''}]"
 
 
 def _record_bytes(files: Sequence[ShardFile]) -> float | None:

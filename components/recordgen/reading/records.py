@@ -86,7 +86,7 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     parts: list[object] = [cache.stage, plan.record_shard, plan.classes, order]
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, ReadOptions):
-        parts += [options.label_mode, tuple(options.extras)]
+        parts.append(tuple(options.extras))
         if cache.stage == "images":
             parts += [options.image_size, options.resize, options.decoder]
             parts.append(options.on_error == "fail")
@@ -123,7 +123,9 @@ def finished(
     if options.map_example is not None:
         dataset = dataset.map(options.map_example, **parallel)
         if batched:
-            dataset = dataset.batch(options.batch_size, drop_remainder=options.drop_remainder)
+            is_ragged = isinstance(options, ReadOptions) and options.boxes == "ragged"
+            batch = dataset.ragged_batch if is_ragged else dataset.batch
+            dataset = batch(options.batch_size, drop_remainder=options.drop_remainder)
     if options.map_batch is not None:
         dataset = dataset.map(options.map_batch, **parallel)
     if plan.examples is not None and options.epochs is not None:

@@ -81,6 +81,13 @@ class ShardSet:
             return None
         return dict(self.dataset.splits[self.split].labels)
 
+    @property
+    def unlabelled(self) -> int:
+        """Examples without a label, as far as ``dataset.json`` says."""
+        if self.dataset is None or self.split is None:
+            return 0
+        return self.dataset.splits[self.split].unlabelled
+
 
 def find_shards(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], split: str

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import UsageError
+from recordgen.reading.class_numbers import ClassNumbers
+from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import ReadOptions
-from recordgen.reading.plan import ClassPlan, class_weights
-
-# What a text that is not to be read is looked up as, and one that nobody has heard of.
-_UNWANTED = -1
-_UNKNOWN = -2
 
 
 @dataclass(frozen=True)
@@ -22,46 +19,50 @@ class Targets:
     """How labels are read; see :class:`recordgen.reading.options.ReadOptions`.
 
     Attributes:
-        classes: which classes, and their numbers.
-        mode: ``index``, ``one_hot``, ``multi_hot`` or ``none``.
+        numbers: how classes are numbered.
         weights: of each class, or none.
-        table: text → number, where labels are known by their text.
     """
 
-    classes: ClassPlan
-    mode: str
+    numbers: ClassNumbers
     weights: tuple[float, ...] = ()
-    table: tf.lookup.StaticHashTable | None = None
 
     @classmethod
     def of(cls, classes: ClassPlan, options: ReadOptions) -> Targets:
         """Return what the options ask for. Raises: UsageError."""
         weights: tuple[float, ...] = ()
         if options.weights is not None:
-            if options.label_mode == "multi_hot":
+            if classes.mode == "multi_hot":
                 raise UsageError("weights need one label per example: not label_mode='multi_hot'")
             weights = class_weights(options.weights, classes)
-        return cls(classes, options.label_mode, weights, _table(classes))
+        numbers = ClassNumbers.of(
+            classes, text=features.IMAGE_CLASS_TEXT, label=features.IMAGE_CLASS_LABEL
+        )
+        return cls(numbers, weights)
+
+    @property
+    def mode(self) -> str:
+        """``index``, ``one_hot``, ``multi_hot`` or ``none``."""
+        return self.numbers.classes.mode
+
+    @property
+    def _size(self) -> int:
+        """The number of classes."""
+        return len(self.numbers.classes.names or ())
 
     @property
     def spec(self) -> dict[str, tf.io.VarLenFeature]:
         """The features that are needed, as lists: an example may have no label, or several."""
-        names: dict[str, tf.io.VarLenFeature] = {}
-        if self.mode == "none" and self.classes.wanted is None:
-            return names
-        if self.table is not None:
-            names[features.IMAGE_CLASS_TEXT] = tf.io.VarLenFeature(tf.string)
-        if self.table is None or (self.mode != "none" and not self.classes.by_text):
-            names[features.IMAGE_CLASS_LABEL] = tf.io.VarLenFeature(tf.int64)
-        return names
+        if self.mode != "none":
+            names = self.numbers.names
+        else:
+            names = () if self.numbers.classes.wanted is None else (self.numbers.chosen_by,)
+        dtypes = {self.numbers.text: tf.string, self.numbers.label: tf.int64}
+        return {name: tf.io.VarLenFeature(dtypes[name]) for name in names}
 
     def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
         """Say (bool []) whether one serialised ``record`` (string []) has a wanted label."""
         parsed = tf.io.parse_single_example(record, self.spec)
-        if self.table is not None:
-            numbers = self.table.lookup(parsed[features.IMAGE_CLASS_TEXT].values)
-            return tf.reduce_any(numbers != _UNWANTED)  # unknown ones are refused, not left out
-        return tf.reduce_any(self._numbered(parsed[features.IMAGE_CLASS_LABEL].values) >= 0)
+        return tf.reduce_any(self.numbers.are_wanted(parsed[self.numbers.chosen_by].values))
 
     def labels(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.Tensor:
         """Return the labels of a batch of parsed records, each of which has one that is wanted.
@@ -73,11 +74,12 @@ class Targets:
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
         """
-        numbers = self._numbers(parsed)
+        stored = parsed[self.numbers.chosen_by]
+        numbers = tf.SparseTensor(stored.indices, self.numbers.numbers(parsed), stored.dense_shape)
         if self.mode == "multi_hot":
             return self._multi_hot(numbers)
         first = _first_wanted(numbers)
-        return tf.one_hot(first, len(self.classes.names or ())) if self.mode == "one_hot" else first
+        return tf.one_hot(first, self._size) if self.mode == "one_hot" else first
 
     def weights_of(self, labels: tf.Tensor) -> tf.Tensor:
         """Return the weights (float32 [batch]) of a batch of labels."""
@@ -86,64 +88,12 @@ class Targets:
             return tf.linalg.matvec(labels, weights)
         return tf.gather(weights, labels)
 
-    def _numbers(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.SparseTensor:
-        """Return the labels' numbers, negative for those that are left out."""
-        if self.table is None:
-            stored = parsed[features.IMAGE_CLASS_LABEL]
-            numbers = self._numbered(stored.values)
-            return tf.SparseTensor(stored.indices, numbers, stored.dense_shape)
-        stored = parsed[features.IMAGE_CLASS_TEXT]
-        numbers = self.table.lookup(stored.values)
-        if self.classes.by_text:
-            unknown = tf.boolean_mask(stored.values, numbers == _UNKNOWN)
-            is_right = tf.size(unknown) == 0
-            message = [
-                "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
-            ]
-            message.append(unknown)
-        else:
-            given = parsed[features.IMAGE_CLASS_LABEL].values
-            is_right = tf.size(given) == tf.size(numbers)
-            message = [
-                f"a record has not one {features.IMAGE_CLASS_LABEL} for each "
-                f"{features.IMAGE_CLASS_TEXT}; give vocabulary=[…] to number the texts"
-            ]
-        with tf.control_dependencies([tf.debugging.Assert(is_right, message)]):
-            if not self.classes.by_text:
-                numbers = tf.where(numbers == _UNWANTED, numbers, given)
-            return tf.SparseTensor(stored.indices, tf.identity(numbers), stored.dense_shape)
-
     def _multi_hot(self, numbers: tf.SparseTensor) -> tf.Tensor:
         rows, kept = numbers.indices[:, 0], numbers.values >= 0
         places = tf.stack([tf.boolean_mask(rows, kept), tf.boolean_mask(numbers.values, kept)], 1)
-        shape = [numbers.dense_shape[0], len(self.classes.names or ())]
+        shape = [numbers.dense_shape[0], self._size]
         hot = tf.scatter_nd(places, tf.ones(tf.shape(places)[:1]), shape)
         return tf.minimum(hot, 1.0)  # a label that is there twice
-
-    def _numbered(self, stored: tf.Tensor) -> tf.Tensor:
-        """Return the numbers of stored labels, -1 for those that are left out."""
-        if self.classes.numbers is None:
-            return stored
-        return tf.gather(tf.constant(self.classes.numbers, tf.int64), stored)
-
-
-def _table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
-    """Return a table that looks texts up, if labels have to be told by their text."""
-    wanted = classes.wanted
-    if classes.by_text:
-        numbers = {
-            name: number if wanted is None or name in set(wanted) else _UNWANTED
-            for number, name in enumerate(classes.names or ())
-        }
-        default = _UNKNOWN if wanted is None else _UNWANTED
-    elif wanted is not None and classes.numbers is None:
-        numbers, default = dict.fromkeys(wanted, 0), _UNWANTED
-    else:
-        return None
-    pairs = tf.lookup.KeyValueTensorInitializer(
-        tf.constant(list(numbers)), tf.constant(list(numbers.values()), tf.int64)
-    )
-    return tf.lookup.StaticHashTable(pairs, default)
 
 
 def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
@@ -152,15 +102,3 @@ def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
     rows = wanted.indices[:, 0]
     starts = tf.searchsorted(rows, tf.range(numbers.dense_shape[0]))
     return tf.gather(wanted.values, starts)
-
-
-def keep_function(
-    targets: Targets, predicate: Callable[[tf.Tensor], tf.Tensor] | None
-) -> Callable[[tf.Tensor], tf.Tensor] | None:
-    """Return what says (bool []) whether a serialised record (string []) is wanted, or None."""
-    filters = targets.classes.filters
-    if predicate is None:
-        return targets.is_wanted if filters else None
-    if not filters:
-        return predicate
-    return lambda record: targets.is_wanted(record) & predicate(record)

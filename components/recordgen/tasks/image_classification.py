@@ -30,10 +30,7 @@ class ImageClassification(Task):
     expected = "[ML_USE],PATH,[LABEL]"
     columns: ClassVar = {"label": LABEL_COLUMNS}
     json_keys = ("classificationAnnotation",)
-    features: ClassVar = {
-        name: features.IMAGE_CLASSIFICATION[name]
-        for name in (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
-    }
+    features: ClassVar = features.IMAGE_CLASSIFICATION
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         if not fields:

@@ -20,7 +20,6 @@ from typing import Any, ClassVar
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.example import FeatureValue
-from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
@@ -36,10 +35,7 @@ class ImageMultiLabel(Task):
     columns: ClassVar = {"label": LABEL_COLUMNS}
     repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
-    features: ClassVar = {
-        features.IMAGE_CLASS_TEXT: FeatureSpec("bytes", None, None),
-        features.IMAGE_CLASS_LABEL: FeatureSpec("int64", None, None),
-    }
+    features: ClassVar = features.IMAGE_MULTI_LABEL
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

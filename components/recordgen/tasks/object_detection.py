@@ -26,7 +26,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.example import FeatureValue
-from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
@@ -81,11 +80,7 @@ class ObjectDetection(Task):
         "y3": frozenset({"ymax", "y_max", "bottom"}),
     }
     json_keys = ("boundingBoxAnnotations",)
-    features: ClassVar = {
-        **dict.fromkeys(features.BBOX, FeatureSpec("float32", None, None)),
-        features.IMAGE_OBJECT_TEXT: FeatureSpec("bytes", None, None),
-        features.IMAGE_OBJECT_LABEL: FeatureSpec("int64", None, None),
-    }
+    features: ClassVar = features.OBJECT_DETECTION
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"

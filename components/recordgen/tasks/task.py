@@ -52,7 +52,7 @@ class Task(ABC):
             :meth:`from_fields` takes them.
         repeats: the role whose column may be there several times; None: none may.
         json_keys: the keys of its annotations in a line of JSONL, its own one first.
-        features: the features that it adds to those of the payload.
+        features: those of its examples.
     """
 
     name: ClassVar[str]

@@ -1,0 +1,189 @@
+"""Plan what examples are for: their task, which classes are read, and how they are numbered.
+
+Pure functions, as all of :mod:`recordgen.reading.plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+
+from recordgen.errors import DataError, UsageError
+from recordgen.features import IMAGE_TASKS
+from recordgen.reading.options import AUTO, BALANCED, BOX_OPTIONS, ReadOptions
+from recordgen.reading.shards import ShardSet
+
+#: Tasks whose examples are read in ways of their own.
+DETECTION = "object_detection"
+MULTI_LABEL = "image_multi_label"
+
+#: What is made of the labels of boxes.
+BOX_MODE = "boxes"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPlan:
+    """Which classes are read, how they are numbered, and what is made of them.
+
+    Attributes:
+        mode: ``index``, ``one_hot``, ``multi_hot`` or ``none``; or :data:`BOX_MODE`.
+        names: the classes in their order; None: not known.
+        numbers: the number of each stored label, -1 for one that is left out; None: as stored.
+        by_text: numbers are looked up by ``image/class/text``: the stored ones are not to be
+            trusted.
+        wanted: only these texts are read, in the order of the alphabet; None: all.
+        filters: records must be looked at one by one, because not all of them are wanted.
+        counts: examples of each class that is read; None: not known.
+    """
+
+    mode: str
+    names: tuple[str, ...] | None
+    numbers: tuple[int, ...] | None
+    by_text: bool
+    wanted: tuple[str, ...] | None
+    filters: bool
+    counts: Mapping[str, int] | None
+
+
+def plan_task(shards: ShardSet, options: ReadOptions) -> str:
+    """Decide what the examples are for.
+
+    Raises:
+        UsageError: they are for something else, or an option is for examples of another task.
+    """
+    dataset = shards.dataset
+    # What was written with recordgen.write says nothing of what it is for.
+    written = dataset.task if dataset is not None and not dataset.features else None
+    task = options.task if options.task != AUTO else written or "image_classification"
+    if written not in (None, task):
+        raise UsageError(
+            f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
+        )
+    if task not in IMAGE_TASKS:
+        raise UsageError(f"dataset.json says {task!r}, and only images are read here")
+    if task == DETECTION:
+        if options.label_mode != AUTO:
+            raise UsageError(
+                f"label_mode={options.label_mode!r} is for labels of whole images, and these have "
+                f"boxes (object_detection); leave it out"
+            )
+        if options.weights is not None:
+            raise UsageError("weights need one label per example: not boxes (object_detection)")
+        if options.map_example and options.boxes == "padded" and options.max_boxes is None:
+            raise UsageError(
+                "map_example needs examples of one shape: give max_boxes=…, or boxes='ragged'"
+            )
+        return task
+    for field in fields(options):
+        if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
+            raise UsageError(
+                f"{field.name} is for boxes, and these examples have labels of whole images "
+                f"({task}); leave it out" + ("" if written else ", or give task='object_detection'")
+            )
+    return task
+
+
+def _mode(task: str, options: ReadOptions) -> str:
+    """Return what is made of labels."""
+    if task == DETECTION:
+        return BOX_MODE
+    if options.label_mode != AUTO:
+        return options.label_mode
+    return "multi_hot" if task == MULTI_LABEL else "index"
+
+
+def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
+    """Decide which classes are read and how they are numbered.
+
+    Raises:
+        UsageError: there is no such class, or the number of classes is not known.
+        DataError: a class of the data is not in ``vocabulary``.
+    """
+    task = plan_task(shards, options)
+    mode = _mode(task, options)
+    counts = shards.labels
+    vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
+    wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
+    if wanted is not None and vocabulary is not None:
+        _known_classes("labels", wanted, vocabulary)
+    if counts is None or shards.dataset is None:
+        names = vocabulary
+        if names is None and mode in ("one_hot", "multi_hot"):
+            raise UsageError(
+                f"label_mode={mode!r} needs the number of classes, and there is no "
+                f"dataset.json that says it; give vocabulary=[…]"
+            )
+        # Images are read with the boxes of theirs that are wanted, also without any.
+        filters = mode != BOX_MODE and (mode != "none" or wanted is not None)
+        return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
+
+    stored = shards.dataset.labels
+    if wanted is not None:
+        _known_classes("labels", wanted, stored)
+    chosen = set(stored if wanted is None else wanted)
+    read = {name: count for name, count in counts.items() if name in chosen}
+    names = stored if vocabulary is None else vocabulary
+    if outside := [name for name in read if name not in set(names)]:
+        given = shown_names(names)
+        raise DataError(
+            f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
+            f"vocabulary {given}; add it, or leave it out with labels={given}"
+        )
+    numbers = None
+    if wanted is not None or vocabulary is not None:
+        place = {name: number for number, name in enumerate(names)}
+        numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
+    all_labelled = labelled_examples(shards, task) == shards.examples
+    is_all = mode == BOX_MODE or (wanted is None and (mode == "none" or all_labelled))
+    is_sorted = all(file.label is not None for file in shards.files)
+    return ClassPlan(mode, names, numbers, False, wanted, not (is_all or is_sorted), read)
+
+
+def labelled_examples(shards: ShardSet, task: str) -> int | None:
+    """Return how many examples have a label; None: not known."""
+    if shards.labels is None or shards.examples is None:
+        return None
+    if task == MULTI_LABEL:
+        return shards.examples - shards.unlabelled
+    return sum(shards.labels.values())
+
+
+def class_weights(weights: str | Mapping[str, float], classes: ClassPlan) -> tuple[float, ...]:
+    """Return the weight of each class, in the order of ``classes.names``.
+
+    ``balanced``, 30 cats and 10 dogs → ``(40 / (2 · 30), 40 / (2 · 10))``: scikit-learn's rule.
+
+    Raises:
+        UsageError: counts or names are not known, or a class has no weight.
+    """
+    if classes.names is None or (weights == BALANCED and classes.counts is None):
+        raise UsageError(
+            "weights need a dataset.json that counts the classes; or give vocabulary=[…] and a "
+            "weight for each"
+        )
+    if isinstance(weights, str):
+        counts = {name: count for name, count in (classes.counts or {}).items() if count}
+        total = sum(counts.values())
+        given = {name: total / (len(counts) * count) for name, count in counts.items()}
+        return tuple(given.get(name, 0.0) for name in classes.names)
+    _known_classes("weights", weights, classes.names)
+    read = classes.names if classes.counts is None else tuple(classes.counts)
+    if missing := [name for name in read if name not in weights]:
+        raise UsageError(f"weights must have one for each class (none for {shown_names(missing)})")
+    return tuple(float(weights.get(name, 0.0)) for name in classes.names)
+
+
+def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> None:
+    there = set(known)
+    for label in given:
+        if label not in there:
+            close = get_close_matches(str(label), known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are {shown_names(known)}"
+            raise UsageError(f"{name}: no class {label!r}; {hint}")
+
+
+def shown_names(names: Collection[str], most: int = 10) -> str:
+    """Return names as a message shows them, the first of many."""
+    shown = [repr(name) for name in list(names)[:most]]
+    return f"[{', '.join(shown)}{', …' if len(names) > most else ''}]"

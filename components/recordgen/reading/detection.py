@@ -1,0 +1,170 @@
+"""Records → boxes and their classes, which move with the pixels until they are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.reading import boxes
+from recordgen.reading.class_numbers import ClassNumbers
+from recordgen.reading.classes import DETECTION, ClassPlan
+from recordgen.reading.options import ReadOptions
+from recordgen.reading.parsing import parsing_spec
+
+#: What stands for no box, and for no class, where a batch is padded.
+PADDING = -1
+
+_CORNERS = (
+    features.IMAGE_OBJECT_YMIN,
+    features.IMAGE_OBJECT_XMIN,
+    features.IMAGE_OBJECT_YMAX,
+    features.IMAGE_OBJECT_XMAX,
+)
+
+# Rounding leaves boxes a little outside of their image. Beyond this they are in pixels, say; it is
+# where the Object Detection API stops, too.
+_OUTSIDE = 0.1
+
+
+class Boxes(NamedTuple):
+    """The boxes of a batch, on their way.
+
+    Attributes:
+        corners: ragged float32 [batch, (n), 4], see :mod:`recordgen.reading.boxes`.
+        numbers: ragged int64 [batch, (n)], their classes.
+    """
+
+    corners: tf.RaggedTensor
+    numbers: tf.RaggedTensor
+
+    def seen_through(self, views: tf.Tensor) -> Boxes:
+        """Move the boxes into the views (float32 [batch, 4]) of their images."""
+        corners = boxes.moved(self.corners.values, tf.gather(views, self._images()))
+        return self._replace(corners=self.corners.with_values(corners))
+
+    def mirrored(self, chosen: tf.Tensor) -> Boxes:
+        """Mirror the boxes of the chosen (bool [batch]) images left to right."""
+        corners = boxes.mirrored(self.corners.values, tf.gather(chosen, self._images()))
+        return self._replace(corners=self.corners.with_values(corners))
+
+    def clipped(self, min_visible: float) -> Boxes:
+        """Cut boxes off at the images' edges; leave out those of which less remains."""
+        visible = self._only(boxes.are_visible(self.corners.values, min_visible))
+        corners = boxes.clipped(visible.corners.values)
+        return visible._replace(corners=visible.corners.with_values(corners))
+
+    def of_known_classes(self) -> Boxes:
+        """Leave out the boxes whose class has a negative number."""
+        return self._only(self.numbers.values >= 0)
+
+    def largest(self, most: int) -> Boxes:
+        """Keep the largest boxes of each image, in the order in which they are."""
+        return self._only(boxes.are_largest(self.corners.values, self._images(), most))
+
+    def _images(self) -> tf.Tensor:
+        """Return the number of each box's image (int64 [n])."""
+        return self.numbers.value_rowids()
+
+    def _only(self, chosen: tf.Tensor) -> Boxes:
+        """Keep the chosen (bool [n]) boxes."""
+        mask = self.numbers.with_values(chosen)
+        return Boxes(
+            tf.ragged.boolean_mask(self.corners, mask), tf.ragged.boolean_mask(self.numbers, mask)
+        )
+
+
+@dataclass(frozen=True)
+class BoxTargets:
+    """How boxes are read; see :class:`recordgen.reading.options.ReadOptions`.
+
+    Attributes:
+        numbers: how classes are numbered.
+        options: their format, and how many there are.
+    """
+
+    numbers: ClassNumbers
+    options: ReadOptions
+
+    @classmethod
+    def of(cls, classes: ClassPlan, options: ReadOptions) -> BoxTargets:
+        """Return what the options ask for."""
+        numbers = ClassNumbers.of(
+            classes, text=features.IMAGE_OBJECT_TEXT, label=features.IMAGE_OBJECT_LABEL
+        )
+        return cls(numbers, options)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The features that are needed, as lists."""
+        return parsing_spec((*_CORNERS, *self.numbers.names), task=DETECTION)
+
+    def boxes(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
+        """Return the boxes of a batch of parsed records, as they are stored.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a box lacks a number, lies outside of its image, or its
+                class is outside the vocabulary.
+        """
+        first = parsed[_CORNERS[0]]
+        counts = first.row_lengths()
+        are_whole = [
+            tf.reduce_all(parsed[name].row_lengths() == counts)
+            for name in (*_CORNERS[1:], *self.numbers.names)
+        ]
+        message = "a record has not one number for each box in its features image/object/…"
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(are_whole), [message])]):
+            corners = tf.stack([parsed[name].values for name in _CORNERS], 1)
+            numbers = tf.identity(self.numbers.numbers(parsed))
+        is_inside = tf.reduce_all((corners >= -_OUTSIDE) & (corners <= 1 + _OUTSIDE), 1)
+        message = (
+            "boxes must be in shares of their image, from 0 to 1; write them so (ymin, xmin, ymax, "
+            "xmax):"
+        )
+        outside = tf.boolean_mask(corners, ~is_inside)
+        with tf.control_dependencies(
+            [tf.debugging.Assert(tf.reduce_all(is_inside), [message, outside])]
+        ):
+            corners = tf.identity(corners)
+        return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
+
+    def handed_out(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
+        """Return what a batch has of its boxes.
+
+        Args:
+            found: where they lie in the images that are handed out.
+            batch_size: where it is known.
+
+        Returns:
+            ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
+            [batch], how many there are; n is ragged, or the same for all images and padded.
+        """
+        options = self.options
+        found = found.clipped(options.min_visible)
+        if options.max_boxes is not None:
+            found = found.largest(options.max_boxes)
+        corners, labels = found
+        count = tf.ensure_shape(labels.row_lengths(), (batch_size,))
+        formatted = boxes.formatted(corners.values, options.box_format, options.image_size)
+        in_format = corners.with_values(formatted)
+        if options.boxes == "ragged":
+            return {"boxes": in_format, "labels": labels, "count": count}
+        most = options.max_boxes
+        return {
+            "boxes": tf.ensure_shape(_padded(in_format, most), (batch_size, most, 4)),
+            "labels": tf.ensure_shape(_padded(labels, most), (batch_size, most)),
+            "count": count,
+        }
+
+
+def _padded(values: tf.RaggedTensor, most: int | None) -> tf.Tensor:
+    """Return values [batch, (n), …] as a dense tensor [batch, most or the largest n, …]."""
+    padding = tf.constant(PADDING, values.dtype)
+    dense = values.to_tensor(padding, shape=[None, most, *values.shape[2:]])
+    # A batch without any box has room for one: losses look for the largest of something.
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
+    paddings = [[0, 0], [0, missing], *[[0, 0]] * (dense.shape.rank - 2)]
+    return tf.pad(dense, paddings, constant_values=padding)

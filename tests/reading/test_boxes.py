@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from recordgen.reading import boxes
+from recordgen.reading.options import BOX_FORMATS
+
+shares = st.floats(0, 1, width=32)
+sides = st.floats(0.125, 1, width=32)
+
+
+@st.composite
+def corners(draw, least=0, most=6):
+    """Draw boxes [n, 4] with an area: top, left, bottom, right."""
+    n = draw(st.integers(least, most))
+    starts = draw(arrays.arrays(np.float32, (n, 2), elements=shares))
+    extents = draw(arrays.arrays(np.float32, (n, 2), elements=sides))
+    return np.concatenate([starts, starts + extents], 1)
+
+
+def in_tf_data(function, *arguments):
+    """Return what a function gives inside of tf.data."""
+    dataset = tf.data.Dataset.from_tensors(arguments).map(function)
+    return next(iter(dataset)).numpy()
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        # what is shown (top, left, height, width), where a box from 0.5, 0.25 to 0.75, 0.5 is then
+        ((0, 0, 1, 1), (0.5, 0.25, 0.75, 0.5)),
+        ((0.5, 0, 0.5, 1), (0, 0.25, 0.5, 0.5)),
+        ((0, 0.25, 1, 0.25), (0.5, 0, 0.75, 1)),
+        ((-0.5, 0, 2, 1), (0.5, 0.25, 0.625, 0.5)),
+        ((0.75, 0.5, 0.25, 0.5), (-1, -0.5, 0, 0)),
+    ],
+)
+def test_moved(view, expected):
+    """A box keeps its place among the pixels."""
+    box = tf.constant([(0.5, 0.25, 0.75, 0.5)])
+    np.testing.assert_allclose(boxes.moved(box, tf.constant([view], tf.float32)), [expected])
+
+
+@given(found=corners(), view=corners(1, 1))
+def test_moving_back(found, view):
+    """What was moved into a view is moved back by the view of the whole in it."""
+    top, left, bottom, right = view[0]
+    height, width = bottom - top, right - left
+    there = np.float32([top, left, height, width])
+    back = np.float32([-top / height, -left / width, 1 / height, 1 / width])
+    count = len(found)
+    moved = boxes.moved(tf.constant(found), tf.constant(np.tile(there, (count, 1))))
+    again = boxes.moved(moved, tf.constant(np.tile(back, (count, 1))))
+    np.testing.assert_allclose(again, found, atol=1e-4)
+
+
+@given(found=corners(), data=st.data())
+def test_mirrored(found, data):
+    """Only the chosen ones move, to the other side; twice is as before."""
+    chosen = data.draw(arrays.arrays(bool, len(found)))
+    once = boxes.mirrored(tf.constant(found), tf.constant(chosen)).numpy()
+    np.testing.assert_array_equal(once[~chosen], found[~chosen])
+    np.testing.assert_allclose(once[chosen, 1], 1 - found[chosen, 3], atol=1e-6)
+    np.testing.assert_array_equal(once[:, [0, 2]], found[:, [0, 2]])
+    twice = boxes.mirrored(tf.constant(once), tf.constant(chosen))
+    np.testing.assert_allclose(twice, found, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("box", "share"),
+    [
+        # top, left, bottom, right; which share of the area is inside
+        ((0, 0, 1, 1), 1),
+        ((-0.25, 0, 0.25, 1), 0.5),
+        ((-0.25, -0.25, 0.25, 0.25), 0.25),
+        ((-1, -1, 2, 2), 1 / 9),
+        ((0.5, 0.9, 0.75, 1.9), 0.1),
+    ],
+)
+def test_are_visible(box, share):
+    """A box is left out if less of it remains than is asked for."""
+    box = tf.constant([box], tf.float32)
+    assert boxes.are_visible(box, share).numpy().all()
+    assert not boxes.are_visible(box, min(1, share + 0.01)).numpy().all() or share == 1
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        # outside, at the edge, without height, without width, turned around twice
+        (1.5, 0, 2, 1),
+        (0, 1, 1, 2),
+        (0.5, 0, 0.5, 1),
+        (0, 0.5, 1, 0.5),
+        (0.75, 0.75, 0.25, 0.25),
+    ],
+)
+def test_nothing_is_not_visible(box):
+    """A box without area inside the image is left out, also if nothing is asked for."""
+    assert not boxes.are_visible(tf.constant([box], tf.float32), 0.0).numpy().any()
+
+
+@given(found=corners(), least=shares)
+def test_what_is_visible_lies_inside(found, least):
+    """Clipped, boxes lie in the image and keep the share of their area that is asked for."""
+    kept = found[boxes.are_visible(tf.constant(found), least).numpy()]
+    inside = boxes.clipped(tf.constant(kept)).numpy()
+    assert ((inside >= 0) & (inside <= 1)).all()
+
+    def areas(of):
+        return np.prod(of[:, 2:] - of[:, :2], 1)
+
+    assert (areas(inside) >= (least - 1e-3) * areas(kept)).all()
+    assert (areas(inside) > 0).all()
+
+
+@given(found=corners(0, 12), most=st.integers(1, 4), data=st.data())
+def test_are_largest(found, most, data):
+    """Of each image the largest are chosen; of equal ones the first."""
+    images = sorted(
+        data.draw(st.lists(st.integers(0, 3), min_size=len(found), max_size=len(found)))
+    )
+    areas = np.prod(found[:, 2:] - found[:, :2], 1)
+    expected = np.zeros(len(found), bool)
+    for image in set(images):
+        mine = [n for n in range(len(found)) if images[n] == image]
+        expected[sorted(mine, key=lambda n: (-areas[n], n))[:most]] = True
+    arguments = tf.constant(found), tf.constant(images, tf.int64)
+    chosen = boxes.are_largest(*arguments, most).numpy()
+    np.testing.assert_array_equal(chosen, expected)
+
+
+def test_eager_and_inside_tf_data():
+    """A graph computes what eager mode computes, also of no boxes."""
+    random = np.random.default_rng(0)
+    for count in (0, 9):
+        found = np.sort(random.uniform(-0.5, 1.5, (count, 2, 2)), 1).astype(np.float32)
+        found = tf.constant(found.reshape(count, 4))
+        views = tf.constant(random.uniform(0.1, 1, (count, 4)), tf.float32)
+        images = tf.constant(sorted(random.integers(0, 3, count)), tf.int64)
+        for function, *arguments in (
+            (boxes.moved, found, views),
+            (boxes.mirrored, found, images == 1),
+            (boxes.clipped, found),
+            (lambda some: boxes.are_visible(some, 0.3), found),
+            (lambda some, of: boxes.are_largest(some, of, 2), found, images),
+            (lambda some: boxes.formatted(some, "center_xywh", (4, 5)), found),
+        ):
+            np.testing.assert_allclose(in_tf_data(function, *arguments), function(*arguments))
+
+
+@pytest.mark.parametrize("box_format", BOX_FORMATS)
+@given(found=corners())
+def test_formats_are_those_of_keras(box_format, found):
+    """Keras converts what is handed out to the same corners."""
+    height, width = 30, 50
+    given = boxes.formatted(tf.constant(found), box_format, (height, width)).numpy()
+    if box_format == "rel_center_xywh":  # Keras takes height for width there
+        given, box_format = given * [width, height, width, height], "center_xywh"
+    expected = found[:, [1, 0, 3, 2]] * [width, height, width, height]
+    back = keras.utils.bounding_boxes.convert_format(
+        given, source=box_format, target="xyxy", height=height, width=width
+    )
+    np.testing.assert_allclose(keras.ops.convert_to_numpy(back), expected, atol=1e-3)

@@ -1,0 +1,531 @@
+"""Boxes of a detection dataset, as they are handed out with their images."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import (
+    Augmentation,
+    eval_dataset,
+    load,
+    reading_plan,
+    steps_per_epoch,
+    train_dataset,
+    write,
+)
+from recordgen import read as read_examples
+from recordgen.errors import DataError, UsageError
+from tests.reading.conftest import example, write_records
+from tests.reading.scenes import Scene, shown, write_scenes, write_split
+
+SIZE = (40, 60)
+STILL = dict(brightness=0, contrast=0, saturation=0)
+KINDS = ("PNG", "JPEG")
+
+# Of images: the target's own, smaller, odd, and such that JPEGs are decoded at 1/2, 1/4 and 1/8.
+SIZES = [(40, 60), (31, 47), (90, 61), (97, 131), (101, 301), (323, 243), (170, 260), (403, 621)]
+
+
+@pytest.fixture(scope="module")
+def scenes():
+    return [
+        Scene.drawn(number, SIZES[number % len(SIZES)], KINDS[number // len(SIZES) % 2])
+        for number in range(32)
+    ]
+
+
+@pytest.fixture(scope="module", params=["decode", "header"])
+def mixed(request, scenes, tmp_path_factory):
+    """Scenes of many sizes and two formats; checked at conversion, or not."""
+    root = tmp_path_factory.mktemp("mixed")
+    return write_scenes(root, scenes, options={"check": request.param})
+
+
+def misses(dataset):
+    """Return by how many pixels the edges of the boxes miss those of the colours (float [n])."""
+    found = []
+    for images, boxes in dataset:
+        for image, corners, labels, count in zip(
+            images.numpy(),
+            *(boxes[key].numpy() for key in ("boxes", "labels", "count")),
+            strict=True,
+        ):
+            by_colour = dict(zip(labels[:count], corners[:count], strict=True))
+            for channel in range(3):
+                place, box = shown(image, channel), by_colour.get(channel)
+                if place is not None and box is not None:
+                    found.extend(np.abs(np.array(place) - box))
+                elif place is not None:
+                    found.append(np.inf)
+                elif box is not None:
+                    # What is narrower may not make a pixel half of its colour.
+                    found.append(min(box[2] - box[0], box[3] - box[1]))
+    return np.array(found)
+
+
+def check(dataset):
+    found = misses(dataset)
+    assert len(found) > 40
+    assert found.max() <= 1.1
+    # Half a pixel at most is lost because pixels are counted, a quarter in the mean.
+    assert found.mean() < 0.35
+
+
+OPTIONS = dict(batch_size=8, image_size=SIZE, split="train", box_format="xyxy", min_visible=0)
+
+
+@pytest.mark.parametrize("decoder", ["fast", "exact"])
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
+def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
+    """Whatever becomes of an image, each box encloses its colour in what is returned."""
+    check(eval_dataset(mixed, resize=resize, decoder=decoder, seed=3, **OPTIONS))
+
+
+@pytest.mark.parametrize(
+    "how", [dict(flip=True), dict(crop=0.5), dict(flip=True, crop=0.5)], ids=str
+)
+@pytest.mark.parametrize("resize", ["stretch", "random_crop"])
+def test_augmentation_moves_boxes(mixed, how, resize):
+    """Boxes are mirrored and cropped as their images are."""
+    augment = Augmentation(**STILL, **how)
+    check(eval_dataset(mixed, resize=resize, augment=augment, seed=3, **OPTIONS))
+
+
+@pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop"])
+@pytest.mark.parametrize("size", [(40, 60), (96, 144), (83, 125)])
+def test_images_that_are_alike(tmp_path, resize, size):
+    """What a dataset says of all its images at once changes nothing of where boxes lie."""
+    scenes = [Scene.drawn(number, size, "JPEG") for number in range(16)]
+    root = write_scenes(tmp_path, scenes, knows_images=True)
+    check(eval_dataset(root, resize=resize, **OPTIONS))
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Scenes 0 to 11 with number % 4 rectangles, as large as they are read; in two shards."""
+    scenes = [Scene.drawn(n, SIZE, colours=range(n % 4)) for n in range(12)]
+    return write_scenes(tmp_path_factory.mktemp("plain"), scenes, shards=2, knows_images=True)
+
+
+READ = dict(batch_size=4, image_size=SIZE, split="train")
+IDS = dict(**READ, extras=["image/source_id"])
+
+
+def read(dataset):
+    """Return {number: {class: box}} of all examples."""
+    found = {}
+    for _, boxes, extras in dataset:
+        for n, name in enumerate(extras["image/source_id"].numpy()):
+            count = int(boxes["count"][n])
+            corners, labels = boxes["boxes"][n].numpy(), boxes["labels"][n].numpy()
+            found[int(name.split()[1])] = dict(
+                zip(labels[:count].tolist(), corners[:count].round(4).tolist(), strict=True)
+            )
+    return found
+
+
+def expected(numbers=range(12), classes=range(3)):
+    """Return what :func:`read` returns for the plain scenes."""
+    height, width = SIZE
+    found = {}
+    for n in numbers:
+        rectangles = Scene.drawn(n, SIZE, colours=range(n % 4)).rectangles
+        found[n] = {
+            channel: [
+                round(float(np.float32(value)), 4)
+                for value in (left / width, top / height, right / width, bottom / height)
+            ]
+            for channel, (top, left, bottom, right) in rectangles.items()
+            if channel in classes
+        }
+    return found
+
+
+def same(found, wanted):
+    """Compare two results of :func:`read`, up to rounding."""
+    assert {n: sorted(boxes) for n, boxes in found.items()} == {
+        n: sorted(boxes) for n, boxes in wanted.items()
+    }
+    for n, boxes in wanted.items():
+        for channel, box in boxes.items():
+            np.testing.assert_allclose(found[n][channel], box, atol=2e-4)
+
+
+def test_padded(plain):
+    """Boxes are padded with -1 to the largest number of a batch; count says how many there are."""
+    dataset = eval_dataset(plain, **IDS)
+    assert dataset.element_spec[1] == {
+        "boxes": tf.TensorSpec((None, None, 4), tf.float32),
+        "labels": tf.TensorSpec((None, None), tf.int64),
+        "count": tf.TensorSpec((None,), tf.int64),
+    }
+    same(read(dataset), expected())
+    for _, boxes, _ in dataset:
+        most = int(tf.reduce_max(boxes["count"]))
+        assert boxes["boxes"].shape == (4, most, 4)
+        assert boxes["labels"].shape == (4, most)
+        is_box = tf.sequence_mask(boxes["count"], most)
+        assert (boxes["labels"][~is_box] == -1).numpy().all()
+        assert (boxes["boxes"][~is_box] == -1).numpy().all()
+        assert (boxes["labels"][is_box] >= 0).numpy().all()
+
+
+def test_a_batch_without_objects(tmp_path):
+    """Images without objects are read like others, with room for one box that is none."""
+    root = write_scenes(tmp_path, [Scene(n, SIZE, {}) for n in range(4)])
+    [(images, boxes)] = eval_dataset(root, **READ)
+    assert images.shape == (4, *SIZE, 3)
+    assert boxes["boxes"].numpy().tolist() == [[[-1] * 4]] * 4
+    assert boxes["labels"].numpy().tolist() == [[-1]] * 4
+    assert boxes["count"].numpy().tolist() == [0] * 4
+    [(_, boxes)] = eval_dataset(root, boxes="ragged", **READ)
+    assert boxes["boxes"].shape == (4, None, 4)
+    assert boxes["labels"].to_list() == [[]] * 4
+
+
+def test_ragged(plain):
+    """Ragged boxes are the same without padding."""
+    dataset = eval_dataset(plain, boxes="ragged", **IDS)
+    spec = dataset.element_spec[1]
+    assert spec["boxes"] == tf.RaggedTensorSpec((None, None, 4), tf.float32, 1)
+    assert spec["labels"] == tf.RaggedTensorSpec((None, None), tf.int64, 1)
+    same(read(dataset), expected())
+
+
+@pytest.mark.parametrize("boxes", ["padded", "ragged"])
+def test_max_boxes(plain, boxes):
+    """The largest are kept, in their order; padded, the shape is known."""
+    dataset = eval_dataset(plain, max_boxes=2, boxes=boxes, drop_remainder=True, **IDS)
+    if boxes == "padded":
+        assert dataset.element_spec[1]["boxes"] == tf.TensorSpec((4, 2, 4), tf.float32)
+        assert dataset.element_spec[1]["labels"] == tf.TensorSpec((4, 2), tf.int64)
+        assert dataset.element_spec[1]["count"] == tf.TensorSpec((4,), tf.int64)
+    wanted = {}
+    for n, found in expected().items():
+        by_size = sorted(
+            found, key=lambda c, of=found: -(of[c][2] - of[c][0]) * (of[c][3] - of[c][1])
+        )
+        wanted[n] = {channel: found[channel] for channel in sorted(by_size[:2])}
+    found = read(dataset)
+    same(found, wanted)
+    assert all(list(boxes) == sorted(boxes) for boxes in found.values())
+    padded = eval_dataset(plain, max_boxes=7, **READ)
+    assert {boxes["labels"].shape[1] for _, boxes in padded} == {7}
+
+
+@pytest.mark.parametrize("box_format", ["center_xywh", "rel_yxyx"])
+def test_formats(plain, box_format):
+    """Keras's own conversion takes what is handed out back to the default."""
+    height, width = SIZE
+    for (_, given), (_, default) in zip(
+        eval_dataset(plain, box_format=box_format, **READ), eval_dataset(plain, **READ), strict=True
+    ):
+        is_box = (given["labels"] >= 0).numpy()
+        boxes = given["boxes"].numpy()[is_box]
+        converted = keras.utils.bounding_boxes.convert_format(
+            boxes, source=box_format, target="rel_xyxy", height=height, width=width
+        )
+        np.testing.assert_allclose(converted, default["boxes"].numpy()[is_box], atol=1e-5)
+
+
+def test_min_visible(tmp_path):
+    """Of a box that is cut off, the part inside is handed out, or nothing."""
+    # The middle square of a wide image shows half of the red box, and a fifth of the green one.
+    size = (20, 60)
+    rectangles = {0: (5, 15, 15, 25), 1: (5, 36, 15, 86 - 40), 2: (0, 0, 20, 10)}
+    scene = Scene(0, size, {**rectangles, 1: (5, 38, 15, 48)})
+    root = write_scenes(tmp_path, [scene])
+    options = dict(image_size=(20, 20), resize="center_crop", split="train", batch_size=1)
+
+    def labels(least):
+        [(_, boxes)] = eval_dataset(root, min_visible=least, box_format="xyxy", **options)
+        return dict(
+            zip(
+                boxes["labels"][0].numpy().tolist(), boxes["boxes"][0].numpy().tolist(), strict=True
+            )
+        )
+
+    red, green = [0, 5, 5, 15], [18, 5, 20, 15]
+    assert labels(0) == {0: pytest.approx(red), 1: pytest.approx(green)}
+    assert labels(0.2) == {0: pytest.approx(red), 1: pytest.approx(green)}
+    assert labels(0.21) == labels(0.5) == {0: pytest.approx(red)}
+    assert labels(0.51) == {-1: [-1] * 4}
+
+
+@pytest.mark.parametrize(
+    ("options", "classes", "numbers"),
+    [
+        # what is asked for, the classes that are read, and their numbers
+        (dict(labels=["blue"]), [2], [2]),
+        (dict(labels=["green", "blue"]), [1, 2], [1, 2]),
+        (dict(vocabulary=["blue", "green", "red"]), [0, 1, 2], [2, 1, 0]),
+        (dict(vocabulary=["x", "blue"], labels=["blue"]), [2], [1]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_classes(plain, options, classes, numbers, is_ours, tmp_path):
+    """Only boxes of wanted classes are read, with the numbers asked for; images stay."""
+    source = plain
+    if not is_ours:
+        source = f"{shutil.copytree(plain, tmp_path / 'x')}/Split-train/*"
+        os.remove(tmp_path / "x" / "dataset.json")
+    found = read(eval_dataset(source, task="object_detection", **options, **IDS))
+    new = dict(zip(classes, numbers, strict=True))
+    same(
+        found,
+        {
+            n: {new[channel]: box for channel, box in boxes.items()}
+            for n, boxes in expected(classes=classes).items()
+        },
+    )
+
+
+@pytest.mark.parametrize("stage", ["images", "records"])
+@pytest.mark.parametrize("place", ["memory", "file"])
+@pytest.mark.parametrize("boxes", ["padded", "ragged"])
+def test_cached(plain, tmp_path, stage, place, boxes):
+    """Boxes come from the cache as they were, and are augmented anew in each epoch."""
+    size = (8, 12) if stage == "images" else (80, 120)
+    cache = "memory" if place == "memory" else str(tmp_path / "cache")
+    options = dict(batch_size=4, image_size=size, cache=cache, boxes=boxes, split="train")
+    options["extras"] = ["image/source_id"]
+    assert reading_plan(plain, **options).cache.stage == stage
+    dataset = eval_dataset(plain, **options)
+    for _ in range(2):
+        same(read(dataset), expected())
+    flips = Augmentation(flip=True, **STILL)
+    training = train_dataset(plain, augment=flips, seed=1, epochs=2, **options)
+    first, second = (read(training.skip(3 * n).take(3)) for n in range(2))
+    assert first.keys() == second.keys()
+    assert first != second
+
+
+def test_unchecked_images_that_do_not_decode_are_skipped(tmp_path, caplog):
+    """Each image keeps its own boxes when others are left out."""
+    examples = [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(12)]
+    for n in (0, 5, 7):
+        examples[n]["image/encoded"] = b"no image"
+    root = write_split(tmp_path, examples, options={"check": "none"})
+    found = read(eval_dataset(root, on_error="skip", **IDS))
+    same(found, expected([n for n in range(12) if n not in (0, 5, 7)]))
+
+
+def test_workers_share_the_examples(plain):
+    """The shares of the workers add up."""
+    found = [read(eval_dataset(plain, shard=(n, 3), **IDS)) for n in range(3)]
+    same({**found[0], **found[1], **found[2]}, expected())
+    assert sum(map(len, found)) == 12
+
+
+def test_a_seed_decides_all(plain):
+    """The same seed gives the same batches, crops and flips; another one others."""
+    how = Augmentation(flip=True, crop=0.3)
+
+    def batches(seed):
+        options = dict(resize="random_crop", augment=how, seed=seed, **READ)
+        dataset = train_dataset(plain, **options).take(6)
+        return [(images.numpy(), boxes["boxes"].numpy()) for images, boxes in dataset]
+
+    first, again, other = batches(1), batches(1), batches(2)
+    for (images, boxes), (same_images, same_boxes) in zip(first, again, strict=True):
+        np.testing.assert_array_equal(images, same_images)
+        np.testing.assert_array_equal(boxes, same_boxes)
+    assert not all(np.array_equal(a[0], b[0]) for a, b in zip(first, other, strict=True))
+
+
+def test_going_on_where_it_stopped(plain, tmp_path):
+    """A saved iterator goes on with the very same images and boxes."""
+    options = dict(augment=Augmentation(flip=True, crop=0.3), seed=7, **READ)
+    batches = iter(train_dataset(plain, **options))
+    next(batches)
+    saved = tf.train.Checkpoint(iterator=batches).save(str(tmp_path / "data"))
+    images, boxes = next(batches)
+    again = iter(train_dataset(plain, **options))
+    tf.train.Checkpoint(iterator=again).restore(saved)
+    found_images, found_boxes = next(again)
+    np.testing.assert_array_equal(found_images, images)
+    np.testing.assert_array_equal(found_boxes["boxes"], boxes["boxes"])
+
+
+def test_predicate(plain):
+    """A predicate sees all boxes of a record."""
+    dataset = eval_dataset(
+        plain, predicate=lambda record: tf.size(record["image/object/class/label"]) == 2, **IDS
+    )
+    same(read(dataset), expected([2, 6, 10]))
+
+
+def test_map_batch(plain):
+    """A function takes the batch's parts; here it gives Keras what its layers take."""
+    flip = keras.layers.RandomFlip("horizontal", bounding_box_format="xyxy", seed=1)
+    dataset = eval_dataset(
+        plain,
+        box_format="xyxy",
+        max_boxes=3,
+        map_batch=lambda images, boxes: flip({"images": images, "bounding_boxes": boxes}),
+        **READ,
+    )
+    found = [(batch["images"], batch["bounding_boxes"]) for batch in dataset]
+    edges = []
+    for images, boxes in found:
+        for image, corners, labels in zip(images, boxes["boxes"], boxes["labels"], strict=True):
+            for label, corner in zip(labels.numpy(), corners.numpy(), strict=True):
+                if label >= 0:
+                    edges.extend(np.abs(np.array(shown(image, int(label))) - corner))
+    assert max(edges) <= 1.1
+
+
+@pytest.mark.parametrize(
+    "options", [dict(boxes="ragged"), dict(max_boxes=3)], ids=["ragged", "max_boxes"]
+)
+@pytest.mark.parametrize("is_training", [True, False])
+def test_map_example(plain, options, is_training):
+    """A function takes one example's parts, and they are batched as they were."""
+
+    def scaled(images, boxes, extras):
+        return images, {**boxes, "boxes": boxes["boxes"] * 2}, extras
+
+    make = train_dataset if is_training else eval_dataset
+    more = dict(epochs=1, augment=None) if is_training else {}
+    dataset = make(plain, map_example=scaled, **options, **more, **IDS)
+    doubled = {
+        n: {channel: [2 * value for value in box] for channel, box in boxes.items()}
+        for n, boxes in expected().items()
+    }
+    same(read(dataset), doubled)
+
+
+def test_load_and_steps(plain):
+    """All splits come, also one without any box; every image counts."""
+    assert steps_per_epoch(plain, 5, drop_remainder=False) == 3
+    assert steps_per_epoch(plain, 5, labels=["blue"], drop_remainder=False) == 3
+    assert steps_per_epoch(plain, 5, shard=(1, 2)) == 1
+    data = load(plain, batch_size=4, image_size=SIZE)
+    assert sum(len(images) for images, _ in data["train"]) == 12
+
+
+def test_load_takes_splits_without_objects(tmp_path):
+    """Images without objects are examples too."""
+    scenes = [Scene(n, SIZE, {}) for n in range(3)]
+    root = write_scenes(tmp_path, scenes, counts={}, split="test")
+    assert [len(images) for images, _ in load(root, batch_size=4)["test"]] == [3]
+
+
+def test_uint8(plain):
+    """Whole numbers for pixels leave the boxes as they are."""
+    dataset = eval_dataset(plain, dtype="uint8", **IDS)
+    assert dataset.element_spec[0].dtype == tf.uint8
+    same(read(dataset), expected())
+
+
+def test_read_gives_the_features(plain):
+    """recordgen.read knows the features of boxes as lists."""
+    [batch] = read_examples(plain, batch_size=12)
+    assert sorted(batch["image/object/class/label"].row_lengths().numpy()) == sorted(
+        n % 4 for n in range(12)
+    )
+
+
+def as_others(folder, examples):
+    """Write examples as other programs do: without a dataset.json."""
+    return write_records(folder / "a.rec", map(example, examples))
+
+
+def scene_features(count=8):
+    return [Scene.drawn(n, SIZE, colours=range(n % 4)).features for n in range(count)]
+
+
+def test_files_of_others(tmp_path):
+    """Where the caller says so, boxes are read; the first record may be without objects."""
+    source = as_others(tmp_path, scene_features())
+    found = read(eval_dataset(source, task="object_detection", **IDS))
+    same(found, expected(range(8)))
+    assert steps_per_epoch(source, 4, task="object_detection") == 2
+    by_predicate = eval_dataset(
+        source,
+        task="object_detection",
+        predicate=lambda record: tf.size(record["image/object/bbox/xmin"]) > 1,
+        **IDS,
+    )
+    same(read(by_predicate), expected([2, 3, 6, 7]))
+
+
+def test_what_recordgen_write_wrote(tmp_path):
+    """Boxes in a dataset of recordgen.write are read where the caller says so."""
+    features = [Scene.drawn(n, SIZE).features for n in range(4)]
+    write(iter(features), str(tmp_path / "any"))
+    found = read(eval_dataset(str(tmp_path / "any"), task="object_detection", **IDS))
+    assert {n: sorted(boxes) for n, boxes in found.items()} == {n: [0, 1, 2] for n in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        # what is wrong in a record of others, what is said
+        ({"image/object/bbox/xmax": [40.0, 20.0]}, "must be in shares of their image, from 0 to 1"),
+        ({"image/object/bbox/xmax": [float("nan"), 0.5]}, "must be in shares of their image"),
+        ({"image/object/bbox/xmax": [0.5]}, "has not one number for each box"),
+        ({"image/object/class/label": [1, 2, 0]}, "has not one number for each box"),
+    ],
+    ids=str,
+)
+def test_wrong_boxes_end_the_reading(tmp_path, change, message):
+    """Numbers that are no boxes are refused while they are read, not trained on."""
+    examples = scene_features(4)
+    examples[2].update(change)
+    source = as_others(tmp_path, examples)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        list(eval_dataset(source, task="object_detection", **READ))
+
+
+@pytest.mark.parametrize(
+    ("missing", "options", "message"),
+    [
+        # a feature that is not there, what is asked for, what is said
+        ("bbox/ymax", {}, "record 0 has no feature 'image/object/bbox/ymax', only .* need all of"),
+        ("class/label", {}, r"no feature 'image/object/class/label', .*vocabulary=\[…\] numbers"),
+        ("class/text", dict(labels=["red"]), "record 0 has no feature 'image/object/class/text'"),
+    ],
+)
+def test_missing_features(tmp_path, missing, options, message):
+    """The first record with objects says what is missing, before anything is read."""
+    examples = scene_features()[1:]
+    for item in examples:
+        item.pop(f"image/object/{missing}", None)
+    source = as_others(tmp_path, examples)
+    with pytest.raises(DataError, match=message):
+        eval_dataset(source, task="object_detection", **options, **READ)
+
+
+def test_boxes_that_nobody_asked_for(tmp_path):
+    """Files of others with boxes and no labels say how boxes are read."""
+    source = as_others(tmp_path, scene_features()[1:])
+    with pytest.raises(DataError, match=r"no feature 'image/class/label'.*task='object_detection'"):
+        eval_dataset(source, **READ)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        # what is asked for, what is said
+        (dict(label_mode="index"), "label_mode='index' is for labels of whole images.* leave it"),
+        (dict(label_mode="none"), "label_mode='none' is for labels of whole images"),
+        (dict(weights="balanced"), "weights need one label per example: not boxes"),
+        (dict(task="image_classification"), "dataset.json says 'object_detection'; leave task out"),
+        (dict(map_example=print), "map_example needs examples of one shape: give max_boxes"),
+        (dict(labels=["rde"]), "labels: no class 'rde'; did you mean 'red'"),
+        (dict(extras=["image/object/class/text"]), "has a value for each box, .*recordgen.read"),
+    ],
+    ids=str,
+)
+def test_options_that_do_not_go_with_boxes(plain, options, message):
+    """What has no meaning for boxes is refused, with the remedy."""
+    with pytest.raises(UsageError, match=message):
+        eval_dataset(plain, **READ, **options)

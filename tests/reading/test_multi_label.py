@@ -1,0 +1,150 @@
+"""Examples with any number of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import eval_dataset, load, read, reading_plan, steps_per_epoch
+from recordgen.errors import UsageError
+from recordgen.reading.options import ReadOptions
+from recordgen.reading.plan import plan_reading
+from recordgen.reading.shards import find_shards
+from tests.reading.conftest import example, ids, write_records
+from tests.reading.scenes import COLOURS, Scene, write_split
+
+# Of example n; the last has none.
+LABELS = [[0], [0, 1], [1, 2], [0, 1, 2], [2], []]
+HOT = [[1, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1], [0, 0, 1]]
+READ = dict(batch_size=2, image_size=(4, 6), split="train")
+IDS = dict(**READ, extras=["image/source_id"])
+
+
+def examples():
+    found = []
+    for number, labels in enumerate(LABELS):
+        features = Scene(number, (4, 6), {}).features
+        texts = [COLOURS[label].encode() for label in labels]
+        more = {"image/class/label": labels, "image/class/text": texts} if labels else {}
+        found.append({**features, **more})
+    return found
+
+
+@pytest.fixture
+def output(tmp_path):
+    return write_split(
+        tmp_path,
+        examples(),
+        task="image_multi_label",
+        counts={"red": 3, "green": 3, "blue": 3},
+        unlabelled=1,
+    )
+
+
+@pytest.fixture
+def others(tmp_path):
+    return write_records(tmp_path / "a.rec", map(example, examples()))
+
+
+def hot(dataset):
+    return np.concatenate([batch[1].numpy() for batch in dataset]).tolist()
+
+
+def numbers(dataset):
+    return [int(name.split()[1]) for name in ids(dataset)]
+
+
+def test_all_labels_by_default(output):
+    """dataset.json says that examples have several labels, so all of them are read."""
+    dataset = eval_dataset(output, **IDS)
+    assert hot(dataset) == HOT
+    assert numbers(dataset) == [0, 1, 2, 3, 4]
+    assert dataset.cardinality() == 3
+    data = load(output, batch_size=6, image_size=(4, 6))
+    assert sorted(hot(data["train"])) == sorted(HOT)
+
+
+def test_files_of_others(others):
+    """Where the caller says so, records of others are read in the same way."""
+    options = dict(task="image_multi_label", vocabulary=COLOURS, **READ)
+    assert hot(eval_dataset(others, **options)) == HOT
+    with pytest.raises(UsageError, match=r"label_mode='multi_hot' needs the number of classes"):
+        eval_dataset(others, task="image_multi_label", **READ)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # what is asked for, the examples that are read
+        ({}, [0, 1, 2, 3, 4]),
+        (dict(label_mode="none"), [0, 1, 2, 3, 4, 5]),
+        (dict(labels=["blue"]), [2, 3, 4]),
+        (dict(labels=["red", "green"]), [0, 1, 2, 3]),
+        (dict(labels=["red", "green"], label_mode="none"), [0, 1, 2, 3]),
+        (dict(predicate=lambda record: tf.size(record["image/class/label"]) == 2), [1, 2]),
+        (
+            dict(
+                predicate=lambda record: tf.size(record["image/class/text"]) == 0, label_mode="none"
+            ),
+            [5],
+        ),
+    ],
+    ids=str,
+)
+def test_which_are_read_and_counted(output, counts_cache, options, expected):
+    """An example with several wanted labels is read, and counted, once."""
+    mode = options.get("label_mode")
+    dataset = eval_dataset(output, **options, **IDS)
+    if mode == "none":
+        found = [name for _, extras in dataset for name in extras["image/source_id"].numpy()]
+        assert [int(name.split()[1]) for name in found] == expected
+    else:
+        assert numbers(dataset) == expected
+    steps = steps_per_epoch(output, 1, **options)
+    assert steps == len(expected)
+
+
+def test_what_the_plan_knows(output):
+    """Counts of labels do not add up to examples; what is not known is counted by reading."""
+
+    def examples_of(**options):
+        return reading_plan(output, image_size=(4, 6), **options).examples
+
+    assert examples_of() == 5
+    assert examples_of(label_mode="none") == 6
+    assert examples_of(labels=["blue"]) == 3
+    assert examples_of(labels=["red", "blue"]) is None
+
+
+def test_all_labelled_need_no_look(tmp_path):
+    """Where dataset.json has no unlabelled examples, records are not looked at one by one."""
+    root = write_split(tmp_path, examples()[:5], task="image_multi_label")
+    plan = plan_reading(find_shards(root, "train"), ReadOptions())
+    assert not plan.classes.filters
+    assert plan.examples == 5
+
+
+def test_other_modes(output):
+    """The first label is there for who wants one."""
+    index = eval_dataset(output, label_mode="index", **READ)
+    assert np.concatenate([labels for _, labels in index]).tolist() == [0, 0, 1, 0, 2]
+
+
+@pytest.mark.parametrize("label_mode", ["none", "auto"])
+def test_labels_as_extras(output, label_mode):
+    """Further features that are lists come as ragged tensors, also those of the labels."""
+    names = ["image/class/text", "image/class/label"]
+    dataset = eval_dataset(output, extras=names, label_mode=label_mode, **READ)
+    texts, labels = (
+        [row for *_, extras in dataset for row in extras[name].to_list()] for name in names
+    )
+    expected = LABELS if label_mode == "none" else LABELS[:5]
+    assert labels == expected
+    assert texts == [[COLOURS[label].encode() for label in row] for row in expected]
+
+
+def test_read_gives_lists(output):
+    """recordgen.read knows that there may be several labels."""
+    [batch] = read(output, batch_size=6)
+    assert batch["image/class/label"].to_list() == LABELS
