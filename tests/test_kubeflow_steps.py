@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import recordgen
-from pipelines.digits import write_digits
+from pipelines.digits import write_digit_groups, write_digits
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
+from recordgen.kubeflow.scoring import ManyLabelsTally, OneLabelTally
 from recordgen.training import TrainingConfig
 from tests.steps import StepCall, call, executor_input
 
@@ -143,14 +145,15 @@ def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path:
     output = evaluate.run(step)
     eval_split = read_dataset(digits).splits["eval"]
     assert output.parameters["examples"] == eval_split.examples
-    assert 0.8 <= output.parameters["accuracy"] <= 1
-    assert output.metadata["metrics"] == output.parameters
+    assert 0.8 <= output.parameters["score"] <= 1
+    metrics = dict(output.metadata["metrics"])
+    assert {"score": metrics.pop("accuracy"), **metrics} == output.parameters
     matrix = output.metadata["confusion"]["confusionMatrix"]
     names = [item["displayName"] for item in matrix["annotationSpecs"]]
     counts = np.array([item["row"] for item in matrix["rows"]])
     assert dict(zip(names, counts.sum(axis=1).tolist(), strict=True)) == dict(eval_split.labels)
     accuracy = counts.trace() / counts.sum()
-    assert output.parameters["accuracy"] == pytest.approx(accuracy)
+    assert output.parameters["score"] == pytest.approx(accuracy)
 
     import tensorflow as tf
 
@@ -161,6 +164,64 @@ def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path:
     [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
     losses = -np.log(scores[np.arange(len(labels)), labels])
     assert output.parameters["loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_evaluate_tells_labels_apart(tmp_path: Path) -> None:
+    """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
+    source, root = write_digit_groups(str(tmp_path / "data"), 400), str(tmp_path / "dataset")
+    recordgen.convert(source, root, task="image_multi_label")
+    settings = {"image_size": [16, 48], "epochs": 8, "learning_rate": 3e-3}
+    done = call(train_step(IMAGE), tmp_path / "train", inputs={"dataset": root}, **settings)
+    assert done.done.returncode == 0, done.done.stderr
+    inputs = {"dataset": root, "model": done.uris["model"]}
+    output = evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
+
+    import tensorflow as tf
+
+    signatures = tf.saved_model.load(done.uris["model"]).signatures
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{root}/Split-eval/*")).batch(1000)
+    [batch] = records
+    scores = signatures["evaluate"](examples=batch)["scores"].numpy()
+    truth = signatures["truth"](examples=batch)["label"].numpy()
+    assert output.parameters["score"] > 0.6
+    assert output.parameters["score"] == pytest.approx(roc_auc_score(truth, scores), abs=5e-3)
+    assert output.parameters["loss"] == pytest.approx(log_loss(truth, scores), rel=1e-4)
+    metrics = dict(output.metadata["metrics"])
+    by_label = [metrics.pop(f"auc/{label}") for label in read_dataset(root).labels]
+    expected = roc_auc_score(truth, scores, average=None)
+    assert by_label == pytest.approx(expected.tolist(), abs=1e-2)
+    assert {"score": metrics.pop("auc"), **metrics} == output.parameters
+    assert output.metadata["confusion"] == {}
+
+
+def log_loss(truth: Any, scores: Any) -> float:
+    """Return the mean binary cross-entropy."""
+    return float(-np.log(np.where(truth > 0, scores, 1 - scores)).mean())
+
+
+def test_scores_that_tell_nothing() -> None:
+    """One label on all images: there is no AUC, and an artifact cannot hold a NaN."""
+    tally = ManyLabelsTally(1)
+    tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
+    found = tally.evaluation(["a"])
+    assert np.isnan(found.score)
+    assert (found.by_label, found.examples) == ({}, 3)
+    assert found.loss == pytest.approx(np.log(2))
+
+
+def test_numbers_of_labels_are_bounded() -> None:
+    """Metadata stores refuse large artifacts: of more than a hundred labels none is shown."""
+    truth = np.eye(101, dtype=np.float32)
+    many, few = ManyLabelsTally(101), ManyLabelsTally(100)
+    many.add(truth, truth)
+    few.add(truth[:, :100], truth[:, :100])
+    found = many.evaluation([str(n) for n in range(101)])
+    assert (found.score, found.by_label) == (1, {})
+    assert len(few.evaluation([str(n) for n in range(100)]).by_label) == 100
+    alone = OneLabelTally(101)
+    alone.add(np.arange(101), truth)
+    assert alone.evaluation([str(n) for n in range(101)]).confusion == {}
 
 
 @pytest.mark.slow

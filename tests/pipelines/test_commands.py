@@ -44,7 +44,7 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
     [
         # further arguments, exit code, what stands on stderr
         (["--epochs", "0"], 2, "error: epochs must be at least 1 (got 0)"),
-        (["--min-accuracy", "2"], 2, "error: min_accuracy must be from 0 to 1 (got 2.0)"),
+        (["--min-score", "2"], 2, "error: min_score must be from 0 to 1 (got 2.0)"),
         (["--max-reject-fraction", "-1"], 2, "error: max_reject_fraction must be from 0 to 1"),
         (["--name", ""], 2, "error: name must not be empty"),
         (["--data", "/nowhere"], 1, "error: /nowhere: no such file or folder"),

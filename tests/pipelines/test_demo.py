@@ -121,7 +121,7 @@ def test_a_model_that_is_not_good_enough(demo, command):
     before = sorted((workdir / "serving").iterdir())
     done = command(
         *("local", "--data", workdir / "data/digits.csv", "--workdir", workdir),
-        *("--name", "digits", "--epochs", 1, "--image-size", 8, 8, "--min-accuracy", 1),
+        *("--name", "digits", "--epochs", 1, "--image-size", 8, 8, "--min-score", 1),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"blessed +no", done.stdout)
