@@ -1,11 +1,13 @@
-"""Scikit-learn's scanned digits as image files with an AutoML import file, alone or in groups."""
+"""``python -m pipelines.digits``: scikit-learn's scanned digits as images with an import file."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +55,7 @@ def write_digit_groups(folder: str, images: int | None = None) -> str:
     """Write images of one to three digits side by side, and ``digits.csv``; return its path.
 
     An image's labels are the digits that are seen in it, each once:
-    ``TRAIN,images/0003.png,0,8``. What is there is left alone, as above.
+    ``TRAIN,images/0003.png,0,6,8``. What is there is left alone, as above.
 
     Args:
         folder: made if it is not there.
@@ -105,3 +107,22 @@ def _write(folder: str, pictures: Iterable[tuple[tuple[str, ...], npt.NDArray[np
     if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
         storage.write_text(path, text.getvalue())
     return path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.digits",
+        description="Write scikit-learn's scanned digits as images with an AutoML import file.",
+    )
+    add = parser.add_argument
+    add("folder", help="made if it is not there")
+    add("--task", choices=WRITERS, default=ImageClassification.name, help="default %(default)s")
+    add("--images", type=int, metavar="N", help="only the first N; default: all, about 1,800")
+    args = parser.parse_args(argv)
+    print(WRITERS[args.task](args.folder, args.images))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

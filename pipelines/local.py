@@ -85,7 +85,8 @@ def read_report(metadata_path: str) -> RunReport:
     examples = outputs["Examples"].properties
     dataset = read_dataset(outputs["Examples"].uri)
     measure = json.loads(MEASURES[dataset.task].config)["name"]
-    result = tfma.load_eval_result(outputs["ModelEvaluation"].uri)
+    [(_, by_output)] = tfma.load_eval_result(outputs["ModelEvaluation"].uri).slicing_metrics
+    measured = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
     pushed = outputs["PushedModel"].properties
     return RunReport(
         examples={
@@ -95,11 +96,11 @@ def read_report(metadata_path: str) -> RunReport:
         labels=int(examples["label_count"]),
         rejects=int(examples["rejects"]),
         measure=measure,
-        score=_value(result.get_metrics_for_slice(), measure),
+        score=measured[""],
         areas={
-            label: _value(metrics, measure)
+            label: measured[key]
             for number, label in enumerate(dataset.labels)
-            if (metrics := result.get_metrics_for_slice(class_id=number))
+            if (key := f"classId:{number}") in measured
         },
         blessed=bool(outputs["ModelBlessing"].properties.get("blessed")),
         pushed_to=str(pushed["pushed_destination"]) if pushed.get("pushed") else None,
@@ -109,6 +110,7 @@ def read_report(metadata_path: str) -> RunReport:
 
 
 def _value(metrics: Mapping[str, Any], measure: str) -> float:
+    """Return a metric of what TFMA has for one class, or for all of them together."""
     [value] = [value for name, value in metrics.items() if name.rsplit("/", 1)[-1] == measure]
     return float(value["doubleValue"])
 
