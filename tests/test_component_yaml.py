@@ -36,6 +36,8 @@ COMPONENT = ROOT / "component.yaml"
 
 # A value of every option that the step takes, none of them the default.
 OTHER_VALUES: dict[str, Any] = {
+    "task": "image_classification",
+    "input_format": "csv",
     "seed": 7,
     "split_fractions": "60,20,20",
     "split_by": "content",
@@ -46,6 +48,8 @@ OTHER_VALUES: dict[str, Any] = {
     "compression": "gzip",
     "check": "header",
     "max_side": 8,
+    "bad_boxes": "drop",
+    "box_orientation": "upright",
     "max_image_mb": 2.5,
     "max_image_pixels": 1_000_000,
     "max_reject_fraction": 0.25,
@@ -202,7 +206,8 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
         done = call(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])
-        assert (dataset.examples, dataset.options) == (10, make_options(given).recorded())
+        decided = {"task": "image_classification", "input_format": "csv", **given}
+        assert (dataset.examples, dataset.options) == (10, make_options(decided).recorded())
         assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
 
 
@@ -224,6 +229,7 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
     assert set(done.parameters) == set(OUTPUT_PARAMETERS)
     assert done.metadata("dataset") == {
         "recordgen_version": __version__,
+        "task": "image_classification",
         "digest": dataset.digest,
         "seed": 0,
         "rows": 11,
@@ -257,7 +263,7 @@ def test_artifact_that_is_no_import_file(artifact_step: Any, tmp_path: Path) -> 
     """An artifact of something else is said to be that."""
     nothing = f"{tmp_path}/nothing"
     invocation = executor_input(artifact_step, str(tmp_path), tmp_path, {"source": nothing}, {})
-    with pytest.raises(SourceError, match="the artifact is no import file and no folder with"):
+    with pytest.raises(SourceError, match="the artifact is no import file, and no folder with"):
         run(StepInput.parse(json.dumps(invocation)))
 
 

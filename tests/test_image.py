@@ -114,8 +114,8 @@ def test_check_none_passes_anything_through() -> None:
     """check=none stores the bytes unread; size and format are told as far as the header goes."""
     options = ConvertOptions(check="none")
     data = encoded(BASE, "PNG", exif=TURNED)
-    assert check_image(data, options) == (data, "png", 48, 80, None)
-    assert check_image(b"not an image", options) == (b"not an image", "", None, None, None)
+    assert check_image(data, options) == (data, "png", 48, 80, None, 1)
+    assert check_image(b"not an image", options) == (b"not an image", "", None, None, None, 1)
 
 
 PHOTO = encoded(noise(200, 150), "JPEG", quality=92)

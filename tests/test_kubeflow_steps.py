@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 import recordgen
 from pipelines.digits import write_digit_groups, write_digits
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from recordgen import features
 from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
@@ -22,6 +23,7 @@ from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
 from recordgen.kubeflow.scoring import ManyLabelsTally, OneLabelTally
 from recordgen.training import TrainingConfig
+from tests.conftest import encoded, noise
 from tests.steps import StepCall, call, executor_input
 
 IMAGE = "recordgen:test"
@@ -314,6 +316,33 @@ def test_statistics_find_anomalies(tmp_path: Path) -> None:
     [line] = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
     assert line.startswith("test: ")
     assert "x3" in line
+
+
+@pytest.mark.slow
+def test_statistics_of_boxes(tmp_path: Path) -> None:
+    """Boxes are described, however many an image has; images without objects lack them."""
+    tfdv = pytest.importorskip("tensorflow_data_validation")
+    lines = []
+    for number in range(6):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+        use = "TRAIN" if number < 5 else "TEST"
+        lines += [f"{use},{number}.png,c{box},.1,.2,,,.5,.{6 + box},," for box in range(number)]
+    source = tmp_path / "boxes.csv"
+    source.write_text("\n".join(["TRAIN,0.png", *lines]))
+    dataset = str(tmp_path / "dataset")
+    recordgen.convert(source, dataset, task="object_detection")
+    step = step_input(statistics_step(IMAGE), tmp_path, {"dataset": dataset})
+    # The test split's one image has more boxes than any, and the label of the fifth is new.
+    assert statistics.run(step).parameters == {"anomaly_count": 1}
+    path = tmp_path / "statistics/Split-train/FeatureStats.pb"
+    [described] = tfdv.load_stats_binary(str(path)).datasets
+    numbers = {item.path.step[0]: item.num_stats for item in described.features}
+    for name in features.BBOX:
+        common = numbers[name].common_stats
+        assert (common.num_non_missing, common.num_missing) == (4, 1)
+        assert (common.min_num_values, common.max_num_values) == (1, 4)
+    assert numbers[features.BBOX[3]].max == pytest.approx(0.9)
+    assert features.IMAGE_OBJECT_TEXT in numbers
 
 
 def test_statistics_without_tfx(digits: str, tmp_path: Path) -> None:

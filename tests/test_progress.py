@@ -47,12 +47,14 @@ FIELDS = {
     | {"images_per_s", "seconds_left"},
     "warning": set(),
     "finished": ROWS
-    | {"rows_duplicate", "rows_dropped", "rows_existing", "examples_written", "payloads_rejected"}
-    | {"payload_bytes", "shard_bytes", "rejected", "exit_code", "output", "digest"},
+    | {"rows_duplicate", "rows_merged", "rows_dropped", "rows_existing", "examples_written"}
+    | {"payloads_rejected", "payload_bytes", "shard_bytes", "rejected", "exit_code", "output"}
+    | {"digest"},
     "failed": {"error", "exit_code"},  # and of bad data: rejected, rejects_file
     "interrupted": {"exit_code"},
 }
 COUNTS = ("ROWS_", "EXAMPLES_", "PAYLOADS_", "PAYLOAD_", "SHARD_")
+DECIDED = ConvertOptions(task="image_classification", input_format="csv")
 EVERY_LINE = {"time", "level", "event", "message", "logger"}
 
 
@@ -151,7 +153,7 @@ def test_documented_names() -> None:
     section = text[text.index("## Seen while it runs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
     counts = {value for name, value in vars(metrics).items() if name.startswith(COUNTS)}
-    assert len(counts) == 10
+    assert len(counts) == 11
     assert counts <= names
     assert {name for name in names if f"`{name}`" not in section} == set()
 
@@ -287,7 +289,7 @@ def test_planning_leaves_heartbeats(
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
     with beam.Pipeline(runner=IN_MEMORY_RUNNER) as pipeline:
-        transforms.plan_rows(pipeline, source, ConvertOptions(), folder)
+        transforms.plan_rows(pipeline, source, DECIDED, folder)
     assert folder.read_planning_heartbeats() == (9, 6, 2)
 
 
@@ -342,7 +344,9 @@ def test_rows_are_told_while_planning_and_images_after(
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
         assert recorder.all_read.wait(10)
-        plan = transforms.make_plan((), read=20_100, parse_rejected={}, options=ConvertOptions())
+        plan = transforms.make_plan(
+            (), read=20_100, parse_rejected={}, adjusted={}, options=DECIDED
+        )
         folder.write_plan(plan, [])
         assert recorder.is_writing.wait(10)
     assert recorder.planned is not None

@@ -21,12 +21,15 @@ from recordgen import write
 from recordgen.cli import main
 from recordgen.dataset import REPORT_FILE, Dataset, RowCounts, Shard, Split, read_dataset
 from recordgen.errors import PayloadError, SourceError
+from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import to_thumbnail
 from recordgen.report import render_dataset, render_report, write_report
 from recordgen.report.balance import class_balance
 from recordgen.report.page import REJECTS_SHOWN, to_html
 from recordgen.rows import Reject
 from tests.conftest import encoded, noise
+
+MakeCsv = Callable[..., str]
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -89,9 +92,13 @@ class Page(HTMLParser):
         """Return the rows of the first table that has a column of this name, or a first cell."""
         return next(table for table in self.tables if column in table[0])
 
+    def values(self, tag: str, name: str) -> list[str]:
+        """Return an attribute of all elements of a kind that have it."""
+        return [value for kind, found, value in self.attributes if (kind, found) == (tag, name)]
+
     @property
     def images(self) -> list[Image.Image]:
-        sources = [value for tag, name, value in self.attributes if (tag, name) == ("img", "src")]
+        sources = self.values("img", "src")
         return [
             Image.open(io.BytesIO(base64.b64decode(source.partition("base64,")[2])))
             for source in sources
@@ -133,6 +140,7 @@ def dataset_of(
             1000,
             split,
             (Shard(f"Split-{name}/data_tfrecord-00000-of-00001", 1, 1000, "0" * 64),),
+            unlabelled=unlabelled,
         )
         for name, split in counts.items()
     }
@@ -333,6 +341,131 @@ def test_pictures_show_many_labels(make_csv: Callable[..., str], tmp_path: Path)
         assert len(alts) == len(set(alts)) == 5
 
 
+def detection_page(make_csv: MakeCsv, folder: Path, lines: Iterable[str]) -> Page:
+    """Convert lines about 0.png, of 200 by 100 pixels, and others, and return the page."""
+    for number in range(4):
+        image = Image.new("RGB", (200, 100), (90, 90, 90 + number))
+        (folder / f"{number}.png").write_bytes(encoded(image, "PNG"))
+    recordgen.convert(make_csv(lines), folder / "out", task="object_detection")
+    return self_contained((folder / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+
+
+def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Boxes lie where they should, by label, over the picture; the text beside it counts them."""
+    page = detection_page(
+        make_csv,
+        tmp_path,
+        [
+            "TRAIN,0.png,dog,.5,.5,,,1,1,,",
+            "TRAIN,0.png,cat,.1,.2,,,.5,.6,,",
+            "TRAIN,0.png,dog,0,.75,,,.125,1,,",
+            "TRAIN,1.png,,,,,,,,,",
+        ],
+    )
+    assert page.values("svg", "viewbox") == ["0 0 200 100", "0 0 1 1", "0 0 1 1"]
+    paths = list(zip(page.values("path", "stroke"), page.values("path", "transform"), strict=True))
+    colours = ["#{:02x}{:02x}{:02x}".format(*label_colour(number)) for number in range(2)]
+    assert paths == [(colour, "scale(200 100)") for colour in colours]
+    assert page.values("path", "fill") == colours
+    assert page.values("path", "d")[:2] == [
+        "M0.1 0.2H0.5V0.6H0.1z",
+        "M0.5 0.5H1V1H0.5zM0 0.75H0.125V1H0z",
+    ]
+    assert page.values("img", "alt") == ["example of no object", "example of cat, dog"]
+    start = page.texts.index("1×")
+    assert page.texts[start : start + 4] == ["1×", "cat", "2×", "dog"]
+    assert {"no object", "Examples without an object: 1."} <= set(page.texts)
+
+
+def test_a_crowd_has_an_end(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Of very many boxes some are drawn, and all are counted; of labels some are named."""
+    page = detection_page(
+        make_csv,
+        tmp_path,
+        (
+            f"TRAIN,0.png,c{n % 30:02d},0,{n / 3000:f},,,.5,{(n + 9) / 3000:f},,"
+            for n in range(1500)
+        ),
+    )
+    assert sum(path.count("z") for path in page.values("path", "d")) == 100 + 20  # and the keys
+    assert page.texts.count("50×") == 20
+    assert "and 10 more" in page.texts
+
+
+def test_all_labels_are_beside_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """An image of several labels names them all, and counts for each."""
+    for number in range(3):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
+    recordgen.convert(
+        make_csv(["TRAIN,0.png,dog,cat", "TRAIN,1.png,cat", "TRAIN,2.png"]), tmp_path / "out"
+    )
+    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text())
+    assert page.values("img", "alt") == [
+        "example of no label",
+        "example of cat",
+        "example of cat, dog",
+    ]
+    assert [row[1:3] for row in page.table("class")[1:]] == [["cat", "2"], ["dog", "1"]]
+    assert {
+        "An example counts for each of its labels.",
+        "Examples without a label: 1.",
+        "image_multi_label",
+    } <= set(page.texts)
+    assert "instead of auto" not in page.texts
+
+
+def test_pictures_of_several_labels_show_many(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Images with labels that no other one has come first."""
+    for number in range(30):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(8, 8, number), "PNG"))
+    rare = {7: "rare,common", 13: "odd", 29: "common,strange"}
+    source = make_csv(f"TRAIN,{n}.png,{rare.get(n, 'common,usual')}" for n in range(30))
+    recordgen.convert(source, tmp_path / "out")
+    alts = self_contained((tmp_path / "out" / REPORT_FILE).read_text()).values("img", "alt")
+    assert len(alts) == 5
+    shown = {label for alt in alts for label in alt.removeprefix("example of ").split(", ")}
+    assert shown == {"rare", "odd", "strange", "common", "usual"}
+
+
+@pytest.mark.parametrize("task", ["image_multi_label", "object_detection"])
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_labels_of_other_tasks_are_text(
+    hostile: str, task: str, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Labels of boxes, and one label of several, act no more than any other text."""
+    (tmp_path / "0.png").write_bytes(encoded(noise(), "PNG"))
+    label = hostile.replace('"', '""')
+    behind = {"image_multi_label": "zebra", "object_detection": "0,0,,,1,1,,"}
+    recordgen.convert(
+        make_csv([f'TRAIN,0.png,"{label}",{behind[task]}']), tmp_path / "out", task=task
+    )
+    page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
+    assert hostile in page.texts
+    assert hostile in page.values("img", "alt")[0]
+    assert hostile in page.values("span", "title")
+
+
+def test_rows_that_were_merged_and_adjusted(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """What became of rows is said in words; kinds that have none stand as they are."""
+    page = detection_page(
+        make_csv,
+        tmp_path,
+        [
+            "TRAIN,0.png,dog,.5,.5,,,1.1,1,,",
+            "TRAIN,0.png,cat,.1,.2,,,.5,.6,,",
+            "TRAIN,0.png,cat,.1,.2,,,.1,.6,,",
+        ],
+    )
+    assert dict(page.table("read"))["add labels or boxes to an example"] == "1"
+    [clipped] = [table for table in page.tables if "boxes clipped" in table[0][0]]
+    assert [row[0].partition(":")[0] for row in clipped] == ["boxes clipped", "boxes left out"]
+    assert [row[1] for row in clipped] == ["1", "1"]
+    rows = RowCounts(adjusted={"<b>": 3})
+    page = self_contained(to_html(dataset_of({"train": {"cat": 1}}, rows=rows), [], {}))
+    assert page.table("<b>") == [["<b>", "3"]]
+    assert "add labels or boxes to an example" not in page.texts
+
+
 def test_appended_rows_are_on_the_page(
     make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -387,6 +520,9 @@ ODD_RECORDS = [
     ({"image/encoded": [1.5, 2.5]}, None),
     ({"image/encoded": b"no image"}, "no preview"),
     ({"image/encoded": b"x", "image/class/text": 3, "image/class/label": "cat"}, "3"),
+    ({"image/encoded": b"x", "image/object/bbox/xmin": [0.5, 0.6]}, "no label"),
+    ({"image/encoded": b"x", "image/class/label": [1, 2]}, "no label"),
+    ({"image/encoded": b"x", "image/class/text": ["a", "b"], "image/class/label": 1}, "b"),
     ({"image/encoded": b"x", "image/source_id": b"\xff/\xfe.jpg"}, "\ufffd.jpg"),
 ]
 

@@ -489,7 +489,7 @@ def test_payloads_without_a_version_are_not_known() -> None:
     """Where storage cannot tell an image from its successor, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
     task = ShardTask("train", None, 0, 1, (row,))
-    arguments = (Vocabulary("text", ("cat",)), ConvertOptions())
+    arguments = (Vocabulary("text", ("cat",)), ConvertOptions(task="image_classification"))
     assert len(task.fingerprint(*arguments)) == 64
     assert replace(task, rows=(row._replace(version=""),)).fingerprint(*arguments) == ""
 

@@ -220,7 +220,10 @@ def test_failures_that_pass_and_that_do_not(
 def test_an_import_file_that_is_cut_is_read_again(
     serve: Callable[[Answer], str], tmp_path: Path
 ) -> None:
-    """No row is lost, none is there twice; its rows may lie on the same server."""
+    """No row is lost, none is there twice; its rows may lie on the same server.
+
+    The file is read for what it is, which is cut, again, and for its rows.
+    """
     text = "".join(f"TRAIN,images/{number}.jpg,a\n" for number in range(40)).encode()
     attempts: list[str] = []
 
@@ -233,7 +236,7 @@ def test_an_import_file_that_is_cut_is_read_again(
         return web.Response(body=text)
 
     result = recordgen.convert(f"{serve(answer)}/data/labels.csv", tmp_path / "out")
-    assert (result.dataset.examples, attempts.count("GET")) == (40, 2)
+    assert (result.dataset.examples, attempts.count("GET")) == (40, 3)
 
 
 # --- how much is read ---------------------------------------------------------------------------

@@ -149,6 +149,21 @@ def test_spoilt_answers_lose_nothing(store: Store, tmp_path: Path) -> None:
     assert comparable(tree_bytes(tmp_path / "spoilt")) == comparable(tree_bytes(tmp_path / "out"))
 
 
+def test_a_folder_of_images_in_a_bucket(store: Store, tmp_path: Path) -> None:
+    """`<split>/<label>/<file>` in a bucket is read as on disk, and splits are drawn alike."""
+    names = ["train/cat/1.jpg", "val/dog/a b.jpg", "unassigned/cat/3.jpg", "test/4.jpg"]
+    for number, name in enumerate(names):
+        data = encoded(noise(seed=number), "JPEG")
+        store.put(f"photos/{name}", data)
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(data)
+    there = recordgen.convert(f"{store.url}/photos", tmp_path / "there").dataset
+    here = recordgen.convert(tmp_path / "photos", tmp_path / "here").dataset
+    assert (there.source, here.source) == ((f"{store.url}/photos/",), (f"{tmp_path}/photos/",))
+    assert there.digest == here.digest
+    assert there.examples == 4
+
+
 @pytest.mark.parametrize("fault", [503, "reset"])
 def test_spoilt_uploads_lose_nothing(
     store: Store, fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -313,7 +328,7 @@ def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
     """What has another size than it was planned with is neither cut nor half the old image."""
     url = store.put("1.jpg", b"x" * 1000)
     row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", drawn=False)
-    with Fetcher([row], ConvertOptions()) as fetcher:
+    with Fetcher([row], ConvertOptions(task="image_classification")) as fetcher:
         with pytest.raises(PayloadError, match="the file changed") as refused:
             fetcher.start(row)()
         assert refused.value.code == "changed"
@@ -369,7 +384,7 @@ def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
     page = storage.read_text(f"{store.url}/out/report.html")
     store.proxy.reset()
     assert recordgen.render_report(f"{store.url}/out") == page
-    assert page.count("<img ") == 24
+    assert page.count("<img ") == 15
     shards = [path for _, path in store.proxy.seen if "data_tfrecord" in path]
     assert len(set(shards)) <= 24
     assert store.proxy.seen.total() < 64

@@ -319,7 +319,11 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--num", type=_natural, default=5, metavar="N", help="records to show (default: 5)"
     )
-    inspect.add_argument("--to", metavar="DIR", help="write their images there, byte for byte")
+    inspect.add_argument(
+        "--to",
+        metavar="DIR",
+        help="write their images there, byte for byte; those with boxes anew, boxes drawn on them",
+    )
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"
     )

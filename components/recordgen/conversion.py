@@ -52,7 +52,7 @@ from recordgen.runners import (
 )
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
 from recordgen.sources import ImportFile, find_import_files
-from recordgen.sources.detection import decide
+from recordgen.sources.deciding import decide
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
 from recordgen.tasks import task_for

@@ -1,20 +1,24 @@
-"""Look into records: their features in plain Python, and their images byte for byte."""
+"""Look into records: features in plain Python, images byte for byte, or with their boxes."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from recordgen import features, storage
-from recordgen.dataset import SPLIT_PREFIX, split_dir
-from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.dataset import SPLIT_PREFIX, read_dataset, split_dir
+from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.example import parse_example
+from recordgen.payloads.drawing import draw_boxes
 from recordgen.splits import TRAIN
+from recordgen.tasks import TASKS
 from recordgen.tfrecord import read_records
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -27,7 +31,8 @@ class Record:
     Attributes:
         file: the shard it stands in.
         index: its position among the records shown, from 0.
-        features: plain values by feature name; a list of one is given as its element.
+        features: plain values by feature name; a list of one is given as its element, but for
+            features of which an example of the task may have several.
         image_file: where its image was written, or None.
     """
 
@@ -51,22 +56,28 @@ def inspect(
         output: a converted output, a TFX Examples uri, or a path or glob of TFRecord files.
         split: the split to read; None: ``train``, or the first there is.
         num: how many records.
-        to: folder for the images, each written with the bytes of ``image/encoded``.
+        to: folder for the images, each written with the bytes of ``image/encoded``; one with
+            boxes is drawn anew, with them and their labels on it.
 
     Raises:
         SourceError: there are no records to read.
         UsageError: there is no such split.
-        RecordError: a shard is damaged or holds something else.
+        RecordError: a shard is damaged or holds something else, or boxes cannot be drawn on an
+            image that does not decode.
     """
     files = find_shards(output, split)
+    lists = _list_features(files)
     found = []
     for index, (file, record) in enumerate(islice(_read_all(files), num)):
         try:
             values = parse_example(record)
         except ValueError as exc:
             raise RecordError(f"{file}: record {index}: {exc}") from exc
-        plain = {name: value[0] if len(value) == 1 else value for name, value in values.items()}
-        image = None if to is None else _extract(plain, index, to)
+        plain = {
+            name: value[0] if len(value) == 1 and name not in lists else value
+            for name, value in values.items()
+        }
+        image = None if to is None else _extract(values, f"{file}: record {index}", index, to)
         found.append(Record(file, index, plain, image))
     return found
 
@@ -99,13 +110,32 @@ def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
             yield file, record
 
 
-def _extract(values: dict[str, Any], index: int, to: str) -> str:
-    """Write the image as ``00003-name.jpg`` and return the path."""
-    data = values.get(features.IMAGE_ENCODED)
+def _list_features(files: Sequence[str]) -> frozenset[str]:
+    """Return the features that are lists even where a record has one value of them."""
+    folder = posixpath.dirname(next(iter(files), ""))
+    task = None
+    if posixpath.basename(folder).startswith(SPLIT_PREFIX):
+        with suppress(SourceError):  # records of others have no dataset.json
+            task = TASKS.get(read_dataset(posixpath.dirname(folder)).task)
+    specs = {} if task is None else task.features
+    several = (name for name, spec in specs.items() if spec.shape is None)
+    return frozenset((*OBJECT_FEATURES, *several))
+
+
+def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:
+    """Write the image as ``00003-name.jpg``, with its boxes on it, and return the path."""
+    data = _first(values, features.IMAGE_ENCODED)
     if not isinstance(data, bytes):
-        raise RecordError(f"record {index} has no {features.IMAGE_ENCODED} to extract")
-    stem = posixpath.splitext(posixpath.basename(_name(values, features.IMAGE_SOURCE_ID)))[0]
+        raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
     suffix = _name(values, features.IMAGE_FORMAT) or "bin"
+    try:
+        if boxes := stored_boxes(values):
+            data, suffix = draw_boxes(data, boxes)
+    except (PayloadError, ValueError) as exc:
+        raise RecordError(
+            f"{where}: its boxes cannot be drawn: {exc}; leave out --to to see its features"
+        ) from exc
+    stem = posixpath.splitext(posixpath.basename(_name(values, features.IMAGE_SOURCE_ID)))[0]
     name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
     path = os.path.join(to, name)
     try:
@@ -117,9 +147,15 @@ def _extract(values: dict[str, Any], index: int, to: str) -> str:
     return path
 
 
-def _name(values: dict[str, Any], feature: str) -> str:
-    """Return a feature as a piece of a file name; whatever a foreign record holds there."""
-    value = values.get(feature)
+def _first(values: Mapping[str, Sequence[Any]], feature: str) -> Any:
+    """Return the one value of a feature, whatever a foreign record holds there; else None."""
+    found = values.get(feature, ())
+    return found[0] if len(found) == 1 else None
+
+
+def _name(values: Mapping[str, Sequence[Any]], feature: str) -> str:
+    """Return a feature as a piece of a file name."""
+    value = _first(values, feature)
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
     return _UNSAFE.sub("_", text.rsplit("/", 1)[-1])
 

@@ -21,6 +21,7 @@ from recordgen.rows import RejectCode
 from recordgen.runs import Leftover
 from recordgen.shards import OnProgress, ShardResult, ShardTask, check_shard, write_shard
 from recordgen.staging import Staging
+from recordgen.tasks import Task, task_for
 from recordgen.tfrecord import read_records
 
 # The fault of storage, not of the payload: it may be mended, and the payload the same.
@@ -63,7 +64,7 @@ def keep_or_write_shard(
         path = staging.path(result.shard.file)
         sources = [storage.join(root, result.shard.file) for root in left.roots]
         if any(source == path or _moved(source, path) for source in sources) and is_intact(
-            path, result.shard
+            path, result.shard, task_for(options)
         ):
             return result
     return write_shard(
@@ -92,10 +93,10 @@ def compare_shard(
     if not storage.exists(path):
         return result
     shard = replace(result.shard, bytes=storage.size(path))
-    return replace(result, shard=shard) if is_intact(path, shard) else result
+    return replace(result, shard=shard) if is_intact(path, shard, task_for(options)) else result
 
 
-def is_intact(path: str, shard: Shard) -> bool:
+def is_intact(path: str, shard: Shard, task: Task) -> bool:
     """Say whether a file holds what its shard should: by size, checksums and digest of records.
 
     Raises:
@@ -107,14 +108,14 @@ def is_intact(path: str, shard: Shard) -> bool:
         if storage.size(path) != shard.bytes:
             return False
         for record in read_records(path):
-            digest.update(_line(record))
+            digest.update(_line(record, task))
             examples += 1
     except (OSError, RecordError, ValueError):
         return False
     return (examples, digest.hexdigest()) == (shard.examples, shard.digest)
 
 
-def _line(record: bytes) -> bytes:
+def _line(record: bytes, task: Task) -> bytes:
     """Return what a record adds to its shard's digest. Raises: ValueError: it is none of ours."""
     values = parse_example(record)
 
@@ -122,8 +123,8 @@ def _line(record: bytes) -> bytes:
         found: list[Any] = values.get(name, [])
         return found[0].decode() if found else ""
 
-    label = text(features.IMAGE_CLASS_TEXT)
-    return record_line(text(features.IMAGE_SHA256), label, text(features.IMAGE_SOURCE_ID))
+    said = task.from_features(values)
+    return record_line(text(features.IMAGE_SHA256), said, text(features.IMAGE_SOURCE_ID))
 
 
 def _may_change(result: ShardResult) -> bool:

@@ -315,11 +315,14 @@ def _record(
     row: PlannedRow, data: bytes, task: Task, vocabulary: Vocabulary, options: ConvertOptions
 ) -> _Record:
     image = check_image(data, options)
+    annotation = row.annotation
     labels: Sequence[str] = ()
     said: Mapping[str, FeatureValue] = {}
-    if row.annotation is not None:
-        labels = task.labels(row.annotation)
-        said = task.to_features(row.annotation, vocabulary, image.orientation)
+    if annotation is not None:
+        if image.orientation != 1:
+            annotation = task.turned(annotation, image.orientation)
+        labels = task.labels(annotation)
+        said = task.to_features(annotation, vocabulary)
     sha256 = hashlib.sha256(image.data).hexdigest()
     record = serialize_example(
         {
@@ -333,5 +336,5 @@ def _record(
         }
     )
     kind = (image.format, image.height, image.width)
-    line = record_line(sha256, row.annotation, row.uri)
+    line = record_line(sha256, annotation, row.uri)
     return _Record(frame(record), line, labels, row.drawn, image.reencoded, kind)

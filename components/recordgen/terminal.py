@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -159,8 +160,7 @@ def plan_json(plan: StagedPlan) -> dict[str, Any]:
 def records_table(records: Sequence[Record]) -> str:
     """Return one line per record, and where images were written."""
     if any(features.IMAGE_ENCODED in record.features for record in records):
-        header: tuple[str, ...] = ("#", "source id", "format", "size", "bytes", "label", "text")
-        lines = _table(header, [_image_row(record) for record in records], left=(1, 2, 6))
+        lines = _image_table(records)
     else:
         names = sorted({name for record in records for name in record.features})
         header = ("#", *names)
@@ -173,7 +173,21 @@ def records_table(records: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-def _image_row(record: Record) -> tuple[str, ...]:
+def _image_table(records: Sequence[Record]) -> list[str]:
+    """Return the lines of a table of images; where one has boxes, of these instead of labels."""
+    header: tuple[str, ...] = ("#", "source id", "format", "size", "bytes")
+    images = [_image_cells(record) for record in records]
+    if any(features.BBOX[0] in record.features for record in records):
+        header += ("boxes", "by label")
+        more = [_box_cells(record) for record in records]
+    else:
+        header += ("label", "text")
+        more = [_label_cells(record) for record in records]
+    rows = [(*image, *cells) for image, cells in zip(images, more, strict=True)]
+    return _table(header, rows, left=(1, 2, 6))
+
+
+def _image_cells(record: Record) -> tuple[str, ...]:
     shown = record.to_json()
     image = record.features.get(features.IMAGE_ENCODED, b"")
     return (
@@ -182,16 +196,37 @@ def _image_row(record: Record) -> tuple[str, ...]:
         str(shown.get(features.IMAGE_FORMAT, "")),
         f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
         f"{len(image):,}",
-        str(shown.get(features.IMAGE_CLASS_LABEL, "")),
-        str(shown.get(features.IMAGE_CLASS_TEXT, "")),
     )
+
+
+def _label_cells(record: Record) -> tuple[str, ...]:
+    """Return the numbers and the texts of an image's labels."""
+    shown = record.to_json()
+    found = (
+        shown.get(name, "") for name in (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT)
+    )
+    return tuple(_some(value) if isinstance(value, list) else str(value) for value in found)
+
+
+def _box_cells(record: Record) -> tuple[str, ...]:
+    """Return how many boxes an image has, and how many of each label, the most frequent first."""
+    shown = record.to_json()
+    labels = shown.get(features.IMAGE_OBJECT_TEXT) or shown.get(features.IMAGE_OBJECT_LABEL, [])
+    counts = Counter(labels).most_common()
+    by_label = _some([f"{count:,}× {label}" for label, count in counts])
+    return f"{len(shown.get(features.BBOX[0], [])):,}", by_label
+
+
+def _some(values: Sequence[object]) -> str:
+    """Return some values as text, and how many there are if these are not all."""
+    first = ", ".join(map(str, values[:_CELL_VALUES]))
+    return first if len(values) <= _CELL_VALUES else f"{first}, … {len(values)} values"
 
 
 def _cell(value: object) -> str:
     """Return a feature's value as text that fits a column."""
     if isinstance(value, list) and len(value) > _CELL_VALUES:
-        first = ", ".join(map(str, value[:_CELL_VALUES]))
-        return f"[{first}, … {len(value)} values]"
+        return f"[{_some(value)}]"
     text = str(value)
     return text if len(text) <= _CELL_CHARACTERS else f"{text[: _CELL_CHARACTERS - 1]}…"
 

@@ -97,12 +97,14 @@ def test_artifact_properties(full_run):
         "rows": 31,
         "rejects": 1,
         "duplicates": 0,
+        "merged": 0,
         "dropped": 0,
         "label_count": 2,
         "seed": 3,
         "dataset_digest": dataset.digest,
         "dataset_version": "spring",
         "recordgen_version": dataset.recordgen_version,
+        "task": "image_classification",
     }
 
 
@@ -128,7 +130,7 @@ def test_statistics_count_every_example(full_run, split):
     dataset = read_dataset(full_run["AutoMLExampleGen", "Examples"].uri)
     assert statistics.datasets[0].num_examples == dataset.splits[split].examples
     seen = {f.path.step[0] for f in statistics.datasets[0].features}
-    assert seen == set(features.STATISTICS_ALLOWLIST)
+    assert seen == set(features.STATISTICS_ALLOWLIST) & set(features.IMAGE_CLASSIFICATION)
 
 
 @pytest.mark.slow
@@ -324,3 +326,29 @@ def test_nothing_to_read(tmp_path, run_tfx, text, error):
         (tmp_path / "data/a.csv").write_text(text)
     with pytest.raises(error, match=r"no import file matches|nothing to convert"):
         run_tfx(tmp_path / "work", AutoMLExampleGen(str(tmp_path / "data")))
+
+
+def test_other_tasks_and_formats(tmp_path, write_image, run_tfx, examples_of):
+    """A folder of images, and boxes in JSONL: the same component, told by its input_config."""
+    for number, use in enumerate(["train", "train", "val", "test"]):
+        write_image(
+            tmp_path / f"data/photos/{use}/{('cat', 'dog')[number % 2]}/{number}.png", number
+        )
+    box = {"displayName": "cat", "xMin": 0, "yMin": 0, "xMax": 0.5, "yMax": 1.5}
+    line = {"imageGcsUri": "photos/train/cat/0.png", "boundingBoxAnnotations": [box]}
+    (tmp_path / "data/boxes.jsonl").write_text(json.dumps(line))
+    found = {}
+    for pattern in ("photos/", "*.jsonl"):
+        example_gen = AutoMLExampleGen(
+            str(tmp_path / "data"), input_config=input_config(one=pattern), bad_boxes="clip"
+        )
+        examples = examples_of(run_tfx(tmp_path / pattern.strip("/*."), example_gen))
+        dataset = read_dataset(examples.uri)
+        assert examples.properties["task"] == dataset.task
+        fingerprint = examples.properties["input_fingerprint"]
+        assert f"images:{dataset.rows.read}," in fingerprint
+        found[pattern] = (dataset.task, dataset.examples, dataset.labels, dataset.rows.adjusted)
+    assert found == {
+        "photos/": ("image_classification", 4, ("cat", "dog"), {}),
+        "*.jsonl": ("object_detection", 1, ("cat",), {"boxes_clipped": 1}),
+    }

@@ -49,6 +49,8 @@ def test_every_option_is_a_parameter():
 def test_options_reach_the_executor(tmp_path):
     """What the component is given is what the conversion gets, through TFX's properties."""
     given = {
+        "task": "image_classification",
+        "input_format": "jsonl",
         "seed": 7,
         "split_by": "content",
         "missing_split": "drop",
@@ -58,6 +60,8 @@ def test_options_reach_the_executor(tmp_path):
         "compression": "gzip",
         "check": "header",
         "max_side": 100,
+        "bad_boxes": "reject",
+        "box_orientation": "upright",
         "max_image_mb": 3,
         "max_image_pixels": 1000,
         "max_reject_fraction": 1,

@@ -44,7 +44,7 @@ class AutoMLExampleGenSpec(component_spec.ComponentSpec):
 
 
 class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
-    """Turn AutoML image-classification import files into split, sharded TFRecords.
+    """Turn AutoML import files into split, sharded TFRecords.
 
     ``input_base/import.csv``::
 
@@ -83,6 +83,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         range_config: range_config_pb2.RangeConfig | RuntimeParameter | None = None,
         dataset_version: str | RuntimeParameter | None = None,
         fingerprint_images: bool | RuntimeParameter = True,
+        task: str | RuntimeParameter = "auto",
+        input_format: str | RuntimeParameter = "auto",
         seed: int | RuntimeParameter = 0,
         split_by: str | RuntimeParameter = "uri",
         missing_split: str | RuntimeParameter = "assign",
@@ -92,6 +94,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         compression: str | RuntimeParameter = "none",
         check: str | RuntimeParameter = "decode",
         max_side: int | RuntimeParameter | None = None,
+        bad_boxes: str | RuntimeParameter = "clip",
+        box_orientation: str | RuntimeParameter = "stored",
         max_image_mb: float | RuntimeParameter = 30,
         max_image_pixels: int | RuntimeParameter = 100_000_000,
         max_reject_fraction: float | RuntimeParameter = 0.01,
@@ -107,8 +111,9 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         Args:
             input_base: folder or URL below which the import files lie.
             input_config: input splits, each a name and a pattern of import files relative to
-                ``input_base``. Unset: ``*.csv``, one split. With several, an input split's name is
-                the split of its rows that name none.
+                ``input_base``, or a folder of images whose name ends with ``/``. Unset: ``*.csv``,
+                one split. With several, an input split's name is the split of its rows that name
+                none.
             output_config: ``split_config.splits``: the shares (``hash_buckets``) of the splits for
                 rows that name none; for a single input split only. Unset: train 80, eval 10,
                 test 10. Given and empty: as with several input splits.
@@ -118,6 +123,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             fingerprint_images: put size and time (or generation, etag) of every image into the
                 cache key. It asks storage about each image, in 32 threads, before every run; turn
                 it off for millions of images far away and set ``dataset_version``.
+            task: what rows mean: a name of :data:`recordgen.tasks.TASKS`, or ``auto``.
+            input_format: ``csv``, ``jsonl``, ``folder`` or ``auto``.
             seed: decides order, shards and drawn splits.
             split_by: draw splits by ``uri`` or by ``content``.
             missing_split: ``assign`` or ``drop`` rows without a split.
@@ -127,6 +134,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             compression: ``none`` or ``gzip``.
             check: ``decode``, ``header`` or ``none``.
             max_side: downscale images whose longer side is above this many pixels.
+            bad_boxes: ``clip``, ``drop`` or ``reject`` boxes that are not within the image.
+            box_orientation: boxes are of the picture as ``stored`` or of the ``upright`` one.
             max_image_mb: reject larger payloads, in MB.
             max_image_pixels: reject images of more pixels.
             max_reject_fraction: fail above this share of rejected rows, 0..1.
@@ -135,12 +144,14 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             allow_root: folders and URL prefixes, likewise; rows then reach nothing outside.
             threads: threads that fetch and check per worker.
 
-        The options from ``seed`` on are those of :class:`recordgen.options.ConvertOptions`.
+        The options from ``task`` on are those of :class:`recordgen.options.ConvertOptions`.
 
         Raises:
             UsageError: a value is not allowed (runtime parameters are checked when they run).
         """
         options = {
+            "task": task,
+            "input_format": input_format,
             "seed": seed,
             "split_by": split_by,
             "missing_split": missing_split,
@@ -150,6 +161,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             "compression": compression,
             "check": check,
             "max_side": max_side,
+            "bad_boxes": bad_boxes,
+            "box_orientation": box_orientation,
             "max_image_mb": _as_float(max_image_mb),
             "max_image_pixels": max_image_pixels,
             "max_reject_fraction": _as_float(max_reject_fraction),

@@ -18,7 +18,7 @@ from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Row
 from recordgen.sources import ImportFile, RowReader
-from recordgen.sources.detection import decide
+from recordgen.sources.deciding import decide
 from recordgen.storage import Terms
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.

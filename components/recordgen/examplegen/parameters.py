@@ -216,8 +216,13 @@ def import_files(
     return tuple(
         ImportFile(path, split.name if named else None)
         for split in input_config.splits
-        for path in storage.list_files(storage.join(input_base, split.pattern))
+        for path in _matching(storage.join(input_base, split.pattern))
     )
+
+
+def _matching(pattern: str) -> list[str]:
+    """Return the import files that a pattern names; one that ends with ``/`` is a folder."""
+    return [pattern] if pattern.endswith("/") else storage.list_files(pattern)
 
 
 def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:

@@ -1,6 +1,7 @@
 """``report.html``: what is in a dataset, on one page that needs nothing else.
 
     balance.py    how many examples each class has                          pure
+    outlines.py   the boxes of a record → lines over its picture            pure
     page.py       dataset, rejects and pictures → HTML, by page.html        pure
     pictures.py   a few records of the shards → thumbnails
     sampling.py   a few of many, evenly                                     pure

@@ -14,15 +14,35 @@ from recordgen.dataset import Dataset
 from recordgen.options import ConvertOptions
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.report.balance import class_balance
+from recordgen.report.outlines import outlines
 from recordgen.report.pictures import Picture
 from recordgen.rows import Reject
+from recordgen.tasks import ImageMultiLabel, ObjectDetection
+from recordgen.tasks.object_detection import BOXES_CLIPPED, BOXES_DROPPED, BOXES_SWAPPED
 from recordgen.terminal import megabytes
 
 REJECTS_SHOWN = 50
 
 _SOURCES_SHOWN = 20
 _CLASSES_LISTED = 1000
+_LABELS_SHOWN = 20  # under one picture
 _TEXT_SHOWN = 300  # characters of a label, uri or message
+
+# These options stand in the dataset as they were decided, whoever decided them.
+_ALWAYS_SHOWN = ("seed", "task", "input_format")
+
+# How classes are counted where an example may have several.
+_COUNTED = {
+    ImageMultiLabel.name: "An example counts for each of its labels.",
+    ObjectDetection.name: "Images are counted, not boxes: an image once for each label in it.",
+}
+
+# The kinds of ``rows.adjusted``.
+_WORDS = {
+    BOXES_CLIPPED: "boxes clipped: they reached over the image's edge",
+    BOXES_SWAPPED: "boxes turned round: their corners were inverted",
+    BOXES_DROPPED: "boxes left out: they were empty, or the option bad_boxes says so",
+}
 
 
 class Option(NamedTuple):
@@ -51,16 +71,18 @@ def to_html(
         pictures=pictures,
         sources_shown=_SOURCES_SHOWN,
         classes_listed=_CLASSES_LISTED,
+        labels_shown=_LABELS_SHOWN,
+        counted=_COUNTED.get(dataset.task),
     )
 
 
 def changed_options(options: Mapping[str, Any]) -> list[Option]:
-    """Return the options that differ from their defaults; the seed is shown in any case."""
+    """Return the options that differ from their defaults, but for those that are always shown."""
     defaults = ConvertOptions().recorded()
     return [
         Option(name, _shown(value), _shown(defaults.get(name)))
         for name, value in options.items()
-        if name != "seed" and value != defaults.get(name)
+        if name not in _ALWAYS_SHOWN and value != defaults.get(name)
     ]
 
 
@@ -86,6 +108,8 @@ def _template() -> Template:
         megabytes=megabytes,
         percent=_percent,
         data_uri=_data_uri,
+        outlines=outlines,
+        in_words=lambda kind: _WORDS.get(kind, kind),
     )
     page = resources.files(__package__).joinpath("page.html")
     return environment.from_string(page.read_text(encoding="utf-8"))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordgen import features
+from recordgen.boxes import StoredBox, stored_boxes
 from recordgen.dataset import Dataset, Shard, Split
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.example import parse_example
@@ -31,20 +32,32 @@ _SHARD_RECORDS = 32
 _log = logging.getLogger(__name__)
 
 
+class Label(NamedTuple):
+    """One label of a record.
+
+    Attributes:
+        number: ``image/class/label``, or ``image/object/class/label``; -1: none.
+        text: ``image/class/text``, or ``image/object/class/text``.
+    """
+
+    number: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
     """One record to be shown.
 
     Attributes:
         uri: ``image/source_id``.
-        label: ``image/class/text``; None: it has no label.
-        number: ``image/class/label``; -1: none.
+        labels: all of the image, or those of its boxes, each once, by number.
+        boxes: of the objects in it, in the record's order.
         thumbnail: None: the image does not decode, or is too large for one.
     """
 
     uri: str
-    label: str | None
-    number: int
+    labels: tuple[Label, ...]
+    boxes: tuple[StoredBox, ...]
     thumbnail: Thumbnail | None
 
 
@@ -53,8 +66,8 @@ class _Candidate:
     """A record that may be shown."""
 
     uri: str
-    label: str | None
-    number: int
+    labels: tuple[Label, ...]
+    boxes: tuple[StoredBox, ...]
     image: bytes
 
 
@@ -119,16 +132,33 @@ def _candidate(record: Mapping[str, Sequence[Any]]) -> _Candidate | None:
     def first(name: str) -> Any:
         return next(iter(record.get(name, ())), None)
 
-    image, number = first(features.IMAGE_ENCODED), first(features.IMAGE_CLASS_LABEL)
+    image, uri = first(features.IMAGE_ENCODED), first(features.IMAGE_SOURCE_ID)
     if not isinstance(image, bytes):
         return None
-    label, uri = first(features.IMAGE_CLASS_TEXT), first(features.IMAGE_SOURCE_ID)
+    boxes = _boxes(record)
+    labels = {Label(box.number, box.label) for box in boxes} or _labels(record)
     return _Candidate(
         _text(uri) if uri is not None else "",
-        _text(label) if label is not None else None,
-        number if isinstance(number, int) else features.NO_LABEL,
+        tuple(sorted(labels)),
+        boxes,
         image,
     )
+
+
+def _boxes(record: Mapping[str, Sequence[Any]]) -> tuple[StoredBox, ...]:
+    try:
+        return tuple(stored_boxes(record))
+    except ValueError:
+        return ()
+
+
+def _labels(record: Mapping[str, Sequence[Any]]) -> set[Label]:
+    texts = record.get(features.IMAGE_CLASS_TEXT, ())
+    numbers = record.get(features.IMAGE_CLASS_LABEL, ())
+    return {
+        Label(number if isinstance(number, int) else features.NO_LABEL, _text(text))
+        for text, number in zip_longest(texts, numbers[: len(texts)])
+    }
 
 
 def _text(value: Any) -> str:
@@ -136,13 +166,19 @@ def _text(value: Any) -> str:
 
 
 def _choose(candidates: Iterable[_Candidate], count: int) -> list[_Candidate]:
-    """Return the first record of each label, then the second ones, …, sorted by label."""
-    by_label: dict[str | None, list[_Candidate]] = defaultdict(list)
-    for item in candidates:
-        by_label[item.label].append(item)
-    rounds = zip_longest(*by_label.values())
-    chosen = islice((item for turn in rounds for item in turn if item is not None), count)
-    return sorted(chosen, key=lambda item: (item.number, item.label or "", item.uri))
+    """Return records with as many labels as possible, sorted by label.
+
+    Each is the first one of those with the label that was chosen the fewest times so far; to have
+    none counts as a label.
+    """
+    left, chosen = list(candidates), list[_Candidate]()
+    times: Counter[Label | None] = Counter()
+    while left and len(chosen) < count:
+        rarest = min(left, key=lambda item: min(times[label] for label in item.labels or (None,)))
+        left.remove(rarest)
+        chosen.append(rarest)
+        times.update(rarest.labels or (None,))
+    return sorted(chosen, key=lambda item: (item.labels, item.uri))
 
 
 def _picture(item: _Candidate) -> Picture:
@@ -150,4 +186,4 @@ def _picture(item: _Candidate) -> Picture:
         thumbnail = to_thumbnail(item.image, SIDE)
     except (PayloadError, MemoryError):
         thumbnail = None
-    return Picture(item.uri, item.label, item.number, thumbnail)
+    return Picture(item.uri, item.labels, item.boxes, thumbnail)

@@ -82,7 +82,7 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
             f"a line must be at most {MAX_LINE_BYTES} bytes long; is this a JSONL file?",
         )
     try:
-        record = json.loads(raw.decode("utf-8"))
+        record = json.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:
         message = f"byte {exc.start + 1} of the line is not UTF-8; save the file as UTF-8"
         raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc

@@ -35,7 +35,7 @@ class ImageClassification(Task):
         for name in (features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL)
     }
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         if not fields:
             return None
         if len(fields) > 1:
@@ -47,11 +47,11 @@ class ImageClassification(Task):
             )
         return check_label(fields[0]) or None
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
         one = record.get("classificationAnnotation")
         return None if one is None else display_name(one, "classificationAnnotation")
 
-    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
         labels = sorted({label for label in annotations if label is not None})
         if len(labels) > 1:
             raise AnnotationError(
@@ -60,23 +60,21 @@ class ImageClassification(Task):
             )
         return Merged(labels[0] if labels else None, len(annotations) - 1)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
         return annotation != stored
 
-    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+    def labels(self, annotation: str) -> Sequence[str]:
         return (annotation,)
 
-    def shown(self, annotation: str) -> str:  # noqa: D102
+    def shown(self, annotation: str) -> str:
         return repr(annotation)
 
-    def to_features(  # noqa: D102
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         return {
             features.IMAGE_CLASS_TEXT: annotation.encode(),
             features.IMAGE_CLASS_LABEL: vocabulary.index(annotation),
         }
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         label: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
         return label[0].decode() if label else None

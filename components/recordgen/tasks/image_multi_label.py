@@ -25,7 +25,7 @@ from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
 
 
 class ImageMultiLabel(Task):
@@ -42,14 +42,14 @@ class ImageMultiLabel(Task):
     }
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:  # noqa: D102
+    def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
         return cls()
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         return _encode(map(check_label, fields))
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
         name, single = self.json_keys
         several = record.get(name) or []
         if not isinstance(several, list):
@@ -62,31 +62,24 @@ class ImageMultiLabel(Task):
             labels.append(display_name(record[single], single))
         return _encode(labels)
 
-    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
-        found: set[str] = set()
-        duplicates = 0
-        for number, annotation in enumerate(annotations):
-            new = set(_decode(annotation)) - found
-            duplicates += number > 0 and not new
-            found |= new
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        found, duplicates = add_up(annotations, _decode)
         return Merged(_encode(found), duplicates)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_decode(annotation)) <= set(_decode(stored))
 
-    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+    def labels(self, annotation: str) -> Sequence[str]:
         return _decode(annotation)
 
-    def to_features(  # noqa: D102
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         numbered = sorted((vocabulary.index(label), label) for label in _decode(annotation))
         return {
             features.IMAGE_CLASS_TEXT: [label.encode() for _, label in numbered],
             features.IMAGE_CLASS_LABEL: [number for number, _ in numbered],
         }
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         texts: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
         return _encode(text.decode() for text in texts)
 

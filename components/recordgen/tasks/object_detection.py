@@ -32,7 +32,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_multi_label import need_mixed_shards
-from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CLIPPED = "boxes_clipped"
@@ -91,7 +91,7 @@ class ObjectDetection(Task):
     box_orientation: str = "stored"
 
     @classmethod
-    def of(cls, options: ConvertOptions) -> Task:  # noqa: D102
+    def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
         return cls(options.bad_boxes, options.box_orientation)
 
@@ -103,10 +103,14 @@ class ObjectDetection(Task):
 
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
-        """Say whether the fields behind a path hold coordinates, right or wrong."""
-        return sum(map(_is_number, fields[1:])) >= len(_KEYS)
+        """Say whether the fields behind a path can only be a label and a box, right or wrong."""
+        corners = [*fields[1:], *[""] * 8][:8]
+        if corners[2:4] == ["", ""]:
+            return all(map(_is_number, corners[:2] + corners[4:6]))
+        # Eight labels may be numbers, too.
+        return all(_is_number(text) and _FAR[0] <= float(text) <= _FAR[1] for text in corners)
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         if not fields:
             return None
         label, corners = check_label(fields[0]), [*fields[1:]]
@@ -123,7 +127,7 @@ class ObjectDetection(Task):
         box = Box(label, min(xs), min(ys), max(xs), max(ys))
         return _encode(self._usable([box], adjusted))
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:  # noqa: D102
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
         [name] = self.json_keys
         found = record.get(name) or []
         if not isinstance(found, list):
@@ -147,10 +151,11 @@ class ObjectDetection(Task):
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
             upright = _upright(box)
             inside = Box(box.label, *(min(1.0, max(0.0, value)) for value in upright[1:]))
+            inside = _as_stored(inside)
             is_empty = inside.xmin >= inside.xmax or inside.ymin >= inside.ymax
             wrong = [
                 (is_inverted, "inverted", BOXES_SWAPPED),
-                (inside != upright, "outside 0..1", BOXES_CLIPPED),
+                (min(corners) < 0 or max(corners) > 1, "outside 0..1", BOXES_CLIPPED),
                 (is_empty, "empty", BOXES_DROPPED),
             ]
             reasons = [reason for is_so, reason, _ in wrong if is_so]
@@ -166,27 +171,23 @@ class ObjectDetection(Task):
             usable.append(inside)
         return usable
 
-    def merge(self, annotations: Sequence[str | None]) -> Merged:  # noqa: D102
-        found: dict[Box, None] = {}
-        duplicates = 0
-        for number, annotation in enumerate(annotations):
-            new = [box for box in decode_boxes(annotation) if box not in found]
-            duplicates += number > 0 and not new
-            found.update(dict.fromkeys(new))
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        found, duplicates = add_up(annotations, decode_boxes)
         return Merged(_encode(found), duplicates)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:  # noqa: D102
-        there = {_as_stored(box) for box in decode_boxes(stored)}
-        return not {_as_stored(box) for box in decode_boxes(annotation)} <= there
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
+        return not set(decode_boxes(annotation)) <= set(decode_boxes(stored))
 
-    def labels(self, annotation: str) -> Sequence[str]:  # noqa: D102
+    def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def to_features(  # noqa: D102
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
-        turn = orientation if self.box_orientation == "stored" else 1
-        boxes = [turned(box, turn) for box in decode_boxes(annotation)]
+    def turned(self, annotation: str, orientation: int) -> str:
+        if self.box_orientation == "upright":
+            return annotation
+        return _encode(turned(box, orientation) for box in decode_boxes(annotation)) or annotation
+
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
+        boxes = decode_boxes(annotation)
         corners = zip(*(box[1:] for box in boxes), strict=True)
         return {
             **dict(zip(features.BBOX, map(list, corners), strict=True)),
@@ -194,7 +195,7 @@ class ObjectDetection(Task):
             features.IMAGE_OBJECT_LABEL: [vocabulary.index(box.label) for box in boxes],
         }
 
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:  # noqa: D102
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         columns = [values.get(name, ()) for name in (features.IMAGE_OBJECT_TEXT, *features.BBOX)]
         return _encode(
             Box(label.decode(), *corners) for label, *corners in zip(*columns, strict=True)
@@ -236,8 +237,26 @@ def decode_boxes(annotation: str | None) -> list[Box]:
 
 
 def _encode(boxes: Iterable[Box]) -> str | None:
-    found = list(boxes)
+    """Return the annotation of boxes, whose order says nothing; None: there are none.
+
+    The same boxes give the same text, before and after a record has held them.
+    """
+    found = sorted(set(map(_as_stored, boxes)))
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else None
+
+
+def _as_stored(box: Box) -> Box:
+    return Box(box.label, *map(_as_float32, box[1:]))
+
+
+def _as_float32(value: float) -> float:
+    """Return the number with the fewest digits that a float32 feature cannot tell from another.
+
+    0.10000000149011612 → 0.1
+    """
+    stored = _FLOAT32.pack(value)
+    digits = (float(f"{value:.{count}g}") for count in range(6, 10))
+    return next(number for number in digits if _FLOAT32.pack(number) == stored)
 
 
 def _upright(box: Box) -> Box:
@@ -249,11 +268,6 @@ def _upright(box: Box) -> Box:
         max(box.xmin, box.xmax),
         max(box.ymin, box.ymax),
     )
-
-
-def _as_stored(box: Box) -> Box:
-    """Return a box as float32 has it."""
-    return Box(box.label, *(_FLOAT32.unpack(_FLOAT32.pack(value))[0] for value in box[1:]))
 
 
 def _is_number(text: str) -> bool:

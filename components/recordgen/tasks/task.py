@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from recordgen.example import FeatureValue
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
+
+_Item = TypeVar("_Item")
 
 
 class AnnotationError(ValueError):
@@ -108,28 +110,52 @@ class Task(ABC):
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
 
+    def turned(self, annotation: str, orientation: int) -> str:
+        """Return what is to be said of a payload that was turned upright before it was stored.
+
+        Args:
+            annotation: of the payload as it was.
+            orientation: the Exif orientation that it had, 2 to 8.
+        """
+        del orientation
+        return annotation
+
     @abstractmethod
-    def to_features(
-        self, annotation: str, vocabulary: Vocabulary, orientation: int
-    ) -> Mapping[str, FeatureValue]:
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         """Return the features that say what an annotation says.
 
         Args:
-            annotation: of a labelled payload.
+            annotation: of a payload as it is stored.
             vocabulary: numbers the labels.
-            orientation: how the payload was turned before it was stored: the EXIF orientation that
-                it had; 1: not at all.
         """
 
     @abstractmethod
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
-        """Return the annotation that features were made of: the way back of :meth:`to_features`."""
+        """Return the very annotation that features were made of, or None."""
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
         """Return further files of the output that depend on the labels: text by name."""
         del labels
         return {}
+
+
+def add_up(
+    annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
+) -> tuple[set[_Item], int]:
+    """Return all that several rows of one payload say, and how many of them say nothing new.
+
+    Args:
+        annotations: in the order of their lines.
+        decode: returns what an annotation says.
+    """
+    found: set[_Item] = set()
+    duplicates = 0
+    for number, annotation in enumerate(annotations):
+        new = set(decode(annotation)) - found
+        duplicates += number > 0 and not new
+        found |= new
+    return found, duplicates
 
 
 def check_label(label: str) -> str:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from recordgen.errors import UsageError
@@ -21,6 +21,9 @@ from recordgen.tasks.task import AnnotationError
 # Enough to meet what is rare, and nothing beside what is read later.
 _FILES_LOOKED_AT = 16
 _LINES_LOOKED_AT = 10_000
+
+# A comma too many is a mistake in its line and makes no other task of the file.
+_LEAST_SHARE = 0.2
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
@@ -96,21 +99,27 @@ def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
     if input_format == "folder":
         return ImageClassification.name, f"{files[0].path}: a folder of images"
     look = {"csv": _look_at_csv, "jsonl": _look_at_jsonl}[input_format]
-    found: dict[str, str] = {}
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
     for file in files[:_FILES_LOOKED_AT]:
         for task, reason in look(file.path):
-            found.setdefault(task, reason)
-    special = {task: why for task, why in found.items() if task != ImageClassification.name}
-    if len(special) > 1:
-        readings = "; ".join(f"{task}: {why}" for task, why in special.items())
+            first.setdefault(task, reason)
+            counts[task] += 1
+    plain = ImageClassification.name
+    read = [
+        task
+        for task, count in counts.items()
+        if task != plain and count >= _LEAST_SHARE * counts.total()
+    ]
+    if len(read) > 1:
+        readings = "; ".join(f"{task}: {first[task]}" for task in read)
         raise UsageError(
             f"the import files read as more than one task ({readings}); say --task, and keep the "
             f"rows of each in files of their own"
         )
-    if special:
-        return next(iter(special.items()))
-    plain = found.get(ImageClassification.name)
-    return ImageClassification.name, plain or f"{files[0].path}: no line has an annotation"
+    if read:
+        return read[0], first[read[0]]
+    return plain, first.get(plain) or f"{files[0].path}: no line has an annotation"
 
 
 class _Fields(ImageMultiLabel):
@@ -123,13 +132,14 @@ class _Fields(ImageMultiLabel):
 def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
     """Yield (task, reason) of lines that tell."""
     with open_lines(path) as lines:
-        first = next(lines, b"")
-        columns = automl_csv.split_line(first, path, 1)
+        head = list(_until_filled(lines))
+        columns = automl_csv.split_line(head[-1], path, len(head)) if head else []
         if isinstance(columns, list) and ObjectDetection.has_header(columns):
-            yield ObjectDetection.name, f"{path}:1 names the columns of a box"
+            yield ObjectDetection.name, f"{path}:{len(head)} names the columns of a box"
             return
-    with open_lines(path) as lines:
-        rows = automl_csv.parse_lines(lines, source=path, task=_Fields(), adjusted=Counter())
+        rows = automl_csv.parse_lines(
+            chain(head, lines), source=path, task=_Fields(), adjusted=Counter()
+        )
         for row in islice(rows, _LINES_LOOKED_AT):
             if isinstance(row, Row) and row.annotation is not None:
                 fields = json.loads(row.annotation)
@@ -142,6 +152,14 @@ def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
                     )
                 else:
                     yield ImageClassification.name, f"{path}:{row.line} has one label"
+
+
+def _until_filled(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines up to the first that is not blank."""
+    for line in lines:
+        yield line
+        if line.strip():
+            return
 
 
 def _look_at_jsonl(path: str) -> Iterator[tuple[str, str]]:

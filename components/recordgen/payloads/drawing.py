@@ -1,0 +1,152 @@
+"""Boxes on a picture, for people to look at."""
+
+from __future__ import annotations
+
+import colorsys
+import io
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from PIL import Image, ImageDraw, ImageFont
+
+from recordgen.boxes import StoredBox
+from recordgen.payloads.image import JPEG_QUALITY, PILLOW_FORMATS, decoded, to_8_bit
+
+# Shares of an image's shorter side, and the least, in pixels.
+_LINE, _LEAST_LINE = 1 / 240, 1
+_TEXT, _LEAST_TEXT = 1 / 28, 11
+
+# Turning the hue by the golden ratio puts each colour far from those before it.
+_HUE_TURN = 0.6180339887
+
+# Above this brightness, black is easier to read on a colour than white.
+_MIDDLE = 128
+
+Colour = tuple[int, int, int]
+
+
+class Drawing(NamedTuple):
+    """A picture with boxes.
+
+    Attributes:
+        data: an encoded image without metadata.
+        format: ``jpeg`` of a JPEG, else ``png``.
+    """
+
+    data: bytes
+    format: str
+
+
+def label_colour(number: int) -> Colour:
+    """Return the colour of the label with this number: red, green and blue, 0..255."""
+    red, green, blue = colorsys.hsv_to_rgb(number * _HUE_TURN % 1, 0.85, 1)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
+    """Draw boxes and their labels on an encoded image.
+
+    It shows the stored pixels as TensorFlow's decoder does, which ignores how Exif turns them. A
+    box's line is the outermost of its pixels, in the colour of its label, between black ones. The
+    label stands above it, or in it where there is no room; it is cut where the image is too narrow,
+    left out where it is too low, and stands as its number, ``#7``, if the font does not have it.
+
+    Raises:
+        PayloadError: the image does not decode.
+    """
+    image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
+    name = image.format or "image"
+    canvas = decoded(name, lambda: to_8_bit(image).convert("RGB"))
+    draw = ImageDraw.Draw(canvas)
+    # Small boxes are drawn over large ones, and labels over all.
+    for box in sorted(boxes, key=_area, reverse=True):
+        _draw_outline(draw, box, canvas.size)
+    for box in boxes:
+        _draw_label(draw, box, canvas.size)
+    out = io.BytesIO()
+    if name in ("JPEG", "MPO"):
+        # Full colour resolution, or the lines would bleed.
+        canvas.save(out, "JPEG", quality=JPEG_QUALITY, subsampling=0, exif=b"", icc_profile=None)
+        return Drawing(out.getvalue(), "jpeg")
+    canvas.save(out, "PNG", exif=b"", icc_profile=None)
+    return Drawing(out.getvalue(), "png")
+
+
+def _area(box: StoredBox) -> float:
+    return (box.xmax - box.xmin) * (box.ymax - box.ymin)
+
+
+def _pixels(box: StoredBox, size: tuple[int, int]) -> tuple[int, int, int, int]:
+    """Return the first and the last column and row that a box covers, at least one of each.
+
+    Args:
+        box: the box.
+        size: width and height of the image, in pixels.
+
+    Returns:
+        left, top, right, bottom.
+    """
+    (left, right), (top, bottom) = (
+        (first := min(side - 1, round(start * side)), max(first, round(end * side) - 1))
+        for side, start, end in ((size[0], box.xmin, box.xmax), (size[1], box.ymin, box.ymax))
+    )
+    return left, top, right, bottom
+
+
+def _draw_outline(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
+    left, top, right, bottom = _pixels(box, size)
+    line = max(_LEAST_LINE, round(_LINE * min(size)))
+    _draw_frame(draw, (left - 1, top - 1, right + 1, bottom + 1), line + 2, (0, 0, 0))
+    _draw_frame(draw, (left, top, right, bottom), line, label_colour(box.number))
+
+
+def _draw_frame(
+    draw: ImageDraw.ImageDraw, around: tuple[int, int, int, int], line: int, colour: Colour
+) -> None:
+    """Draw four bars: Pillow's own outlines leave rectangles that are smaller than their lines."""
+    left, top, right, bottom = around
+    wide, high = min(line, right - left + 1) - 1, min(line, bottom - top + 1) - 1
+    draw.rectangle((left, top, right, top + high), fill=colour)
+    draw.rectangle((left, bottom - high, right, bottom), fill=colour)
+    draw.rectangle((left, top, left + wide, bottom), fill=colour)
+    draw.rectangle((right - wide, top, right, bottom), fill=colour)
+
+
+def _draw_label(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]) -> None:
+    letter = max(_LEAST_TEXT, round(_TEXT * min(size)))
+    margin = letter // 5
+    high = letter + 2 * margin
+    font = ImageFont.load_default(letter)
+
+    def wide(text: str) -> int:
+        return math.ceil(draw.textlength(text, font=font)) + 2 * margin
+
+    text = _writable(box)
+    if wide(text) > size[0]:
+        ends = range(len(text))
+        fit = bisect_right(ends, size[0], key=lambda end: wide(f"{text[:end]}…"))
+        text = f"{text[: fit - 1]}…" if fit > 1 else ""
+    if not text or high > size[1]:
+        return
+    left, top, *_ = _pixels(box, size)
+    left = min(left, size[0] - wide(text))
+    top = top - high if top >= high else min(top, size[1] - high)
+    colour = label_colour(box.number)
+    draw.rectangle((left, top, left + wide(text) - 1, top + high - 1), fill=colour)
+    ink = "black" if _brightness(colour) > _MIDDLE else "white"
+    draw.text((left + margin, top + high / 2), text, fill=ink, font=font, anchor="lm")
+
+
+def _writable(box: StoredBox) -> str:
+    """Return the label in letters that Pillow's own font has, which are those of ASCII."""
+    if box.label.isascii() and box.label.isprintable():
+        return box.label
+    return f"#{box.number}"
+
+
+def _brightness(colour: Colour) -> float:
+    """Return how bright a colour looks (ITU-R BT.601), 0..255."""
+    red, green, blue = colour
+    return 0.299 * red + 0.587 * green + 0.114 * blue

@@ -1,0 +1,296 @@
+"""Datasets of all tasks: what is counted, what is appended, and that doors and formats agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.dataset import Dataset, RowCounts, read_dataset
+from recordgen.example import parse_example
+from recordgen.tasks import TASKS
+from recordgen.tfrecord import read_records
+from tests.conftest import encoded, noise
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+
+def balanced(rows: RowCounts) -> bool:
+    """Say whether every row that was read went somewhere."""
+    known = rows.examples + rows.duplicates + rows.merged + rows.dropped + rows.existing
+    return rows.read == known + rows.rejects
+
+
+def records(output: Path) -> dict[str, dict[str, Any]]:
+    """Return what all records say, by uri, and their split."""
+    found = {}
+    for name, split in read_dataset(str(output)).splits.items():
+        for shard in split.shards:
+            for data in read_records(str(output / shard.file)):
+                values = parse_example(data)
+                [uri] = values["image/source_id"]
+                assert isinstance(uri, bytes)
+                found[uri.decode()] = {
+                    "split": name,
+                    **{key: value for key, value in values.items() if key.split("/")[1] in _SAID},
+                }
+    return found
+
+
+_SAID = ("class", "object")
+
+
+@pytest.fixture
+def multi(make_images: MakeImages) -> list[str]:
+    """Rows of thirty images with up to three labels each, and two of them in two rows."""
+    names = ["cat", "dog", "a, b"]
+    lines = []
+    for number, path in enumerate(make_images(30)):
+        labels = [name for bit, name in enumerate(names) if number >> bit & 1]
+        use = ("TRAIN", "VALIDATION", "TEST", "")[number % 4]
+        lines.append(",".join([use, str(path), *(f'"{label}"' for label in labels)]))
+        if number == 1:
+            lines.append(f"TRAIN,{path},bird" if use == "TRAIN" else f",{path},bird")
+            lines.append(f",{path},cat")
+    return lines
+
+
+@pytest.fixture
+def boxes(make_images: MakeImages) -> list[str]:
+    """Rows of thirty images with none to three boxes each, some outside the image or empty."""
+    lines = []
+    for number, path in enumerate(make_images(30)):
+        uses = ("TRAIN", "VALIDATION", "TEST", "")[number % 4]
+        if number % 4 == 0:
+            lines.append(f"{uses},{path},,,,,,,,,")
+        for box in range(number % 4):
+            low, high = 0.1 * box, 0.5 + 0.2 * box
+            lines.append(f"{uses},{path},{'cat' if box else 'dog'},{low},0,,,{high + 0.2},1,,")
+    lines.append(f",{path},cat,.5,.5,,,.5,.6,,")
+    return lines
+
+
+def test_several_labels_per_image(
+    multi: list[str], make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every label of an image is in its record, by number; rows are merged; nothing is lost."""
+    assert main(["convert", make_csv(multi), str(tmp_path / "out"), "-q"]) == 0
+    said = capsys.readouterr().out
+    dataset = read_dataset(str(tmp_path / "out"))
+    assert (dataset.task, dataset.labels) == ("image_multi_label", ("a, b", "bird", "cat", "dog"))
+    assert f"image_multi_label ({tmp_path}/labels.csv:" in said
+    assert "1 duplicates, 1 merged into one of their image" in said
+    assert (dataset.rows.merged, dataset.rows.duplicates) == (1, 1)
+    assert balanced(dataset.rows)
+    found = list(records(tmp_path / "out").values())
+    assert len(found) == 30
+    for values in found:
+        texts = values.get("image/class/text", [])
+        numbers = values.get("image/class/label", [])
+        assert [dataset.labels[number] for number in numbers] == [text.decode() for text in texts]
+        assert numbers == sorted(set(numbers))
+    for name, split in dataset.splits.items():
+        mine = [values for values in found if values["split"] == name]
+        assert split.unlabelled == sum("image/class/text" not in values for values in mine)
+        assert split.labels == {
+            label: count
+            for label in dataset.labels
+            if (count := sum(label.encode() in v.get("image/class/text", []) for v in mine))
+        }
+    assert (
+        f"{sum(s.unlabelled for s in dataset.splits.values())} examples have no label"
+        in " ".join(dataset.warnings)
+    )
+
+
+# what becomes of bad boxes; boxes in all; what is counted
+BAD_BOXES: list[tuple[str, int, dict[str, int], int]] = [
+    ("clip", 43, {"boxes_clipped": 7, "boxes_dropped": 1}, 0),
+    ("drop", 36, {"boxes_dropped": 8}, 0),
+    ("reject", 36, {}, 8),
+]
+
+
+@pytest.mark.parametrize(("bad_boxes", "count", "adjusted", "rejects"), BAD_BOXES)
+def test_boxes(
+    boxes: list[str],
+    make_csv: MakeCsv,
+    tmp_path: Path,
+    bad_boxes: str,
+    count: int,
+    adjusted: dict[str, int],
+    rejects: int,
+) -> None:
+    """Boxes of an image come together, within 0..1; what was done to them is counted."""
+    source = make_csv(boxes)
+    result = recordgen.convert(
+        source, tmp_path / "out", bad_boxes=bad_boxes, max_reject_fraction=0.5
+    )
+    rows = result.dataset.rows
+    assert (result.dataset.task, rows.adjusted, rows.rejects) == (
+        "object_detection",
+        adjusted,
+        rejects,
+    )
+    assert balanced(rows)
+    found = records(tmp_path / "out")
+    assert len(found) == 30
+    total = 0
+    for values in found.values():
+        corners = [values.get(f"image/object/bbox/{name}", []) for name in _CORNERS]
+        for xmin, ymin, xmax, ymax in zip(*corners, strict=True):
+            assert 0 <= xmin < xmax <= 1
+            assert 0 <= ymin < ymax <= 1
+        texts, numbers = (
+            values.get(f"image/object/class/{name}", []) for name in ("text", "label")
+        )
+        assert [result.dataset.labels[number].encode() for number in numbers] == texts
+        assert len(texts) == len(corners[0])
+        total += len(texts)
+    assert total == count
+
+
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+
+
+@pytest.mark.parametrize("kind", ["multi", "boxes"])
+def test_workers_and_a_second_run_change_nothing(
+    kind: str, make_csv: MakeCsv, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Several files, two workers, --resume: the same shards byte for byte, and the same counts."""
+    lines = request.getfixturevalue(kind)
+    whole = make_csv(lines)
+    parts = [make_csv(lines[::2], "labels.1.csv"), make_csv(lines[1::2], "labels.2.csv")]
+    first = recordgen.convert(whole, tmp_path / "a", shard_mb=0.002)
+    other = recordgen.convert(
+        parts, tmp_path / "b", shard_mb=0.002, beam_args=["--direct_num_workers=2"]
+    )
+    assert other.dataset.digest == first.dataset.digest
+    assert (other.dataset.splits, other.dataset.labels) == (
+        first.dataset.splits,
+        first.dataset.labels,
+    )
+    assert other.dataset.rows.adjusted == first.dataset.rows.adjusted
+    assert recordgen.convert(whole, tmp_path / "a", shard_mb=0.002, resume=True).unchanged
+    planned = recordgen.plan(whole, shard_mb=0.002)
+    assert (planned.rows, planned.adjusted) == (30, first.dataset.rows.adjusted)
+
+
+def json_lines(task: str, found: dict[str, dict[str, Any]]) -> Sequence[str]:
+    """Return records as Vertex AI's JSONL has them."""
+    splits = {"train": "training", "eval": "validation", "test": "test"}
+    for uri, values in found.items():
+        line: dict[str, Any] = {
+            "imageGcsUri": uri,
+            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": splits[values["split"]]},
+        }
+        if task == "object_detection":
+            texts = values.get("image/object/class/text", [])
+            corners = [values.get(f"image/object/bbox/{name}", []) for name in _CORNERS]
+            line["boundingBoxAnnotations"] = [
+                {
+                    "displayName": text.decode(),
+                    **dict(zip(("xMin", "yMin", "xMax", "yMax"), map(str, box), strict=True)),
+                }
+                for text, *box in zip(texts, *corners, strict=True)
+            ]
+        else:
+            texts = values.get("image/class/text", [])
+            line["classificationAnnotations"] = [{"displayName": text.decode()} for text in texts]
+        yield json.dumps(line)
+
+
+@pytest.mark.parametrize("kind", ["multi", "boxes"])
+def test_jsonl_gives_the_same_records(
+    kind: str, make_csv: MakeCsv, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """What a CSV gave, written as JSONL, gives it again."""
+    task = recordgen.convert(make_csv(request.getfixturevalue(kind)), tmp_path / "csv").dataset.task
+    first = records(tmp_path / "csv")
+    source = make_csv(json_lines(task, first), "labels.jsonl")
+    dataset = recordgen.convert(source, tmp_path / "jsonl").dataset
+    assert (dataset.task, dataset.options["input_format"]) == (task, "jsonl")
+    assert records(tmp_path / "jsonl") == first
+
+
+# fixture, rows that come later, reject of the row that contradicts
+LATER = [
+    ("multi", ["TRAIN,images/{0},cat,zebra", "TRAIN,images/{1},zebra"], "conflicting_labels"),
+    (
+        "boxes",
+        ["TRAIN,images/{0},zebra,0,0,,,.1,.1,,", "TRAIN,images/{1},zebra,0,0,,,1,1,,"],
+        "conflicting_labels",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "later", "code"), LATER)
+def test_appending(
+    kind: str,
+    later: list[str],
+    code: str,
+    make_csv: MakeCsv,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> None:
+    """Rows that are there are left out, new labels come behind the old, contradictions are told."""
+    lines = request.getfixturevalue(kind)
+    source, output = make_csv(lines), tmp_path / "out"
+    old = recordgen.convert(source, output).dataset
+    before = records(output)
+    (tmp_path / "images/new.jpg").write_bytes(encoded(noise(seed=99), "JPEG"))
+    # An image that is there, by the name it had; and a new one.
+    known = str(tmp_path / "images/0003.jpg")
+    more = [later[0].replace("images/{0}", known), later[1].replace("{1}", "new.jpg")]
+    second = make_csv([*lines, *more], "more.csv")
+    new = recordgen.convert(second, output, append=True, max_reject_fraction=0.9)
+    assert new.dataset.labels == (*old.labels, "zebra")
+    assert [item.code for item in new.rejects if item.uri == known] == [code]
+    after = records(output)
+    assert {uri: values for uri, values in after.items() if uri in before} == before
+    assert set(after) - set(before) == {"images/new.jpg"}
+    assert balanced(new.dataset.rows)
+
+
+def test_a_folder_of_images(
+    make_images: MakeImages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """TFRecorder's folder layout converts as it is, by path, and what is no image is rejected."""
+    root = tmp_path / "flowers"
+    for number, image in enumerate(make_images(12)):
+        split, label = ("TRAIN", "VALIDATION", "TEST")[number % 3], ("daisy", "rose")[number % 2]
+        (root / split / label).mkdir(parents=True, exist_ok=True)
+        image.rename(root / split / label / image.name)
+    (root / "TRAIN/rose/notes.txt").write_text("no image")
+    output = tmp_path / "out"
+    assert main(["convert", str(root), str(output), "-q", "--max-reject-fraction=0.1"]) == 0
+    assert "image_classification (" in capsys.readouterr().out
+    dataset = read_dataset(str(output))
+    assert {name: split.examples for name, split in dataset.splits.items()} == {
+        "train": 4,
+        "eval": 4,
+        "test": 4,
+    }
+    assert dataset.source == (f"{root}/",)
+    assert dataset.rows.rejected == {"not_an_image": 1}
+    assert all(
+        values["image/class/text"] == [uri.split("/")[1].encode()]
+        for uri, values in records(output).items()
+    )
+
+
+def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """dataset.json names the task, whether it was said or found out, and says it in its options."""
+    [image] = make_images(1)
+    source = make_csv([f"TRAIN,{image}"])
+    for task in TASKS:
+        dataset: Dataset = recordgen.convert(source, tmp_path / task, task=task).dataset
+        assert dataset == read_dataset(str(tmp_path / task))
+        assert (dataset.task, dataset.options["task"]) == (task, task)
+        assert dataset.splits["train"].unlabelled == 1

@@ -1,0 +1,168 @@
+"""Boxes on pictures: each where it should be, each label readable."""
+
+from __future__ import annotations
+
+import io
+from itertools import combinations
+from math import dist
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from PIL import ExifTags, Image
+
+from recordgen.boxes import StoredBox
+from recordgen.errors import PayloadError
+from recordgen.payloads.drawing import draw_boxes, label_colour
+from tests.conftest import encoded, noise
+
+Pixels = npt.NDArray[np.uint8]
+
+
+def drawn(image: Image.Image, *boxes: StoredBox) -> Pixels:
+    """Return the pixels of an image with boxes on it."""
+    drawing = draw_boxes(encoded(image, "PNG"), boxes)
+    assert drawing.format == "png"
+    return np.asarray(Image.open(io.BytesIO(drawing.data)))
+
+
+def plain(width: int, height: int) -> Image.Image:
+    return Image.new("RGB", (width, height), (128, 128, 128))
+
+
+def letters(pixels: Pixels) -> int:
+    """Return how many pixels are nearly white."""
+    return int((pixels > 180).all(-1).sum())
+
+
+SIDE = st.integers(1, 60)
+SHARE = st.floats(0, 1, width=32)
+BOX = st.builds(
+    lambda label, number, xs, ys: StoredBox(label, number, min(xs), min(ys), max(xs), max(ys)),
+    st.text(max_size=20),
+    st.integers(-1, 2**63 - 1),
+    st.tuples(SHARE, SHARE),
+    st.tuples(SHARE, SHARE),
+)
+
+
+@settings(deadline=None)  # the first one loads the font
+@given(SIDE, SIDE, st.lists(BOX, max_size=5))
+def test_any_box_can_be_drawn(width: int, height: int, boxes: list[StoredBox]) -> None:
+    """Whatever boxes and labels are, the picture keeps its size."""
+    assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
+
+
+@settings(deadline=None)  # the first one loads the font
+@given(st.data(), SIDE, SIDE)
+def test_a_box_is_where_it_should_be(data: st.DataObject, width: int, height: int) -> None:
+    """The outermost pixels of a box have its colour, between black ones; no others change."""
+    left, top = data.draw(st.integers(0, width - 1)), data.draw(st.integers(0, height - 1))
+    right, bottom = data.draw(st.integers(left, width - 1)), data.draw(st.integers(top, height - 1))
+    image = noise(width, height)
+    expected = np.array(image)
+
+    def fill(by: int, values: object) -> None:
+        rows = slice(max(0, top - by), max(0, bottom + 1 + by))
+        columns = slice(max(0, left - by), max(0, right + 1 + by))
+        if bottom + by >= top - by and right + by >= left - by:
+            expected[rows, columns] = (
+                values[rows, columns] if isinstance(values, np.ndarray) else values
+            )
+
+    fill(1, (0, 0, 0))
+    fill(0, label_colour(3))
+    fill(-1, (0, 0, 0))
+    fill(-2, np.array(image))
+    shares = (left / width, top / height, (right + 1) / width, (bottom + 1) / height)
+    assert (drawn(image, StoredBox("", 3, *shares)) == expected).all()
+
+
+@settings(deadline=None)  # the first one loads the font
+@given(SHARE, SHARE, SHARE, SHARE)
+@example(0.0, 0.0, 1.0, 1.0)
+@example(1.0, 1.0, 1.0, 1.0)
+@example(0.0, 1.0, 0.0, 1.0)
+def test_a_label_is_within_the_image(x1: float, y1: float, x2: float, y2: float) -> None:
+    """As many pixels are letters, wherever the box is."""
+    box = StoredBox("cat", 0, min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))
+    middle = StoredBox("cat", 0, 0.4, 0.4, 0.6, 0.6)
+    assert letters(drawn(plain(90, 70), box)) == letters(drawn(plain(90, 70), middle)) > 5
+
+
+# width, height, label, another label of the same number 7 that is drawn alike
+ALIKE = [
+    (90, 70, "Straße", "#7"),  # Pillow's font has no ß
+    (90, 70, "猫", "#7"),
+    (90, 70, "a\nb", "#7"),
+    (90, 70, "w" * 1000, "w" * 999),  # cut
+    (90, 10, "cat", ""),  # too low for letters
+    (12, 70, "wwwww", ""),  # too narrow for one
+]
+
+
+@pytest.mark.parametrize(("width", "height", "label", "other"), ALIKE)
+def test_labels_that_cannot_be_shown(width: int, height: int, label: str, other: str) -> None:
+    """What does not fit is cut or left out; what the font does not have stands as a number."""
+    pictures = [
+        drawn(plain(width, height), StoredBox(text, 7, 0.1, 0.5, 0.9, 0.9))
+        for text in (label, other, "another")
+    ]
+    assert (pictures[0] == pictures[1]).all()
+    if other:
+        assert (pictures[0] != pictures[2]).any()
+
+
+def test_small_boxes_are_over_large_ones_and_labels_over_all() -> None:
+    """The order of the boxes does not decide what is seen."""
+    small, large = StoredBox("", 0, 0.5, 0.5, 0.6, 0.6), StoredBox("", 1, 0, 0, 0.55, 0.55)
+    one, other = drawn(plain(100, 100), small, large), drawn(plain(100, 100), large, small)
+    assert (one == other).all()
+    assert tuple(one[54, 50]) == label_colour(0)
+    named = large._replace(label="cat", ymin=0.5, ymax=1.0)
+    assert letters(drawn(plain(100, 100), named, small)) > 5
+
+
+def test_lines_and_letters_grow_with_the_image() -> None:
+    """On a large photo, which is shown smaller, they are as wide as on a small one."""
+    box = StoredBox("cat", 0, 0.5, 0.5, 0.8, 0.8)
+    small, large = (
+        (drawn(plain(side, side), box) == label_colour(0)).all(-1) for side in (500, 2000)
+    )
+    assert large.mean() == pytest.approx(small.mean(), rel=0.2)
+
+
+def test_colours_tell_labels_apart() -> None:
+    """Twenty labels have colours that differ."""
+    colours = [label_colour(number) for number in range(20)]
+    assert min(dist(one, other) for one, other in combinations(colours, 2)) > 30
+
+
+# format, mode → format of the picture
+FORMATS = [("JPEG", "RGB", "jpeg"), ("JPEG", "CMYK", "jpeg"), ("JPEG", "L", "jpeg")]
+FORMATS += [(kind, "RGB", "png") for kind in ("PNG", "BMP", "GIF", "WEBP")]
+FORMATS += [("PNG", mode, "png") for mode in ("1", "L", "P", "RGBA", "I;16")]
+
+
+@pytest.mark.parametrize(("kind", "mode", "expected"), FORMATS)
+def test_formats(kind: str, mode: str, expected: str) -> None:
+    """A JPEG stays one, the rest becomes PNG, without metadata, and lines keep their colour."""
+    image = Image.new(mode, (40, 30)) if mode == "I;16" else noise(40, 30).convert(mode)
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    more = {} if kind in ("BMP", "GIF") else {"exif": exif}
+    drawing = draw_boxes(encoded(image, kind, **more), [StoredBox("", 0, 0.25, 0.2, 1, 1)])
+    found = Image.open(io.BytesIO(drawing.data))
+    assert (drawing.format, found.format, found.mode) == (expected, expected.upper(), "RGB")
+    assert found.size == (40, 30)
+    assert not found.getexif()
+    assert dist(found.getpixel((10, 18)), label_colour(0)) < (60 if expected == "jpeg" else 1)
+
+
+@pytest.mark.parametrize("data", [b"", b"no image", encoded(noise(), "PNG")[:-200]])
+def test_what_is_no_image(data: bytes) -> None:
+    """An image that does not decode is refused."""
+    with pytest.raises(PayloadError, match="does not decode to its end"):
+        draw_boxes(data, [StoredBox("cat", 0, 0, 0, 1, 1)])

@@ -1,0 +1,349 @@
+"""Sources beside CSV lines of one label: headers of boxes, JSONL, folders; and what decides."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.rows import Reject, Row
+from recordgen.sources import ImportFile, RowReader, automl_csv, automl_jsonl, find_import_files
+from recordgen.sources.dataframe import dataframe_rows, dataframe_task
+from recordgen.sources.deciding import decide
+from recordgen.sources.lines import MAX_LINE_BYTES
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
+
+CAT = '[["cat",0.1,0.2,0.5,0.6]]'
+
+
+def read_csv(lines: Iterable[str], task: Task) -> list[Row | Reject]:
+    raw = (line.encode() for line in lines)
+    return list(automl_csv.parse_lines(raw, source="f.csv", task=task, adjusted=Counter()))
+
+
+def read_jsonl(lines: Iterable[bytes], task: Task) -> list[Row | Reject]:
+    return list(automl_jsonl.parse_lines(lines, source="f.jsonl", task=task, adjusted=Counter()))
+
+
+# task, line, split, annotation
+CSV_ROWS = [
+    (ImageMultiLabel(), "TRAIN,a.jpg,x,y", "train", '["x", "y"]'),
+    (ImageMultiLabel(), "TRAIN,a.jpg,x,,y,,,", "train", '["x", "y"]'),
+    (ImageMultiLabel(), "a.jpg,x,y,z", None, '["x", "y", "z"]'),
+    (ImageMultiLabel(), "a.jpg", None, None),
+    (ObjectDetection(), "TRAIN,a.jpg,cat,.1,.2,,,.5,.6,,", "train", CAT),
+    (ObjectDetection(), "a.jpg,cat,.1,.2,,,.5,.6,,", None, CAT),
+    (ObjectDetection(), "TEST,a.jpg,,,,,,,,,", "test", None),
+    (ObjectDetection(), "a.jpg", None, None),
+    (ObjectDetection(), "UNASSIGNED,a.jpg,cat,.1,.2,.5,.2,.5,.6,.1,.6", None, CAT),
+]
+
+
+@pytest.mark.parametrize(("task", "line", "split", "annotation"), CSV_ROWS)
+def test_csv_rows(task: Task, line: str, split: str | None, annotation: str | None) -> None:
+    """Each published form of a line with several labels or a box gives its row."""
+    assert read_csv([line], task) == [Row("f.csv", 1, split, "a.jpg", annotation)]
+
+
+def test_csv_headers() -> None:
+    """A header names the columns of labels and boxes, in any order, others beside them."""
+    lines = ["label_1,image_uri,width,label_2,split", "x,a.jpg,9,y,TEST", ",b.jpg,9,y,"]
+    assert read_csv(lines, ImageMultiLabel()) == [
+        Row("f.csv", 2, "test", "a.jpg", '["x", "y"]'),
+        Row("f.csv", 3, None, "b.jpg", '["y"]'),
+    ]
+    lines = ["filename,class,ymin,xmin,ymax,xmax", "a.jpg,cat,.2,.1,.6,.5", "b.jpg,,,,,"]
+    assert read_csv(lines, ObjectDetection()) == [
+        Row("f.csv", 2, None, "a.jpg", CAT),
+        Row("f.csv", 3, None, "b.jpg", None),
+    ]
+
+
+def record(**more: object) -> dict[str, object]:
+    return {"imageGcsUri": "gs://b/1.jpg", **more}
+
+
+def ml_use(value: object) -> dict[str, object]:
+    return record(dataItemResourceLabels={"aiplatform.googleapis.com/ml_use": value})
+
+
+# object of a line, split
+SPLITS = [
+    (record(), None),
+    (record(dataItemResourceLabels=None), None),
+    (record(dataItemResourceLabels={"color": "red"}), None),
+    (ml_use("training"), "train"),
+    (ml_use("validation"), "eval"),
+    (ml_use(" TEST "), "test"),
+    (ml_use("unassigned"), None),
+]
+
+
+@pytest.mark.parametrize(("said", "split"), SPLITS)
+def test_jsonl_rows(said: dict[str, object], split: str | None) -> None:
+    """Lines of a managed dataset's export give rows; only the uri is required."""
+    line = json.dumps({**said, "classificationAnnotation": {"displayName": "größe"}}).encode()
+    expected = Row("f.jsonl", 2, split, "gs://b/1.jpg", "größe")
+    assert read_jsonl([b"\xef\xbb\xbf\r\n", line + b"\r"], ImageClassification()) == [expected]
+
+
+# line, code, what the message says
+JSONL_REJECTS = [
+    (b"{", "bad_line", "each line must be one JSON object"),
+    (b"[1]", "bad_line", "each line must be one JSON object"),
+    (b"TRAIN,a.jpg,cat", "bad_line", "'TRAIN,a.jpg,cat'"),
+    (b'{"imageGcsUri": "a\xff"}', "bad_encoding", "byte 19 of the line is not UTF-8"),
+    (b"[" * 100_000, "bad_line", "each line must be one JSON object"),
+    (b" " * MAX_LINE_BYTES + b"{}", "bad_line", "is this a JSONL file?"),
+    (b"{}", "no_path", "imageGcsUri, the image's path or URL (got the keys none)"),
+    (b'{"imageGcsUri": 3, "x": 1}', "no_path", "got the keys imageGcsUri, x"),
+    (b'{"imageGcsUri": "a\\nb"}', "bad_line", "must not hold a line break"),
+    (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "not Unicode text"),
+    (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
+    (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "must hold texts by name"),
+    (
+        json.dumps(record(boundingBoxAnnotations=[{}])).encode(),
+        "bad_annotation",
+        "boundingBoxAnnotations is no annotation of image_classification",
+    ),
+    (
+        json.dumps(record(sentimentAnnotation={"sentiment": 1})).encode(),
+        "bad_annotation",
+        "sentimentAnnotation is no annotation of image_classification",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "words"), JSONL_REJECTS)
+def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> None:
+    """A wrong line is one reject that says why, and spoils no other."""
+    good = json.dumps(record()).encode()
+    first, wrong, last = read_jsonl([good, line, good], ImageClassification())
+    assert isinstance(wrong, Reject)
+    assert (wrong.line, wrong.code) == (2, code)
+    assert words in wrong.message
+    assert isinstance(first, Row)
+    assert isinstance(last, Row)
+
+
+@given(st.lists(st.binary(max_size=200).filter(lambda line: b"\n" not in line), max_size=5))
+def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
+    """Whatever the bytes, each non-blank line gives one row or reject: nothing is lost."""
+    try:
+        found = read_jsonl(lines, ImageClassification())
+    except SourceError:
+        return
+    first, *others = [*lines, b""]
+    filled = [first.removeprefix(b"\xef\xbb\xbf"), *others]
+    expected = [number for number, line in enumerate(filled, start=1) if line.strip()]
+    assert [item.line for item in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("[\n{}\n]", "write one object per line"), ("\ufeff{}".encode("utf-16-le"), "is UTF-16")],
+)
+def test_files_that_are_no_jsonl(text: str | bytes, words: str, tmp_path: Path) -> None:
+    """A JSON document or UTF-16 is one clear error."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(SourceError, match=words):
+        recordgen.check(str(path), task="image_classification")
+
+
+def folder(root: Path, *names: str) -> str:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"")
+    return str(root)
+
+
+def read_folder(root: str) -> list[Row | Reject]:
+    [file] = find_import_files(root)
+    assert file == ImportFile(f"{root.rstrip('/')}/")
+    finding = decide([file], ConvertOptions())
+    assert (finding.options.input_format, finding.options.task) == (
+        "folder",
+        "image_classification",
+    )
+    return list(RowReader(finding.options).read(file))
+
+
+# files, rows as (split, uri, label)
+FOLDERS = [
+    (
+        ["TRAIN/cat/1.jpg", "val/dog/1.jpg", "Test/2.jpg", "unassigned/cat/3.jpg"],
+        [
+            ("train", "TRAIN/cat/1.jpg", "cat"),
+            ("test", "Test/2.jpg", None),
+            (None, "unassigned/cat/3.jpg", "cat"),
+            ("eval", "val/dog/1.jpg", "dog"),
+        ],
+    ),
+    (["b/1.jpg", "a/1.jpg"], [(None, "a/1.jpg", "a"), (None, "b/1.jpg", "b")]),
+    (["2.jpg", ".DS_Store", ".cache/1.jpg"], [(None, "2.jpg", None)]),
+]
+
+
+@pytest.mark.parametrize(("names", "rows"), FOLDERS)
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_folders(
+    names: list[str], rows: list[tuple[str | None, str, str | None]], slash: str, tmp_path: Path
+) -> None:
+    """Folders of splits and labels, or of labels, give a row for each file, in order."""
+    root = folder(tmp_path, *names)
+    assert read_folder(f"{root}{slash}") == [
+        Row(f"{root}/", line, split, uri, label)
+        for line, (split, uri, label) in enumerate(rows, start=1)
+    ]
+
+
+def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
+    """Splits among labels, an empty folder and a dataset are errors; too deep is a reject."""
+    with pytest.raises(SourceError, match="'train' is named as a split and 'cat' is not"):
+        read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
+    with pytest.raises(SourceError, match="no file in this folder"):
+        read_folder(folder(tmp_path / "hidden", ".x"))
+    with pytest.raises(SourceError, match="holds a converted dataset"):
+        read_folder(folder(tmp_path / "done", "dataset.json"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="no such import file"):
+        find_import_files(str(tmp_path / "empty"))
+    row, reject = read_folder(folder(tmp_path / "deep", "cat/1.jpg", "cat/more/2.jpg"))
+    assert isinstance(row, Row)
+    assert isinstance(reject, Reject)
+    assert "cat/more/2.jpg): it lies too deep" in reject.message
+
+
+def test_a_folder_moves_with_its_splits(tmp_path: Path) -> None:
+    """Where a folder lies decides nothing: its rows are named relative to it."""
+    names = [f"cat/{number}.jpg" for number in range(50)]
+    plans = [
+        recordgen.plan(folder(tmp_path / name, *names), max_reject_fraction=1).splits
+        for name in ("a", "b/c")
+    ]
+    assert plans[0] == plans[1]
+
+
+# file name, lines, task, format, what the reason says
+DECISIONS = [
+    ("a.csv", ["TRAIN,a.jpg,cat"], "image_classification", "csv", ":1 has one label"),
+    ("a.csv", ["a.jpg"], "image_classification", "csv", "no line has an annotation"),
+    ("a.csv", ["a.jpg,x", "b.jpg,x,y"], "image_multi_label", "csv", ":2 has 2 labels"),
+    ("a.csv", ["a.jpg,1,2,3,4,5,6,7,8,9"], "image_multi_label", "csv", "has 9 labels"),
+    ("a.csv", ["a.jpg", "b.jpg,x,.1,.2,,,.3,.4,,"], "object_detection", "csv", ":2 has a box"),
+    ("a.csv", ["a.jpg,x,1,0,,,9,400,,"], "object_detection", "csv", ":1 has a box"),
+    ("a.csv", ["a.jpg,x,0,0,1,0,1,1,0,1"], "object_detection", "csv", ":1 has a box"),
+    ("a.csv", ["image,label,xmin,ymin,xmax,ymax"], "object_detection", "csv", ":1 names the"),
+    ("a.csv", ["", "xmin,image,label,ymin,xmax,ymax"], "object_detection", "csv", ":2 names the"),
+    ("a.csv", ["image,label,label", "a,b,c"], "image_multi_label", "csv", ":2 has 2 labels"),
+    ("a", ["a.jpg,x"], "image_classification", "csv", ":1 has one label"),
+    ("a", ["", json.dumps(record())], "image_classification", "jsonl", "no line has"),
+    (
+        "a.jsonl",
+        ["no JSON", json.dumps(record(classificationAnnotations=[{"displayName": "x"}]))],
+        "image_multi_label",
+        "jsonl",
+        ":2 has classificationAnnotations",
+    ),
+    (
+        "a.json",
+        [json.dumps(record(boundingBoxAnnotations=[{}]))],
+        "object_detection",
+        "jsonl",
+        ":1 has boundingBoxAnnotations",
+    ),
+    (
+        "bom.jsonl",
+        ["\ufeff" + json.dumps(record(boundingBoxAnnotations=[{}]))],
+        "object_detection",
+        "jsonl",
+        ":1 has boundingBoxAnnotations",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "lines", "task", "input_format", "reason"), DECISIONS)
+def test_what_is_found_out(
+    name: str, lines: list[str], task: str, input_format: str, reason: str, tmp_path: Path
+) -> None:
+    """Task and format are told from names and first lines, and the reason says by which."""
+    path = tmp_path / name
+    path.write_text("\n".join(lines))
+    finding = decide([ImportFile(str(path))], ConvertOptions(seed=3))
+    assert finding.options == ConvertOptions(seed=3, task=task, input_format=input_format)
+    assert f"{path}{reason}" in finding.reason or reason in finding.reason
+    said = decide([ImportFile(str(path))], finding.options)
+    assert (said.options, said.reason) == (finding.options, "")
+
+
+def test_a_comma_too_many_is_a_mistake_of_its_line(tmp_path: Path) -> None:
+    """A few lines of another shape make no other task: they are rejected, and say what would."""
+    lines = [f"TRAIN,{n}.jpg,cat" for n in range(30)]
+    (tmp_path / "a.csv").write_text("\n".join(["TRAIN,x.jpg,cat,dog", *lines]))
+    found = recordgen.check(str(tmp_path / "a.csv"))
+    assert found.dataset.task == "image_classification"
+    [reject] = [item for item in found.rejects if item.code == "too_many_fields"]
+    assert (reject.line, "--task image_multi_label" in reject.message) == (1, True)
+
+
+def test_ambiguous_files_show_both_readings(tmp_path: Path) -> None:
+    """Lines of two tasks, files of two formats: an error that names lines and remedy."""
+    path = tmp_path / "a.csv"
+    path.write_text("a.jpg,x,y\nb.jpg,x,.1,.2,,,.3,.4,,\n")
+    with pytest.raises(UsageError) as caught:
+        recordgen.check(str(path))
+    for words in (f"image_multi_label: {path}:1 has 2 labels", f"{path}:2 has a box", "--task"):
+        assert words in str(caught.value)
+    found = recordgen.check(str(path), task="object_detection")
+    assert [(item.line, item.code) for item in found.rejects] == [
+        (1, "bad_annotation"),
+        (2, "missing_file"),
+    ]
+    (tmp_path / "b.jsonl").write_text(json.dumps(record()))
+    with pytest.raises(UsageError, match=r"a\.csv as csv and .*b\.jsonl as jsonl"):
+        recordgen.check([str(path), str(tmp_path / "b.jsonl")])
+    with pytest.raises(UsageError, match="its task is image_classification"):
+        recordgen.check(folder(tmp_path / "f", "cat/1.jpg"), task="object_detection")
+
+
+# columns, task, annotation of the first row
+FRAMES = [
+    ({"image_uri": ["a"], "label": ["x"]}, "image_classification", "x"),
+    ({"image_uri": ["a", "b"], "labels": [["y", "x"], None]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label_1": ["x"], "label_2": [None]}, "image_multi_label", '["x"]'),
+    (
+        {
+            "image_uri": ["a"],
+            "label": ["cat"],
+            "xmin": [0.1],
+            "ymin": [0.2],
+            "xmax": [0.5],
+            "ymax": [0.6],
+        },
+        "object_detection",
+        CAT,
+    ),
+]
+
+
+@pytest.mark.parametrize(("columns", "task", "annotation"), FRAMES)
+def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str) -> None:
+    """Columns, or lists in them, tell the task; they give the rows that a CSV would."""
+    frame = pd.DataFrame(columns)
+    found = dataframe_task(frame, "auto")
+    assert found == task
+    assert dataframe_task(frame, "image_multi_label") == "image_multi_label"
+    kinds = {kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)}
+    first, *others = dataframe_rows(frame, kinds[task](), Counter())
+    assert first == Row("DataFrame", 1, None, "a", annotation)
+    assert all(isinstance(row, Row) and row.annotation is None for row in others)

@@ -1,0 +1,277 @@
+"""What the rows of each task mean: annotations, and the features that they become."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import ExifTags, Image
+
+import recordgen
+from recordgen import options, storage
+from recordgen.dataset import LABELS_FILE
+from recordgen.errors import UsageError
+from recordgen.example import parse_example, serialize_example
+from recordgen.labels import build_vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
+from recordgen.tasks.object_detection import Box, decode_boxes, turned
+from recordgen.tasks.task import AnnotationError, Task
+from recordgen.tfrecord import read_records
+
+CAT = '[["cat",0.1,0.2,0.5,0.6]]'
+
+
+def test_options_name_all_tasks() -> None:
+    """What the options allow is what there is, and each task says all that it must."""
+    assert (options.AUTO, *TASKS) == options.TASKS
+    for name, kind in TASKS.items():
+        assert task_for(ConvertOptions(task=name)).name == kind.name == name
+        assert kind.expected.startswith("[ML_USE],PATH")
+        assert all((kind.columns, kind.json_keys, kind.features))
+    with pytest.raises(UsageError, match="not decided"):
+        task_for(ConvertOptions())
+
+
+@pytest.mark.parametrize("name", ["image_multi_label", "object_detection"])
+def test_shards_by_label_need_one_label(name: str) -> None:
+    """An example with several labels has no shard of its label."""
+    with pytest.raises(UsageError, match=f"which {name} does not have; use shard_by=hash"):
+        task_for(ConvertOptions(task=name, shard_by="label"))
+
+
+# task, fields behind the path, annotation
+FIELDS = [
+    (ImageClassification(), [], None),
+    (ImageClassification(), ["cat"], "cat"),
+    (ImageMultiLabel(), [], None),
+    (ImageMultiLabel(), ["dog", "cat", "", "dog"], '["cat", "dog"]'),
+    (ObjectDetection(), [], None),
+    (ObjectDetection(), ["cat", ".1", ".2", "", "", ".5", ".6"], CAT),
+    (ObjectDetection(), ["cat", ".5", ".6", "", "", ".1", ".2"], CAT),
+    (ObjectDetection(), ["cat", ".5", ".2", "", "", ".1", ".6"], CAT),
+    (ObjectDetection(), ["cat", ".1", ".2", ".5", ".2", ".5", ".6", ".1", ".6"], CAT),
+    (ObjectDetection(), ["cat", ".1", ".3", ".4", ".2", ".5", ".6", ".2", ".6"], CAT),
+    (ObjectDetection(), ["cat", "0", "0", "", "", "1", "1"], '[["cat",0.0,0.0,1.0,1.0]]'),
+]
+
+
+@pytest.mark.parametrize(("task", "fields", "annotation"), FIELDS)
+def test_fields(task: Task, fields: Sequence[str], annotation: str | None) -> None:
+    """The fields behind the path give the annotation that the formats' documentation says."""
+    adjusted: Counter[str] = Counter()
+    assert task.from_fields(fields, adjusted) == annotation
+    assert not adjusted
+
+
+def boxes(*found: Any) -> dict[str, Any]:
+    return {"boundingBoxAnnotations": list(found)}
+
+
+def box(**corners: Any) -> dict[str, Any]:
+    return {"displayName": "cat", "xMin": 0.1, "yMin": 0.2, "xMax": 0.5, "yMax": 0.6, **corners}
+
+
+# task, a line's object, annotation
+RECORDS = [
+    (ImageClassification(), {}, None),
+    (ImageClassification(), {"classificationAnnotation": {"displayName": " cat "}}, "cat"),
+    (ImageMultiLabel(), {"classificationAnnotations": []}, None),
+    (
+        ImageMultiLabel(),
+        {"classificationAnnotations": [{"displayName": "b"}, {"displayName": "a", "x": 1}]},
+        '["a", "b"]',
+    ),
+    (ImageMultiLabel(), {"classificationAnnotation": {"displayName": "a"}}, '["a"]'),
+    (ObjectDetection(), {}, None),
+    (ObjectDetection(), boxes(box(yMin="0.2", xMax=".5")), CAT),
+]
+
+
+@pytest.mark.parametrize(("task", "record", "annotation"), RECORDS)
+def test_json(task: Task, record: dict[str, Any], annotation: str | None) -> None:
+    """The annotations of a JSON line give the same as a CSV's."""
+    assert task.from_json(record, Counter()) == annotation
+
+
+# task, fields of a CSV line or object of a JSON line, what the message says
+WRONG = [
+    (ImageClassification(), ["cat", "dog"], "one label per image (got 2 behind the path)"),
+    (ImageClassification(), ["c\nat"], "must not hold a line break"),
+    (ImageClassification(), {"classificationAnnotation": "cat"}, "an object with a displayName"),
+    (ImageClassification(), {"classificationAnnotation": {"displayName": ""}}, "displayName"),
+    (ImageMultiLabel(), ["a", "b\u2028c"], "must not hold a line break"),
+    (ImageMultiLabel(), {"classificationAnnotations": {"displayName": "a"}}, "must be a list"),
+    (ImageMultiLabel(), {"classificationAnnotations": ["a"]}, "each of classificationAnnotations"),
+    (ObjectDetection(), ["cat"], "label 'cat' has no box"),
+    (ObjectDetection(), ["", ".1", ".2", "", "", ".5", ".6"], "a box needs a label before it"),
+    (ObjectDetection(), ["cat", ".1", ".2", ".5", ".6"], "all four corners (got 4 fields)"),
+    (ObjectDetection(), ["cat", *"1234567"], "all four corners (got 7 fields)"),
+    (ObjectDetection(), ["cat", *"12345678", "9"], "all four corners (got 9 fields)"),
+    (ObjectDetection(), ["cat", ".1", ".2", "", "", ".5", "six"], "from 0 to 1 (got 'six')"),
+    (ObjectDetection(), ["cat", ".1", "", "", "", ".5", ".6"], "from 0 to 1 (got '')"),
+    (ObjectDetection(), ["cat", ".1", "nan", "", "", ".5", ".6"], "from 0 to 1 (got 'nan')"),
+    (ObjectDetection(), ["cat", "12", "20", "", "", "200", "100"], "may be pixels"),
+    (ObjectDetection(), boxes("cat"), "each of boundingBoxAnnotations must be an object"),
+    (ObjectDetection(), boxes({**box(), "yMax": None}), "yMax must be a number"),
+    (ObjectDetection(), boxes({"displayName": "cat"}), "xMin must be a number"),
+    (ObjectDetection(), boxes(box(xMin=True)), "xMin must be a number from 0 to 1 (got True)"),
+    (ObjectDetection(), boxes(box(xMin=10**400)), "xMin must be a number from 0 to 1"),
+    (ObjectDetection(), {"boundingBoxAnnotations": box()}, "must be a list of objects"),
+]
+
+
+@pytest.mark.parametrize(("task", "said", "words"), WRONG)
+def test_wrong_annotations(task: Task, said: Any, words: str) -> None:
+    """What cannot be meant is refused, with what was expected."""
+    read: Callable[..., Any] = task.from_json if isinstance(said, dict) else task.from_fields
+    with pytest.raises(AnnotationError) as caught:
+        read(said, Counter())
+    assert words in caught.value.message
+    assert caught.value.code in set(RejectCode)
+
+
+# corners; what clip, drop and reject make of it: corners, or a word of the message; what is counted
+BAD_BOXES = [
+    ((-0.1, 0.2, 0.5, 1.2), (0, 0.2, 0.5, 1), "outside 0..1", {"boxes_clipped": 1}),
+    ((0.5, 0.2, 0.1, 0.6), (0.1, 0.2, 0.5, 0.6), "inverted", {"boxes_swapped": 1}),
+    ((0.5, 0.6, -0.1, 0.2), (0, 0.2, 0.5, 0.6), "inverted and outside 0..1", None),
+    ((0.1, 0.2, 0.1, 0.6), None, "empty", {"boxes_dropped": 1}),
+    ((1.1, 0.2, 1.3, 0.6), None, "outside 0..1 and empty", {"boxes_dropped": 1}),
+]
+
+
+@pytest.mark.parametrize(("corners", "clipped", "words", "counted"), BAD_BOXES)
+def test_bad_boxes(
+    corners: tuple[float, ...],
+    clipped: tuple[float, ...] | None,
+    words: str,
+    counted: dict[str, int] | None,
+) -> None:
+    """Boxes outside, empty or inverted are clipped, dropped or rejected, and always counted."""
+    good = box(displayName="good")
+    record = boxes(dict(zip(("xMin", "yMin", "xMax", "yMax"), corners, strict=True)), good)
+    record["boundingBoxAnnotations"][0]["displayName"] = "bad"
+    adjusted: Counter[str] = Counter()
+    found = decode_boxes(ObjectDetection("clip").from_json(record, adjusted))
+    expected = [] if clipped is None else [Box("bad", *clipped)]
+    assert found == [*expected, Box("good", 0.1, 0.2, 0.5, 0.6)]
+    assert adjusted == (counted or {"boxes_clipped": 1, "boxes_swapped": 1})
+
+    adjusted.clear()
+    found = decode_boxes(ObjectDetection("drop").from_json(record, adjusted))
+    assert found == [Box("good", 0.1, 0.2, 0.5, 0.6)]
+    assert adjusted == {"boxes_dropped": 1}
+
+    with pytest.raises(AnnotationError, match=f"is {words}; --bad-boxes clip"):
+        ObjectDetection("reject").from_json(record, adjusted)
+
+
+_labels = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1).map(
+    str.strip
+)
+_share = st.floats(0, 1, width=32)
+
+
+@st.composite
+def _boxes(draw: st.DrawFn) -> Box:
+    xs, ys = (sorted(draw(st.lists(_share, min_size=2, max_size=2, unique=True))) for _ in "xy")
+    return Box(draw(_labels.filter(bool)), xs[0], ys[0], xs[1], ys[1])
+
+
+@given(st.lists(_boxes(), min_size=1, max_size=5))
+def test_boxes_come_back_from_a_record(found: list[Box]) -> None:
+    """JSON line → annotation → features → record → annotation: float32 loses nothing of theirs."""
+    task = ObjectDetection()
+    keys = ("displayName", "xMin", "yMin", "xMax", "yMax")
+    record = boxes(*(dict(zip(keys, item, strict=True)) for item in found))
+    said = task.from_json(record, Counter())
+    assert said is not None
+    vocabulary = build_vocabulary(task.labels(said), "text")
+    stored = parse_example(b"".join(serialize_example(task.to_features(said, vocabulary))))
+    assert task.from_features(stored) == said
+    for item, expected in zip(decode_boxes(said), sorted(set(found)), strict=True):
+        assert item.label == expected.label
+        assert item[1:] == pytest.approx(expected[1:], rel=1e-6)
+    assert not task.contradicts(said, task.from_features(stored))
+    more = task.from_json(boxes(*record["boundingBoxAnnotations"], box(xMin=0.75e-7)), Counter())
+    assert more is not None
+    assert task.contradicts(more, said)
+    assert not task.contradicts(said, more)
+
+
+@given(st.sets(_labels.filter(bool), min_size=1, max_size=5))
+def test_labels_come_back_from_a_record(found: set[str]) -> None:
+    """Fields → annotation → features → record → annotation, in the order of the vocabulary."""
+    task = ImageMultiLabel()
+    said = task.from_fields(sorted(found, reverse=True), Counter())
+    assert said is not None
+    assert set(task.labels(said)) == found
+    vocabulary = build_vocabulary(found, "text")
+    stored = parse_example(b"".join(serialize_example(task.to_features(said, vocabulary))))
+    assert stored["image/class/label"] == list(range(len(found)))
+    assert task.from_features(stored) == said
+
+
+def painted(orientation: int) -> bytes:
+    """Return a PNG of 40×20 pixels, gray but for a red box, whose Exif asks for a turn."""
+    image = Image.new("RGB", (40, 20), "gray")
+    image.paste((255, 0, 0), (4, 2, 16, 6))
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    out = io.BytesIO()
+    image.save(out, "PNG", exif=exif)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_boxes_turn_with_their_image(orientation: int, tmp_path: Path) -> None:
+    """Whatever an image's Exif asks for, the box in the record encloses what it did in the file."""
+    (tmp_path / "a.png").write_bytes(painted(orientation))
+    (tmp_path / "a.csv").write_text("TRAIN,a.png,red,.1,.1,,,.4,.3,,\n")
+    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out")
+    [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
+    [record] = map(parse_example, read_records(shard))
+    [data] = record["image/encoded"]
+    assert isinstance(data, bytes)
+    pixels = Image.open(io.BytesIO(data)).convert("RGB")
+    assert pixels.size == ((40, 20) if orientation < 5 else (20, 40))
+    [found] = decode_boxes(ObjectDetection().from_features(record))
+    assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), orientation))
+    mask = pixels.point(lambda value: 255 if value > 200 else 0).getchannel("R")
+    left, top, right, bottom = mask.getbbox() or ()
+    width, height = pixels.size
+    assert [left / width, top / height, right / width, bottom / height] == pytest.approx(found[1:])
+
+
+def test_boxes_of_the_upright_picture_stay(tmp_path: Path) -> None:
+    """With box_orientation=upright the boxes are what people saw, and are not turned again."""
+    (tmp_path / "a.png").write_bytes(painted(6))
+    (tmp_path / "a.csv").write_text("TRAIN,a.png,red,.1,.1,,,.4,.3,,\n")
+    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", box_orientation="upright")
+    [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
+    [record] = map(parse_example, read_records(shard))
+    [found] = decode_boxes(ObjectDetection().from_features(record))
+    assert found == pytest.approx(Box("red", 0.1, 0.1, 0.4, 0.3))
+
+
+def test_the_object_detection_api_reads_the_label_map(
+    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """Detection has a label_map.pbtxt, which counts from 1, beside labels.txt; others have none."""
+    [image] = make_images(1)
+    csv = make_csv([f'TRAIN,{image},"a ""b""",0,0,,,1,1,,', f"TRAIN,{image},a,0,0,,,1,1,,"])
+    recordgen.convert(csv, tmp_path / "boxes")
+    assert (tmp_path / "boxes" / LABELS_FILE).read_text() == 'a\na "b"\n'
+    assert (tmp_path / "boxes" / "label_map.pbtxt").read_text() == (
+        'item {\n  id: 1\n  name: "a"\n}\nitem {\n  id: 2\n  name: "a \\"b\\""\n}\n'
+    )
+    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "classes")
+    assert not (tmp_path / "classes" / "label_map.pbtxt").exists()
