@@ -168,21 +168,35 @@ def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path:
     assert output.parameters["loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
 
 
-@pytest.mark.slow
-def test_evaluate_tells_labels_apart(tmp_path: Path) -> None:
-    """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
-    source, root = write_digit_groups(str(tmp_path / "data"), 400), str(tmp_path / "dataset")
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A dataset of 400 images of several digits."""
+    folder = tmp_path_factory.mktemp("groups")
+    source, root = write_digit_groups(str(folder / "data"), 400), str(folder / "dataset")
     recordgen.convert(source, root, task="image_multi_label")
+    return root
+
+
+@pytest.fixture(scope="module")
+def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that tells their labels better than chance."""
     settings = {"image_size": [16, 48], "epochs": 8, "learning_rate": 3e-3}
-    done = call(train_step(IMAGE), tmp_path / "train", inputs={"dataset": root}, **settings)
-    assert done.done.returncode == 0, done.done.stderr
-    inputs = {"dataset": root, "model": done.uris["model"]}
+    folder = tmp_path_factory.mktemp("train")
+    found = call(train_step(IMAGE), folder, inputs={"dataset": groups}, **settings)
+    assert found.done.returncode == 0, found.done.stderr
+    return found.uris["model"]
+
+
+@pytest.mark.slow
+def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Path) -> None:
+    """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
+    inputs = {"dataset": groups, "model": group_model}
     output = evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
 
     import tensorflow as tf
 
-    signatures = tf.saved_model.load(done.uris["model"]).signatures
-    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{root}/Split-eval/*")).batch(1000)
+    signatures = tf.saved_model.load(group_model).signatures
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{groups}/Split-eval/*")).batch(1000)
     [batch] = records
     scores = signatures["evaluate"](examples=batch)["scores"].numpy()
     truth = signatures["truth"](examples=batch)["label"].numpy()
@@ -190,7 +204,7 @@ def test_evaluate_tells_labels_apart(tmp_path: Path) -> None:
     assert output.parameters["score"] == pytest.approx(roc_auc_score(truth, scores), abs=5e-3)
     assert output.parameters["loss"] == pytest.approx(log_loss(truth, scores), rel=1e-4)
     metrics = dict(output.metadata["metrics"])
-    by_label = [metrics.pop(f"auc/{label}") for label in read_dataset(root).labels]
+    by_label = [metrics.pop(f"auc/{label}") for label in read_dataset(groups).labels]
     expected = roc_auc_score(truth, scores, average=None)
     assert by_label == pytest.approx(expected.tolist(), abs=1e-2)
     assert {"score": metrics.pop("auc"), **metrics} == output.parameters
@@ -200,6 +214,18 @@ def test_evaluate_tells_labels_apart(tmp_path: Path) -> None:
 def log_loss(truth: Any, scores: Any) -> float:
     """Return the mean binary cross-entropy."""
     return float(-np.log(np.where(truth > 0, scores, 1 - scores)).mean())
+
+
+@pytest.mark.slow
+def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> None:
+    """With one image to evaluate on, each label is on all of them or on none."""
+    source = Path(write_digit_groups(str(tmp_path / "data"), 100))
+    first, *others = sorted(source.read_text().splitlines(), key=lambda row: row[0] != "V")
+    source.write_text("\n".join([first, *(row for row in others if row[0] != "V")]))
+    recordgen.convert(str(source), str(tmp_path / "dataset"), task="image_multi_label")
+    inputs = {"dataset": str(tmp_path / "dataset"), "model": group_model}
+    with pytest.raises(DataError, match=r"split 'eval' has no label that only some .* no auc"):
+        evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
 
 
 def test_scores_that_tell_nothing() -> None:
