@@ -294,3 +294,20 @@ def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_
         assert dataset == read_dataset(str(tmp_path / task))
         assert (dataset.task, dataset.options["task"]) == (task, task)
         assert dataset.splits["train"].unlabelled == 1
+
+
+def test_the_sample_of_tfrecorder(make_images: MakeImages, tmp_path: Path) -> None:
+    """Its CSV, in a folder beside that of the images, converts as it is, and loads by its names."""
+    images = make_images(6)
+    lines = ["split,image_uri,label"]
+    for number, image in enumerate(images):
+        use, label = ("TRAIN", "VALIDATION", "TEST")[number % 3], ("cat", "goat")[number // 3]
+        lines.append(f"{use},../images/{image.name},{label}")
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples/data.csv").write_text("\n".join(lines) + "\n")
+    result = recordgen.convert(str(tmp_path / "samples/data.csv"), tmp_path / "out")
+    assert {name: dict(split.labels) for name, split in result.dataset.splits.items()} == {
+        name: {"cat": 1, "goat": 1} for name in ("train", "eval", "test")
+    }
+    loaded = recordgen.load(tmp_path / "out")
+    assert {len(list(loaded[name].unbatch())) for name in ("TRAIN", "VALIDATION", "TEST")} == {2}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -320,6 +321,7 @@ def test_ambiguous_files_show_both_readings(tmp_path: Path) -> None:
 FRAMES = [
     ({"image_uri": ["a"], "label": ["x"]}, "image_classification", "x"),
     ({"image_uri": ["a", "b"], "labels": [["y", "x"], None]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label": [np.array(["x", "y"])]}, "image_multi_label", '["x", "y"]'),
     ({"image_uri": ["a"], "label_1": ["x"], "label_2": [None]}, "image_multi_label", '["x"]'),
     (
         {

@@ -145,12 +145,13 @@ def _per_replica(batch_size: int, replicas: int) -> int:
 
 
 class Splits(dict[str, tf.data.Dataset]):
-    """Datasets by split; ``["validation"]``, as TFRecorder has it, gives ``eval`` too."""
+    """Datasets by split; any spelling of ML_USE is a name, too: ``["VALIDATION"]`` is ``eval``."""
 
     def __missing__(self, name: str) -> tf.data.Dataset:
-        if name == "validation" and splits.EVAL in self:
-            return self[splits.EVAL]
-        raise KeyError(name)
+        split = splits.parse_ml_use(name) if splits.is_ml_use(name) else None
+        if split is None or split not in self:
+            raise KeyError(name)
+        return self[split]
 
 
 def load(source: str | os.PathLike[str], **options: Any) -> Splits:

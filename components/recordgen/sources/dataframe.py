@@ -37,7 +37,7 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
     if ObjectDetection.has_header([str(column) for column in frame.columns]):
         return ObjectDetection.name
     columns = _label_columns(frame)
-    several = len(columns) > 1 or any(map(_holds_lists, (frame[name] for name in columns)))
+    several = len(columns) > 1 or _list_column(frame) is not None
     return (ImageMultiLabel if several else ImageClassification).name
 
 
@@ -75,21 +75,31 @@ def _label_columns(frame: pd.DataFrame) -> list[Any]:
     return [name for name in frame.columns if column_name(str(name)) in LABEL_COLUMNS]
 
 
-def _holds_lists(column: pd.Series[Any]) -> bool:
-    return bool(column.map(lambda value: isinstance(value, list | tuple)).any())
+def _list_column(frame: pd.DataFrame) -> Any:
+    """Return the one label column if it holds lists, else None."""
+    columns = _label_columns(frame)
+    if len(columns) == 1 and any(map(_is_list, frame[columns[0]])):
+        return columns[0]
+    return None
+
+
+def _is_list(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, list | tuple | np.ndarray)  # Parquet's lists are arrays
 
 
 def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with a column for each place in the lists of its label columns."""
+    """Return the frame with a column for each place in the lists of its label column."""
     import pandas as pd
 
-    for name in _label_columns(frame):
-        if _holds_lists(frame[name]):
-            lists = [value if isinstance(value, list | tuple) else [value] for value in frame[name]]
-            spread = pd.DataFrame(lists, index=frame.index, dtype=object)
-            spread.columns = [f"{name}_{number}" for number in spread.columns]
-            frame = pd.concat([frame.drop(columns=name), spread], axis=1)
-    return frame
+    name = _list_column(frame)
+    if name is None:
+        return frame
+    lists = [list(value) if _is_list(value) else [value] for value in frame[name]]
+    spread = pd.DataFrame(lists, index=frame.index, dtype=object)
+    spread.columns = [f"{name}_{number}" for number in spread.columns]
+    return pd.concat([frame.drop(columns=name), spread], axis=1)
 
 
 def _to_text(value: Any) -> str:
