@@ -11,7 +11,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks import ImageClassification
 from recordgen.training import TrainingConfig
-from recordgen.training.config import TASKS
+from recordgen.training.config import MODEL_TASKS
 
 # By its class path and in memory: plain "DirectRunner" may be Prism in newer Beams, which it
 # downloads; and more processes cost more to start than small data takes.
@@ -66,9 +66,9 @@ class PipelineConfig:
         for name in ("name", "input_base", "pattern", "pipeline_root", "serving_dir"):
             if not getattr(self, name):
                 raise UsageError(f"{name} must not be empty")
-        if self.task not in TASKS:
+        if self.task not in MODEL_TASKS:
             raise UsageError(
-                f"task must be one that has a model: {', '.join(TASKS)} (got {self.task!r})"
+                f"task must be one that has a model: {', '.join(MODEL_TASKS)} (got {self.task!r})"
             )
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")

@@ -24,7 +24,7 @@ from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.training import TrainingConfig
-from recordgen.training.config import TASKS
+from recordgen.training.config import MODEL_TASKS
 from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
@@ -294,7 +294,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--accelerators", type=int, default=1, metavar="N", help="how many of them")
     run = parser.add_argument_group("parameters of a local run")
     run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
-    run.add_argument("--task", choices=(AUTO, *TASKS), help="default: found out from the file")
+    run.add_argument(
+        "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
+    )
     run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
     run.add_argument("--batch-size", type=int)
     run.add_argument("--epochs", type=int)

@@ -7,14 +7,19 @@ from typing import Any
 
 from recordgen.options import ConvertOptions
 from recordgen.training import TrainingConfig
-from recordgen.training.config import TASKS
+from recordgen.training.config import MODEL_TASKS
 
 
 def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of :func:`pipeline_settings`."""
     training, options = TrainingConfig(), ConvertOptions()
     add = parser.add_argument
-    add("--task", choices=TASKS, default=TASKS[0], help="what rows mean and the model predicts")
+    add(
+        "--task",
+        choices=MODEL_TASKS,
+        default=MODEL_TASKS[0],
+        help="what rows mean and the model predicts",
+    )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
     add("--max-reject-fraction", type=float, default=options.max_reject_fraction)

@@ -16,9 +16,12 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from pipelines.config import PipelineConfig
-from pipelines.pipeline import create_pipeline, eval_config
+from pipelines.demo import DEMOS
+from pipelines.digits import WRITERS
+from pipelines.pipeline import MEASURES, create_pipeline, eval_config
 from recordgen.dataset import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.training.config import MODEL_TASKS
 
 COMPONENTS = {
     "AutoMLExampleGen",
@@ -97,6 +100,11 @@ def test_the_threshold_is_for_the_measure_of_the_task(task, measure):
     assert json.loads(metric.config) == {"name": measure}
     assert metric.threshold.value_threshold.lower_bound.value == 0.75
     assert eval_config(task, 0.5) != config
+
+
+def test_a_task_with_a_model_is_measured_and_shown():
+    """Each has a measure, a demo and what writes its sample."""
+    assert tuple(MEASURES) == tuple(DEMOS) == tuple(WRITERS) == MODEL_TASKS
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,12 @@ from PIL import Image
 from recordgen import convert
 from recordgen.dataset import read_dataset
 from recordgen.errors import DataError
+from recordgen.kubeflow.scoring import TALLIES
 from recordgen.reading import eval_dataset
 from recordgen.training import run_fn
-from recordgen.training.auc import THRESHOLDS
+from recordgen.training.auc import THRESHOLDS, ScoreCounts
+from recordgen.training.config import MODEL_TASKS
+from recordgen.training.objectives import OBJECTIVES
 
 LABELS = ("blue", "green", "red")
 FAST = {"image_size": [8, 8], "batch_size": 16, "epochs": 10, "learning_rate": 0.01}
@@ -139,7 +142,6 @@ def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
     """The pipeline's Evaluator finds the labels in the data; unlabelled examples do not count."""
     tfma = pytest.importorskip("tensorflow_model_analysis")
     from pipelines.pipeline import eval_config
-    from recordgen.training.auc import ScoreCounts
 
     def evaluate(min_score):
         shared = tfma.default_eval_shared_model(
@@ -174,6 +176,11 @@ def test_the_log_has_the_auc(dataset, tmp_path, caplog):
     with caplog.at_level("INFO", logger="recordgen.training.run"):
         train(dataset, tmp_path, epochs=1)
     assert re.search(r"epoch 1/1: auc \d\.\d+, loss .*, val_auc \d\.\d+, val_loss", caplog.text)
+
+
+def test_a_task_with_a_model_is_whole():
+    """How it is learnt and how it is evaluated are both there."""
+    assert tuple(OBJECTIVES) == tuple(TALLIES) == MODEL_TASKS
 
 
 def test_tasks_without_a_model(tmp_path):

@@ -11,7 +11,7 @@ from recordgen.options import check_image_size
 from recordgen.tasks import ImageClassification, ImageMultiLabel
 
 #: The tasks that have a model; see recordgen.training.objectives.
-TASKS = (ImageClassification.name, ImageMultiLabel.name)
+MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name)
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -28,10 +28,10 @@ WEIGHTS = (None, "imagenet")
 
 def check_task(task: str, root: str) -> None:
     """Check that there is a model for the task of the dataset in ``root``. Raises: DataError."""
-    if task not in TASKS:
+    if task not in MODEL_TASKS:
         raise DataError(
-            f"{root}: there is no model for the task {task!r}, only for {', '.join(TASKS)}; train "
-            f"one of your own on recordgen.input_fn"
+            f"{root}: there is no model for the task {task!r}, only for {', '.join(MODEL_TASKS)}; "
+            f"train one of your own on recordgen.input_fn"
         )
 
 
