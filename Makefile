@@ -3,6 +3,7 @@ VENV ?= .venv
 export VENV
 PYTHON_OF_VENV := $(VENV)/bin/python
 ARGS ?=
+TASK ?= image_classification
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format lock image image-test tested clean
@@ -13,8 +14,8 @@ help: ## show this list
 setup: ## make .venv with what fits this machine (LEG=tfx-1.21|tfx-1.16|no-tfx to choose)
 	@scripts/setup
 
-demo: setup ## run the demonstration from images to a trained model
-	@$(PYTHON_OF_VENV) -m pipelines.demo $(ARGS)
+demo: setup ## run the demonstration from images to a trained model (TASK=image_multi_label: several labels)
+	@$(PYTHON_OF_VENV) -m pipelines.demo --task $(TASK) $(ARGS)
 
 test: setup ## run the tests (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) -m pytest $(ARGS)

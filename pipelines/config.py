@@ -8,8 +8,10 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.tasks import ImageClassification
 from recordgen.training import TrainingConfig
+from recordgen.training.config import MODEL_TASKS
 
 # By its class path and in memory: plain "DirectRunner" may be Prism in newer Beams, which it
 # downloads; and more processes cost more to start than small data takes.
@@ -37,10 +39,11 @@ class PipelineConfig:
         span: the span to read, of a pattern that has spans or dates; None: the latest.
         dataset_version: your own name for the data, part of the cache key; None: none.
         fingerprint_images: put size and time of every image into the cache key.
-        options: how to convert.
+        options: how to convert; see :attr:`task` for the task in them.
         training: how to train.
         train_steps: steps to train in all, instead of ``training.epochs``; None: by epochs.
-        min_accuracy: accuracy on ``eval`` from which a model is blessed, 0..1.
+        min_score: score on ``eval`` from which a model is blessed, 0..1: its accuracy, or of
+            ``image_multi_label`` the mean of its labels' AUC.
         beam_args: Beam options of all components.
     """
 
@@ -56,17 +59,30 @@ class PipelineConfig:
     options: ConvertOptions = field(default_factory=ConvertOptions)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     train_steps: int | None = None
-    min_accuracy: float = 0.8
+    min_score: float = 0.8
     beam_args: tuple[str, ...] = LOCAL_BEAM_ARGS
 
     def __post_init__(self) -> None:
         for name in ("name", "input_base", "pattern", "pipeline_root", "serving_dir"):
             if not getattr(self, name):
                 raise UsageError(f"{name} must not be empty")
-        if not 0 <= self.min_accuracy <= 1:
-            raise UsageError(f"min_accuracy must be from 0 to 1 (got {self.min_accuracy})")
+        if self.task not in MODEL_TASKS:
+            raise UsageError(
+                f"task must be one that has a model: {', '.join(MODEL_TASKS)} (got {self.task!r})"
+            )
+        if not 0 <= self.min_score <= 1:
+            raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
         check_span(self.span, self.pattern)
         check_train_steps(self.train_steps)
+
+    @property
+    def task(self) -> str:
+        """What rows mean and the model predicts.
+
+        What is measured is fixed before there are data: where the options say ``auto``, this is
+        ``image_classification``, and the conversion is told so.
+        """
+        return ImageClassification.name if self.options.task == AUTO else self.options.task
 
 
 def check_span(span: int | None, pattern: str) -> None:

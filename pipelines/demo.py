@@ -7,27 +7,71 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.terminal import run_main
+from recordgen.options import ConvertOptions
 from recordgen.quiet import quiet_libraries
+from recordgen.tasks import ImageClassification, ImageMultiLabel
 from recordgen.training import TrainingConfig
 
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What is shown of a task.
+
+    Attributes:
+        name: the pipeline's name.
+        data: what the images show.
+        workdir: folder for everything, unless another is given.
+        training: how to train.
+        min_score: from which score on the model is good enough.
+    """
+
+    name: str
+    data: str
+    workdir: str
+    training: TrainingConfig
+    min_score: float
+
+
 # Digits of 8 by 8 pixels, enlarged so that the small CNN has something to halve.
-TRAINING = TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3)
-MIN_ACCURACY = 0.95
+DEMOS = {
+    ImageClassification.name: Demo(
+        name="digits",
+        data="scanned digits",
+        workdir=".demo",
+        training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
+        min_score=0.95,
+    ),
+    ImageMultiLabel.name: Demo(
+        name="digit-groups",
+        data="scanned digits, one to three per image",
+        workdir=os.path.join(".demo", ImageMultiLabel.name),
+        training=TrainingConfig(image_size=(16, 48), batch_size=32, epochs=10, learning_rate=3e-3),
+        min_score=0.95,
+    ),
+}
 
 
-def demo_config(workdir: str, *, images: int | None = None) -> PipelineConfig:
+def demo_config(task: str, workdir: str, *, images: int | None = None) -> PipelineConfig:
     """Write the demo's data if it is not there, and return its pipeline's config."""
-    from pipelines.digits import write_digits
+    from pipelines.digits import WRITERS
 
-    data = write_digits(os.path.join(workdir, "data"), images)
-    return local_config(data, workdir, name="digits", training=TRAINING, min_accuracy=MIN_ACCURACY)
+    demo = DEMOS[task]
+    return local_config(
+        WRITERS[task](os.path.join(workdir, "data"), images),
+        workdir,
+        name=demo.name,
+        options=ConvertOptions(task=task),
+        training=demo.training,
+        min_score=demo.min_score,
+    )
 
 
-def run_demo(workdir: str, *, images: int | None = None) -> None:
-    """Run the demo and print what came out of it.
+def run_demo(task: str, workdir: str, *, images: int | None = None) -> None:
+    """Run the demo of a task and print what came out of it.
 
     Raises:
         RecordgenError: something is at fault.
@@ -38,8 +82,8 @@ def run_demo(workdir: str, *, images: int | None = None) -> None:
 
     since = time.monotonic()
     workdir = os.path.abspath(workdir)
-    print("writing scanned digits …", flush=True)
-    report = run_pipeline(demo_config(workdir, images=images))
+    print(f"writing {DEMOS[task].data} …", flush=True)
+    report = run_pipeline(demo_config(task, workdir, images=images))
     print_report(report, workdir)
     if report.blessed:
         metadata = Metadata(metadata_path(workdir))
@@ -58,13 +102,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m pipelines.demo",
         description="Convert, check, train, evaluate and push scikit-learn's scanned digits.",
     )
-    parser.add_argument("--workdir", default=".demo", help="folder for everything; default .demo")
-    parser.add_argument("--images", type=int, metavar="N", help="only the first N of 1,797")
+    add = parser.add_argument
+    add("--task", choices=DEMOS, default=ImageClassification.name, help="default %(default)s")
+    add("--workdir", help="folder for everything; default .demo, of other tasks .demo/TASK")
+    add("--images", type=int, metavar="N", help="only the first N; default: all, about 1,800")
     args = parser.parse_args(argv)
     if args.images is not None and args.images < 100:
         parser.error(f"--images must be at least 100 (got {args.images})")
     quiet_libraries()
-    return run_main(lambda: run_demo(args.workdir, images=args.images))
+    workdir = args.workdir or DEMOS[args.task].workdir
+    return run_main(lambda: run_demo(args.task, workdir, images=args.images))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,32 @@
-"""Scikit-learn's scanned digits, as image files with an AutoML import file."""
+"""``python -m pipelines.digits``: scikit-learn's scanned digits as images with an import file."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import io
 import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 from PIL import Image
 from sklearn.datasets import load_digits
 
 from recordgen import storage
+from recordgen.tasks import ImageClassification, ImageMultiLabel
 
 IMPORT_FILE = "digits.csv"
+
+_SIDE = 8  # of a scan, in pixels
 _SCALE = 255 / 16  # the scans have 17 levels of gray
 # Of ten images, three say themselves where they belong; the others leave it to Recordgen.
 _ML_USE = ("TRAIN", "VALIDATION", "TEST", "", "", "", "", "UNASSIGNED", "", "")
+
+_GROUPS = 1800
+_MOST_DIGITS = 3
+_ML_USE_OF_GROUPS = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
 
 
 def write_digits(folder: str, images: int | None = None) -> str:
@@ -29,13 +41,59 @@ def write_digits(folder: str, images: int | None = None) -> str:
         images: how many of the 1,797; None: all.
     """
     digits = load_digits()
+    pictures = zip(digits.images[:images], digits.target[:images], strict=True)
+    return _write(
+        folder,
+        (
+            ((_ML_USE[number % len(_ML_USE)], str(label)), pixels)
+            for number, (pixels, label) in enumerate(pictures)
+        ),
+    )
+
+
+def write_digit_groups(folder: str, images: int | None = None) -> str:
+    """Write images of one to three digits side by side, and ``digits.csv``; return its path.
+
+    An image's labels are the digits that are seen in it, each once:
+    ``TRAIN,images/0003.png,0,6,8``. What is there is left alone, as above.
+
+    Args:
+        folder: made if it is not there.
+        images: how many; None: 1,800.
+    """
+    return _write(folder, _groups(_GROUPS if images is None else images))
+
+
+#: What writes a sample of a task: it takes the folder and the number of images.
+WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
+    ImageClassification.name: write_digits,
+    ImageMultiLabel.name: write_digit_groups,
+}
+
+
+def _groups(images: int) -> Iterator[tuple[tuple[str, ...], npt.NDArray[np.float64]]]:
+    digits = load_digits()
+    # As they come, every tenth shows the same digit.
+    shuffled = np.random.default_rng(0).permutation(len(digits.images))
+    parts = len(_ML_USE_OF_GROUPS)
+    for number in range(images):
+        random = np.random.default_rng(number)
+        # Of a part of them: each is seen in images of one split alone.
+        own = shuffled[number % parts :: parts]
+        scans = random.choice(own, random.integers(1, _MOST_DIGITS, endpoint=True))
+        pixels = np.zeros((_SIDE, _MOST_DIGITS * _SIDE))
+        pixels[:, : len(scans) * _SIDE] = np.hstack(digits.images[scans])
+        labels = sorted({str(label) for label in digits.target[scans]})
+        yield (_ML_USE_OF_GROUPS[number % parts], *labels), pixels
+
+
+def _write(folder: str, pictures: Iterable[tuple[tuple[str, ...], npt.NDArray[np.float64]]]) -> str:
+    """Write pictures (float64 [height, width], 0..16), each with its ML use and its labels."""
     os.makedirs(os.path.join(folder, "images"), exist_ok=True)
     rows = []
-    for number, (pixels, label) in enumerate(zip(digits.images, digits.target, strict=True)):
-        if number == images:
-            break
+    for number, ((ml_use, *labels), pixels) in enumerate(pictures):
         name = f"images/{number:04d}.png"
-        rows.append((_ML_USE[number % len(_ML_USE)], name, str(label)))
+        rows.append((ml_use, name, *labels))
         path = os.path.join(folder, name)
         if not os.path.exists(path):
             # Under another name first: a file that is there is whole.
@@ -49,3 +107,22 @@ def write_digits(folder: str, images: int | None = None) -> str:
     if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
         storage.write_text(path, text.getvalue())
     return path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.digits",
+        description="Write scikit-learn's scanned digits as images with an AutoML import file.",
+    )
+    add = parser.add_argument
+    add("folder", help="made if it is not there")
+    add("--task", choices=WRITERS, default=ImageClassification.name, help="default %(default)s")
+    add("--images", type=int, metavar="N", help="only the first N; default: all, about 1,800")
+    args = parser.parse_args(argv)
+    print(WRITERS[args.task](args.folder, args.images))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

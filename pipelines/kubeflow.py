@@ -22,8 +22,9 @@ from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.training import TrainingConfig
+from recordgen.training.config import MODEL_TASKS
 from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
@@ -42,7 +43,7 @@ class Outcome(NamedTuple):
     """What the pipeline hands on, and what a local run prints."""
 
     examples: int
-    accuracy: float
+    score: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
     """Build the pipeline that ``config`` describes, as kfp's component.
 
     Its parameters can be given anew with every run; what it outputs are ``examples`` and
-    ``accuracy``.
+    ``score``.
     """
     convert_images = load_step(config.image)
     compute_statistics = statistics_step(config.image)
@@ -119,6 +120,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
     @dsl.pipeline(name=config.name, pipeline_root=config.pipeline_root)
     def pipeline(
         source: str,
+        task: str = _OPTIONS.task,
         seed: int = _OPTIONS.seed,
         split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
         max_reject_fraction: float = _OPTIONS.max_reject_fraction,
@@ -128,12 +130,13 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         batch_size: int = _TRAINING.batch_size,
         epochs: int = _TRAINING.epochs,
         learning_rate: float = _TRAINING.learning_rate,
-        min_accuracy: float = 0.8,
+        min_score: float = 0.8,
     ) -> Outcome:
         """Turn labelled images into a model that is good enough to serve.
 
         Args:
             source: AutoML import file that the steps can read.
+            task: image_classification, image_multi_label, or auto.
             seed: of the conversion and the training.
             split_fractions: shares of train,eval,test for rows that name no split.
             max_reject_fraction: the run fails above this share of rejected rows.
@@ -143,10 +146,12 @@ def create_pipeline(config: KubeflowConfig) -> Any:
             batch_size: examples per step.
             epochs: passes over split train.
             learning_rate: of Adam, at the start.
-            min_accuracy: on split eval, for a model to be pushed.
+            min_score: on split eval, for a model to be pushed: accuracy, or of several labels
+                per image the mean of their AUC.
         """
         records = convert_images(
             source=source,
+            task=task,
             seed=seed,
             split_fractions=split_fractions,
             max_reject_fraction=max_reject_fraction,
@@ -175,7 +180,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         prepare(evaluation, checked)
 
         if config.serving_dir is not None:
-            with dsl.If(evaluation.outputs["accuracy"] >= min_accuracy, name="good enough"):
+            with dsl.If(evaluation.outputs["score"] >= min_score, name="good enough"):
                 pushing = push_model(
                     model=training.outputs["model"], serving_dir=config.serving_dir
                 ).set_display_name("Push")
@@ -183,7 +188,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
                 # Whoever asks for a run wants a model to be there after it.
                 pushing.set_caching_options(False)
 
-        return Outcome(records.outputs["examples"], evaluation.outputs["accuracy"])
+        return Outcome(records.outputs["examples"], evaluation.outputs["score"])
 
     return pipeline
 
@@ -244,7 +249,7 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
     # code; it then stumbles over the outputs that are missing.
     except (RuntimeError, ValueError, docker.errors.DockerException) as exc:
         raise RunnerError(f"a step failed, its log above tells why ({exc})") from exc
-    return Outcome(int(outputs["examples"]), float(outputs["accuracy"]))
+    return Outcome(int(outputs["examples"]), float(outputs["score"]))
 
 
 def local_runner() -> Any:
@@ -289,6 +294,9 @@ def build_parser() -> argparse.ArgumentParser:
     add("--accelerators", type=int, default=1, metavar="N", help="how many of them")
     run = parser.add_argument_group("parameters of a local run")
     run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
+    run.add_argument(
+        "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
+    )
     run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
     run.add_argument("--batch-size", type=int)
     run.add_argument("--epochs", type=int)
@@ -319,7 +327,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = build_parser()
     args = parser.parse_args(argv)
-    names = ("source", "image_size", "batch_size", "epochs", "learning_rate")
+    names = ("source", "task", "image_size", "batch_size", "epochs", "learning_rate")
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.output and given:
         parser.error("parameters are given when the package is run, not when it is compiled")
@@ -333,7 +341,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             outcome = run_local(to_config(args), args.run_local, **given)
             print(f"examples   {outcome.examples}")
-            print(f"accuracy   {outcome.accuracy:.4f} on eval")
+            print(f"score      {outcome.score:.4f} on eval")
             print(f"artifacts  {os.path.abspath(args.run_local)}")
 
     return run_main(run)

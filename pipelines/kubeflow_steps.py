@@ -100,7 +100,7 @@ def evaluate_step(image: str):
         model: Input[Model],
         metrics: Output[Metrics],
         confusion: Output[ClassificationMetrics],
-        accuracy: dsl.OutputPath(float),
+        score: dsl.OutputPath(float),
         loss: dsl.OutputPath(float),
         examples: dsl.OutputPath(int),
         split: str = EVAL,
@@ -110,9 +110,9 @@ def evaluate_step(image: str):
         Args:
             dataset: what conversion wrote.
             model: what train saved.
-            metrics: accuracy, loss and examples.
-            confusion: the confusion matrix, of up to a hundred labels.
-            accuracy: share of right answers, 0..1.
+            metrics: score, loss and examples, the AUC of each of up to a hundred labels.
+            confusion: the confusion matrix, of up to a hundred labels; empty for several per image.
+            score: share of right answers; for several labels per image the mean of their AUC; 0..1.
             loss: mean cross-entropy.
             examples: labelled examples that were looked at.
             split: the split to look at.

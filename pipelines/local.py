@@ -6,14 +6,18 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipelines.config import PipelineConfig, local_config
 from pipelines.options import add_pipeline_options, pipeline_settings
 from pipelines.terminal import run_main, show_progress
+from recordgen.dataset import read_dataset
 from recordgen.errors import UsageError
 from recordgen.quiet import load_tensorflow, quiet_libraries
+
+_WORST_LABELS = 5  # of many, those that a model knows least are worth a look
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,10 @@ class RunReport:
         examples: examples by split.
         labels: size of the vocabulary.
         rejects: rejected rows.
-        accuracy: accuracy on ``eval``, 0..1.
+        measure: what the score is: ``accuracy`` or ``auc``.
+        score: the model's on ``eval``, 0..1.
+        areas: the AUC of each label of which some examples in ``eval`` have it and others do not;
+            empty where the measure is another.
         blessed: whether the model was good enough to be pushed.
         pushed_to: where it was pushed; None if it was not.
         cached: steps that were taken from the cache.
@@ -34,7 +41,9 @@ class RunReport:
     examples: dict[str, int]
     labels: int
     rejects: int
-    accuracy: float
+    measure: str
+    score: float
+    areas: dict[str, float]
     blessed: bool
     pushed_to: str | None
     cached: int
@@ -68,15 +77,17 @@ def read_report(metadata_path: str) -> RunReport:
     import tensorflow_model_analysis as tfma
 
     from pipelines.metadata import Metadata
-    from pipelines.pipeline import ACCURACY
+    from pipelines.pipeline import MEASURES
 
     metadata = Metadata(metadata_path)
     executions = metadata.latest_run()
     outputs = {a.type: a for e in executions for a in metadata.outputs(e)}
     examples = outputs["Examples"].properties
-    metrics = tfma.load_eval_result(outputs["ModelEvaluation"].uri).get_metrics_for_slice()
+    dataset = read_dataset(outputs["Examples"].uri)
+    measure = json.loads(MEASURES[dataset.task].config)["name"]
+    [(_, by_output)] = tfma.load_eval_result(outputs["ModelEvaluation"].uri).slicing_metrics
+    measured = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
     pushed = outputs["PushedModel"].properties
-    by_name = {key.rsplit("/", 1)[-1]: value for key, value in (metrics or {}).items()}
     return RunReport(
         examples={
             name: int(examples[f"examples_{name}"])
@@ -84,7 +95,13 @@ def read_report(metadata_path: str) -> RunReport:
         },
         labels=int(examples["label_count"]),
         rejects=int(examples["rejects"]),
-        accuracy=by_name[_metric_name(ACCURACY)]["doubleValue"],
+        measure=measure,
+        score=measured[""],
+        areas={
+            label: measured[key]
+            for number, label in enumerate(dataset.labels)
+            if (key := f"classId:{number}") in measured
+        },
         blessed=bool(outputs["ModelBlessing"].properties.get("blessed")),
         pushed_to=str(pushed["pushed_destination"]) if pushed.get("pushed") else None,
         cached=sum(execution.state == "CACHED" for execution in executions),
@@ -92,9 +109,10 @@ def read_report(metadata_path: str) -> RunReport:
     )
 
 
-def _metric_name(class_name: str) -> str:
-    """``SparseCategoricalAccuracy`` → ``sparse_categorical_accuracy``, as TFMA names results."""
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in class_name).lstrip("_")
+def _value(metrics: Mapping[str, Any], measure: str) -> float:
+    """Return a metric of what TFMA has for one class, or for all of them together."""
+    [value] = [value for name, value in metrics.items() if name.rsplit("/", 1)[-1] == measure]
+    return float(value["doubleValue"])
 
 
 def print_report(report: RunReport, workdir: str) -> None:
@@ -105,7 +123,10 @@ def print_report(report: RunReport, workdir: str) -> None:
     splits = ", ".join(f"{name} {count}" for name, count in report.examples.items())
     print(f"\nexamples   {sum(report.examples.values())} ({splits}), {report.labels} labels")
     print(f"rejects    {report.rejects}")
-    print(f"accuracy   {report.accuracy:.4f} on eval")
+    print(f"{report.measure:10} {report.score:.4f} on eval")
+    if report.areas:
+        worst = sorted(report.areas.items(), key=lambda item: item[1])[:_WORST_LABELS]
+        print(f"lowest     {', '.join(f'{label} {area:.4f}' for label, area in worst)}")
     print(f"blessed    {'yes' if report.blessed else 'no'}")
     print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
     print(f"artifacts  {os.path.join(workdir, 'artifacts')}")

@@ -7,12 +7,19 @@ from typing import Any
 
 from recordgen.options import ConvertOptions
 from recordgen.training import TrainingConfig
+from recordgen.training.config import MODEL_TASKS
 
 
 def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of :func:`pipeline_settings`."""
     training, options = TrainingConfig(), ConvertOptions()
     add = parser.add_argument
+    add(
+        "--task",
+        choices=MODEL_TASKS,
+        default=MODEL_TASKS[0],
+        help="what rows mean and the model predicts",
+    )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
     add("--max-reject-fraction", type=float, default=options.max_reject_fraction)
@@ -23,7 +30,13 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     add("--batch-size", type=int, default=training.batch_size)
     add("--epochs", type=int, default=training.epochs)
     add("--learning-rate", type=float, default=training.learning_rate)
-    add("--min-accuracy", type=float, default=0.8, help="on eval, for a model to be blessed")
+    add(
+        "--min-score",
+        type=float,
+        default=0.8,
+        help="on eval, for a model to be blessed: the accuracy, or of several labels per image "
+        "the mean of their AUC",
+    )
 
 
 def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -35,7 +48,9 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "name": args.name,
         "fingerprint_images": not args.no_fingerprint_images,
-        "options": ConvertOptions(seed=args.seed, max_reject_fraction=args.max_reject_fraction),
+        "options": ConvertOptions(
+            task=args.task, seed=args.seed, max_reject_fraction=args.max_reject_fraction
+        ),
         "training": TrainingConfig(
             model=args.model,
             weights=args.weights,
@@ -45,5 +60,5 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
             learning_rate=args.learning_rate,
             seed=args.seed,
         ),
-        "min_accuracy": args.min_accuracy,
+        "min_score": args.min_score,
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 
 import tensorflow_data_validation as tfdv
 import tensorflow_model_analysis as tfma
@@ -14,9 +15,20 @@ from recordgen import features
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.splits import SplitFractions
-from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
+from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.training.config import ACCURACY, AUC, EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 
-ACCURACY = "SparseCategoricalAccuracy"
+#: What decides whether a model is good enough, by task.
+MEASURES = {
+    ImageClassification.name: tfma.MetricConfig(
+        class_name="SparseCategoricalAccuracy", config=json.dumps({"name": ACCURACY})
+    ),
+    ImageMultiLabel.name: tfma.MetricConfig(
+        class_name="LabelAUC",
+        module="recordgen.training.tfma_auc",
+        config=json.dumps({"name": AUC}),
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,22 +67,23 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     """Build the pipeline that ``config`` describes.
 
     AutoMLExampleGen → StatisticsGen → SchemaGen → ExampleValidator, and AutoMLExampleGen →
-    Trainer → Evaluator → Pusher: a model is pushed if its accuracy on ``eval`` is at least
-    ``min_accuracy``.
+    Trainer → Evaluator → Pusher: a model is pushed if its score on ``eval`` is at least
+    ``min_score``.
 
     Args:
         config: what to build.
         inputs: what stands in for those of ``config``; None: they are fixed.
     """
     inputs = inputs or fixed_inputs(config)
+    options = replace(config.options, task=config.task)
     example_gen = AutoMLExampleGen(
         inputs.input_base,
         input_config=inputs.input_config,
-        output_config=_output_config(config.options.split_fractions),
+        output_config=_output_config(options.split_fractions),
         range_config=inputs.range_config,
         dataset_version=inputs.dataset_version,
         fingerprint_images=config.fingerprint_images,
-        **{name: getattr(config.options, name) for name in OPTION_TYPES},
+        **{name: getattr(options, name) for name in OPTION_TYPES},
     )
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(
@@ -92,7 +105,7 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     )
     model = trainer.outputs["model"]
     evaluator = tfx.components.Evaluator(
-        examples=examples, model=model, eval_config=eval_config(config.min_accuracy)
+        examples=examples, model=model, eval_config=eval_config(config.task, config.min_score)
     )
     pusher = tfx.components.Pusher(
         model=model,
@@ -123,11 +136,11 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     )
 
 
-def eval_config(min_accuracy: float) -> tfma.EvalConfig:
-    """Return what the Evaluator computes, and from which accuracy on it blesses a model."""
-    threshold = tfma.MetricThreshold(
-        value_threshold=tfma.GenericValueThreshold(lower_bound={"value": min_accuracy})
-    )
+def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
+    """Return what the Evaluator computes, and from which score on it blesses a model."""
+    measure = tfma.MetricConfig()
+    measure.CopyFrom(MEASURES[task])
+    measure.threshold.value_threshold.lower_bound.value = min_score
     return tfma.EvalConfig(
         model_specs=[
             tfma.ModelSpec(
@@ -142,10 +155,7 @@ def eval_config(min_accuracy: float) -> tfma.EvalConfig:
         slicing_specs=[tfma.SlicingSpec()],
         metrics_specs=[
             tfma.MetricsSpec(
-                metrics=[
-                    tfma.MetricConfig(class_name=ACCURACY, threshold=threshold),
-                    tfma.MetricConfig(class_name="ExampleCount"),
-                ]
+                metrics=[measure, tfma.MetricConfig(class_name="ExampleCount")],
             )
         ],
     )

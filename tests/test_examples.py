@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from PIL import Image
 
-from pipelines.digits import write_digits
+from pipelines.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
 from recordgen.reading.options import Augmentation, ReadOptions, RecordOptions
 from tests.conftest import run_python
@@ -63,6 +64,19 @@ def test_torch_loop(digits):
     assert done.returncode == 0, done.stderr
     assert "zero-copy  yes" in done.stdout
     assert accuracy(done.stdout) > 0.85, done.stdout
+
+
+def test_sample_of_several_labels(tmp_path):
+    """It is what its command writes, and converts as it is, its task found out."""
+    sample = EXAMPLES / "image_multi_label"
+    made = Path(write_digit_groups(str(tmp_path / "data"), 12))
+    assert (sample / made.name).read_text() == made.read_text()
+    for path in made.parent.glob("images/*"):
+        with Image.open(path) as expected, Image.open(sample / "images" / path.name) as found:
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
+    assert len(list((sample / "images").iterdir())) == 12
+    result = convert(str(sample / made.name), str(tmp_path / "out"))
+    assert (result.dataset.task, result.dataset.examples) == ("image_multi_label", 12)
 
 
 class DLPack:

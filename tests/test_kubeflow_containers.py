@@ -123,9 +123,9 @@ def test_the_pipeline(engine: Engine, local_root: Path) -> None:
         *("--image-size", 16, 16, "--epochs", 12, "--learning-rate", 0.003),
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    *_, examples, accuracy, _ = done.stdout.splitlines()
+    *_, examples, score, _ = done.stdout.splitlines()
     assert examples == "examples   400"
-    assert float(accuracy.split()[1]) >= 0.9
+    assert float(score.split()[1]) >= 0.9
     [run] = local_root.glob("recordgen-*")
     made = {path.relative_to(run).as_posix() for path in run.glob("*/*")}
     assert {

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import recordgen
-from pipelines.digits import write_digits
+from pipelines.digits import write_digit_groups, write_digits
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from recordgen import features
 from recordgen.dataset import read_dataset
@@ -20,6 +21,7 @@ from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
+from recordgen.kubeflow.scoring import ManyLabelsTally, OneLabelTally
 from recordgen.training import TrainingConfig
 from tests.conftest import encoded, noise
 from tests.steps import StepCall, call, executor_input
@@ -145,14 +147,15 @@ def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path:
     output = evaluate.run(step)
     eval_split = read_dataset(digits).splits["eval"]
     assert output.parameters["examples"] == eval_split.examples
-    assert 0.8 <= output.parameters["accuracy"] <= 1
-    assert output.metadata["metrics"] == output.parameters
+    assert 0.8 <= output.parameters["score"] <= 1
+    metrics = dict(output.metadata["metrics"])
+    assert {"score": metrics.pop("accuracy"), **metrics} == output.parameters
     matrix = output.metadata["confusion"]["confusionMatrix"]
     names = [item["displayName"] for item in matrix["annotationSpecs"]]
     counts = np.array([item["row"] for item in matrix["rows"]])
     assert dict(zip(names, counts.sum(axis=1).tolist(), strict=True)) == dict(eval_split.labels)
     accuracy = counts.trace() / counts.sum()
-    assert output.parameters["accuracy"] == pytest.approx(accuracy)
+    assert output.parameters["score"] == pytest.approx(accuracy)
 
     import tensorflow as tf
 
@@ -163,6 +166,90 @@ def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path:
     [scores] = [loaded(examples=batch)["scores"].numpy() for batch in records]
     losses = -np.log(scores[np.arange(len(labels)), labels])
     assert output.parameters["loss"] == pytest.approx(float(losses.mean()), rel=1e-4)
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A dataset of 400 images of several digits."""
+    folder = tmp_path_factory.mktemp("groups")
+    source, root = write_digit_groups(str(folder / "data"), 400), str(folder / "dataset")
+    recordgen.convert(source, root, task="image_multi_label")
+    return root
+
+
+@pytest.fixture(scope="module")
+def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that tells their labels better than chance."""
+    settings = {"image_size": [16, 48], "epochs": 8, "learning_rate": 3e-3}
+    folder = tmp_path_factory.mktemp("train")
+    found = call(train_step(IMAGE), folder, inputs={"dataset": groups}, **settings)
+    assert found.done.returncode == 0, found.done.stderr
+    return found.uris["model"]
+
+
+@pytest.mark.slow
+def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Path) -> None:
+    """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
+    inputs = {"dataset": groups, "model": group_model}
+    output = evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
+
+    import tensorflow as tf
+
+    signatures = tf.saved_model.load(group_model).signatures
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{groups}/Split-eval/*")).batch(1000)
+    [batch] = records
+    scores = signatures["evaluate"](examples=batch)["scores"].numpy()
+    truth = signatures["truth"](examples=batch)["label"].numpy()
+    assert output.parameters["score"] > 0.6
+    assert output.parameters["score"] == pytest.approx(roc_auc_score(truth, scores), abs=5e-3)
+    assert output.parameters["loss"] == pytest.approx(log_loss(truth, scores), rel=1e-4)
+    metrics = dict(output.metadata["metrics"])
+    by_label = [metrics.pop(f"auc/{label}") for label in read_dataset(groups).labels]
+    expected = roc_auc_score(truth, scores, average=None)
+    assert by_label == pytest.approx(expected.tolist(), abs=1e-2)
+    assert {"score": metrics.pop("auc"), **metrics} == output.parameters
+    assert output.metadata["confusion"] == {}
+
+
+def log_loss(truth: Any, scores: Any) -> float:
+    """Return the mean binary cross-entropy."""
+    return float(-np.log(np.where(truth > 0, scores, 1 - scores)).mean())
+
+
+@pytest.mark.slow
+def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> None:
+    """With one image to evaluate on, each label is on all of them or on none."""
+    source = Path(write_digit_groups(str(tmp_path / "data"), 100))
+    first, *others = sorted(source.read_text().splitlines(), key=lambda row: row[0] != "V")
+    source.write_text("\n".join([first, *(row for row in others if row[0] != "V")]))
+    recordgen.convert(str(source), str(tmp_path / "dataset"), task="image_multi_label")
+    inputs = {"dataset": str(tmp_path / "dataset"), "model": group_model}
+    with pytest.raises(DataError, match=r"split 'eval' has no label that only some .* no auc"):
+        evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
+
+
+def test_scores_that_tell_nothing() -> None:
+    """One label on all images: there is no AUC, and an artifact cannot hold a NaN."""
+    tally = ManyLabelsTally(1)
+    tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
+    found = tally.evaluation(["a"])
+    assert np.isnan(found.score)
+    assert (found.by_label, found.examples) == ({}, 3)
+    assert found.loss == pytest.approx(np.log(2))
+
+
+def test_numbers_of_labels_are_bounded() -> None:
+    """Metadata stores refuse large artifacts: of more than a hundred labels none is shown."""
+    truth = np.eye(101, dtype=np.float32)
+    many, few = ManyLabelsTally(101), ManyLabelsTally(100)
+    many.add(truth, truth)
+    few.add(truth[:, :100], truth[:, :100])
+    found = many.evaluation([str(n) for n in range(101)])
+    assert (found.score, found.by_label) == (1, {})
+    assert len(few.evaluation([str(n) for n in range(100)]).by_label) == 100
+    alone = OneLabelTally(101)
+    alone.add(np.arange(101), truth)
+    assert alone.evaluation([str(n) for n in range(101)]).confusion == {}
 
 
 @pytest.mark.slow

@@ -45,3 +45,11 @@ def demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[s
     """The demo on 400 digits: its folder, and what it printed."""
     workdir = tmp_path_factory.mktemp("demo")
     return workdir, command("demo", "--workdir", workdir, "--images", 400)
+
+
+@pytest.fixture(scope="session")
+def label_demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo of several labels per image, on 900 of them: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("label_demo")
+    task = ("--task", "image_multi_label")
+    return workdir, command("demo", *task, "--workdir", workdir, "--images", 900)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 
+import numpy as np
 import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
 
-from pipelines import demo, lineage, local
+from pipelines import demo, digits, lineage, local
 from pipelines.config import PipelineConfig, local_config
-from pipelines.digits import IMPORT_FILE, write_digits
+from pipelines.digits import IMPORT_FILE, write_digit_groups, write_digits
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
+from recordgen.options import ConvertOptions
 
 
 @pytest.fixture
@@ -27,6 +32,8 @@ def data(tmp_path):
         (local.main, [], "required: --data, --workdir"),
         (local.main, ["--data", "x", "--workdir", "y", "--epoch"], "unrecognized|expected one"),
         (local.main, ["--data", "x", "--workdir", "y", "--seed", "a"], "invalid int value: 'a'"),
+        (local.main, ["--task", "object_detection"], "--task: invalid choice: 'object_detection'"),
+        (demo.main, ["--task", "object_detection"], "--task: invalid choice: 'object_detection'"),
         (demo.main, ["--images", "3"], "--images must be at least 100"),
         (lineage.main, [], "required: --workdir"),
     ],
@@ -44,7 +51,8 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
     [
         # further arguments, exit code, what stands on stderr
         (["--epochs", "0"], 2, "error: epochs must be at least 1 (got 0)"),
-        (["--min-accuracy", "2"], 2, "error: min_accuracy must be from 0 to 1 (got 2.0)"),
+        (["--min-score", "2"], 2, "error: min_score must be from 0 to 1 (got 2.0)"),
+        (["--task", "image_multi_label", "--epochs", "0"], 2, "error: epochs must be at least 1"),
         (["--max-reject-fraction", "-1"], 2, "error: max_reject_fraction must be from 0 to 1"),
         (["--name", ""], 2, "error: name must not be empty"),
         (["--data", "/nowhere"], 1, "error: /nowhere: no such file or folder"),
@@ -99,6 +107,11 @@ def test_config_is_valid_once_it_exists():
     """No component has to check what the config has checked."""
     with pytest.raises(UsageError, match="serving_dir must not be empty"):
         PipelineConfig(name="a", input_base="b", pipeline_root="c", serving_dir="")
+    with pytest.raises(UsageError, match=r"task must be one that has a model: .*object_detection"):
+        PipelineConfig(
+            **dict.fromkeys(("name", "input_base", "pipeline_root", "serving_dir"), "a"),
+            options=ConvertOptions(task="object_detection"),
+        )
 
 
 def test_digits_are_written_once(tmp_path):
@@ -121,3 +134,32 @@ def test_digits_are_written_once(tmp_path):
         tmp_path / "images/0007.png",
         tmp_path / IMPORT_FILE,
     }
+
+
+def test_groups_show_their_labels(tmp_path):
+    """An image's labels are the digits in it, and no scan is seen in images of two splits."""
+    scans = load_digits()
+    number_of = {pixels.tobytes(): number for number, pixels in enumerate(scans.images)}
+    write_digit_groups(str(tmp_path), 400)
+    splits: dict[int, set[str]] = defaultdict(set)
+    sizes = Counter()
+    for line in (tmp_path / IMPORT_FILE).read_text().splitlines():
+        split, name, *labels = line.split(",")
+        with Image.open(tmp_path / name) as image:
+            pixels = np.rint(np.asarray(image) * (16 / 255))
+        cells = [cell for cell in np.hsplit(pixels, 3) if cell.any()]
+        numbers = [number_of[np.ascontiguousarray(cell).tobytes()] for cell in cells]
+        assert sorted({str(scans.target[number]) for number in numbers}) == labels
+        sizes[len(numbers)] += 1
+        for number in numbers:
+            splits[number].add(split)
+    assert set(sizes) == {1, 2, 3}
+    assert all(len(found) == 1 for found in splits.values())
+    assert set().union(*splits.values()) == {"TRAIN", "VALIDATION", "TEST"}
+
+
+def test_digits_as_a_command(tmp_path, capsys):
+    """It writes the sample of a task, and says where its import file is."""
+    assert digits.main([str(tmp_path), "--task", "image_multi_label", "--images", "3"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
+    assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from PIL import Image
+from tensorflow_model_analysis import EvalConfig
 from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from pipelines.config import PipelineConfig
-from pipelines.pipeline import create_pipeline, eval_config
+from pipelines.demo import DEMOS
+from pipelines.digits import WRITERS
+from pipelines.pipeline import MEASURES, create_pipeline, eval_config
 from recordgen.dataset import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.training.config import MODEL_TASKS
 
 COMPONENTS = {
     "AutoMLExampleGen",
@@ -79,11 +84,45 @@ def test_runtime_parameters_compile(tmp_path):
     assert given["seed"]["componentInputParameter"] == "seed"
 
 
-def test_unusable_threshold_is_visible(config):
-    """The threshold that blesses is the config's."""
-    [metrics] = eval_config(0.75).metrics_specs
-    [threshold] = [m.threshold for m in metrics.metrics if m.HasField("threshold")]
-    assert threshold.value_threshold.lower_bound.value == 0.75
+@pytest.mark.parametrize(
+    ("task", "measure"),
+    [
+        # the task, what the threshold is for
+        ("image_classification", "accuracy"),
+        ("image_multi_label", "auc"),
+    ],
+)
+def test_the_threshold_is_for_the_measure_of_the_task(task, measure):
+    """The threshold that blesses is the config's, and it is for one metric."""
+    config = eval_config(task, 0.75)
+    [metrics] = config.metrics_specs
+    [metric] = [metric for metric in metrics.metrics if metric.HasField("threshold")]
+    assert json.loads(metric.config) == {"name": measure}
+    assert metric.threshold.value_threshold.lower_bound.value == 0.75
+    assert eval_config(task, 0.5) != config
+
+
+def test_a_task_with_a_model_is_measured_and_shown():
+    """Each has a measure, a demo and what writes its sample."""
+    assert tuple(MEASURES) == tuple(DEMOS) == tuple(WRITERS) == MODEL_TASKS
+
+
+@pytest.mark.parametrize(
+    ("given", "task"),
+    [
+        # --task of the conversion, what is converted, trained and measured
+        ("auto", "image_classification"),
+        ("image_classification", "image_classification"),
+        ("image_multi_label", "image_multi_label"),
+    ],
+)
+def test_one_task_in_all_steps(config, given, task):
+    """What the Evaluator measures is fixed before there are data: so is what is converted."""
+    options = replace(config.options, task=given)
+    steps = {step.id: step for step in create_pipeline(replace(config, options=options)).components}
+    assert steps["AutoMLExampleGen"].exec_properties["task"] == task
+    measured = steps["Evaluator"].exec_properties["eval_config"]
+    assert json_format.Parse(measured, EvalConfig()) == eval_config(task, config.min_score)
 
 
 @pytest.mark.parametrize("spec_2_1", [False, True])

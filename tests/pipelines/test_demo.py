@@ -121,7 +121,7 @@ def test_a_model_that_is_not_good_enough(demo, command):
     before = sorted((workdir / "serving").iterdir())
     done = command(
         *("local", "--data", workdir / "data/digits.csv", "--workdir", workdir),
-        *("--name", "digits", "--epochs", 1, "--image-size", 8, 8, "--min-accuracy", 1),
+        *("--name", "digits", "--epochs", 1, "--image-size", 8, 8, "--min-score", 1),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"blessed +no", done.stdout)
@@ -138,3 +138,48 @@ def test_bad_data_is_one_line(tmp_path, command):
     assert done.stderr.startswith("error: 1 of 1 rows were rejected")
     assert f"{tmp_path}/a.csv:1: nowhere.png: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_demo_of_several_labels(label_demo):
+    """Every step runs; the report has the mean AUC and the labels that are known least."""
+    workdir, done = label_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "900 (train 720, eval 90, test 90), 10 labels" in done.stdout
+    auc = float(re.search(r"\nauc +(\d\.\d+) on eval", done.stdout)[1])
+    lowest = re.search(r"\nlowest +(.*)", done.stdout)[1].split(", ")
+    areas = [float(item.split()[1]) for item in lowest]
+    assert len(areas) == 5
+    assert areas == sorted(areas)
+    assert areas[0] < auc
+    assert auc >= 0.95
+    assert re.search(r"blessed +yes", done.stdout)
+    [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+    assert read_dataset(examples.uri).task == "image_multi_label"
+
+
+def test_the_pushed_model_names_several_labels(label_demo):
+    """Of the digits that an image shows, most are among the model's first answers."""
+    workdir, _ = label_demo
+    [pushed] = (workdir / "serving").iterdir()
+    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    rows = [line.split(",") for line in (workdir / "data/digits.csv").read_text().splitlines()]
+    rows = [row for row in rows if row[0] == "TEST"]
+    images = [(workdir / "data" / name).read_bytes() for _, name, *_ in rows]
+    answer = serve(image_bytes=tf.constant(images))["labels"].numpy()
+    right = [
+        label.encode() in found[: len(labels)]
+        for found, (_, _, *labels) in zip(answer, rows, strict=True)
+        for label in labels
+    ]
+    assert sum(right) / len(right) > 0.75
+
+
+def test_several_labels_without_the_task(label_demo, tmp_path, command):
+    """Whoever leaves the task out is told which it is, before anything is trained."""
+    workdir, _ = label_demo
+    done = command("local", "--data", workdir / "data/digits.csv", "--workdir", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "--task image_multi_label" in done.stderr

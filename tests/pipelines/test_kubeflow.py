@@ -61,6 +61,7 @@ def test_parameters_can_be_given_with_each_run(tmp_path: Path) -> None:
     tasks = specification["root"]["dag"]["tasks"]
     for task, name in (
         ("convert-images-to-tfrecords", "source"),
+        ("convert-images-to-tfrecords", "task"),
         ("convert-images-to-tfrecords", "seed"),
         ("train", "seed"),
         ("train", "epochs"),
@@ -107,12 +108,12 @@ def test_resources(tmp_path: Path) -> None:
 
 
 def test_only_a_good_model_is_pushed(tmp_path: Path) -> None:
-    """The push depends on the accuracy that evaluation measured; without a folder there is none."""
+    """The push depends on the score that evaluation measured; without a folder there is none."""
     specification = compiled(tmp_path, serving_dir="gs://bucket/serving")
     gate = specification["root"]["dag"]["tasks"]["condition-1"]
     assert gate["triggerPolicy"]["condition"] == (
-        "inputs.parameter_values['pipelinechannel--evaluate-accuracy'] >= "
-        "inputs.parameter_values['pipelinechannel--min_accuracy']"
+        "inputs.parameter_values['pipelinechannel--evaluate-score'] >= "
+        "inputs.parameter_values['pipelinechannel--min_score']"
     )
     assert set(tasks_of(specification)) == {*STEPS, "push"}
     given = tasks_of(specification)["push"]["inputs"]["parameters"]["serving_dir"]

@@ -46,7 +46,7 @@ SETTINGS = [
     *("--data", "gs://bucket/data", "--pattern", "span-{SPAN}/*.csv"),
     *("--pipeline-root", "gs://bucket/root", "--serving-dir", "gs://models/digits"),
     *("--image-size", "16", "16", "--epochs", "12", "--learning-rate", "0.003"),
-    *("--min-accuracy", "0.9"),
+    *("--min-score", "0.9"),
 ]
 
 

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from recordgen.errors import UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
+from recordgen.tasks import ImageClassification, ImageMultiLabel
+
+#: The tasks that have a model; see recordgen.training.objectives.
+MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name)
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -16,7 +20,19 @@ SCORES = "scores"
 TRUTH = "truth"
 LABEL = "label"
 WEIGHT = "weight"
+# What models are measured by, as Keras's log and TFMA's results name it.
+ACCURACY = "accuracy"
+AUC = "auc"
 WEIGHTS = (None, "imagenet")
+
+
+def check_task(task: str, root: str) -> None:
+    """Check that there is a model for the task of the dataset in ``root``. Raises: DataError."""
+    if task not in MODEL_TASKS:
+        raise DataError(
+            f"{root}: there is no model for the task {task!r}, only for {', '.join(MODEL_TASKS)}; "
+            f"train one of your own on recordgen.input_fn"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

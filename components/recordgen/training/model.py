@@ -12,11 +12,17 @@ from recordgen.errors import UsageError
 from recordgen.training.config import SMALL_CNN, TrainingConfig
 
 
-def build_model(config: TrainingConfig, classes: int) -> keras.Model:
+def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
     """Build the model.
 
     It takes images as :mod:`recordgen.reading` gives them (float32 [batch, height, width, 3] in
     [0, 1]) and returns probabilities (float32 [batch, classes]).
+
+    Args:
+        config: which model, and for images of which size.
+        classes: how many labels there are.
+        activation: of the last layer: ``softmax``, or ``sigmoid`` for labels that do not exclude
+            each other.
 
     Raises:
         UsageError: the model's name is unknown, or it does not take this image size.
@@ -27,7 +33,7 @@ def build_model(config: TrainingConfig, classes: int) -> keras.Model:
     else:
         outputs = _backbone(inputs, config)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
-    outputs = keras.layers.Dense(classes, activation="softmax", name="scores")(outputs)
+    outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
     return keras.Model(inputs, outputs, name=config.model)
 
 

@@ -14,8 +14,9 @@ import tensorflow as tf
 from recordgen.dataset import Dataset, read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
-from recordgen.training.config import TrainingConfig
+from recordgen.training.config import TrainingConfig, check_task
 from recordgen.training.model import augmented, build_model
+from recordgen.training.objectives import OBJECTIVES, Objective
 from recordgen.training.serving import save_for_serving
 
 _log = logging.getLogger(__name__)
@@ -42,9 +43,9 @@ def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``.
 
-    Labels and counts are taken from ``dataset.json`` beside the splits. TensorBoard logs are
-    written to ``fn_args.model_run_dir``. The same seed and data give the same training, as far as
-    the machine's kernels add in the same order.
+    The task, labels and counts are taken from ``dataset.json`` beside the splits; examples without
+    a label are left out. TensorBoard logs are written to ``fn_args.model_run_dir``. The same seed
+    and data give the same training, as far as the machine's kernels add in the same order.
 
     Args:
         fn_args: TFX's ``FnArgs``. Used are ``train_files``, ``eval_files``, ``train_steps``,
@@ -52,26 +53,31 @@ def run(fn_args: Any) -> None:
 
     Raises:
         UsageError: a setting is not allowed, or does not go with the data.
-        SourceError, DataError: the examples are not Recordgen's, or there are none to train on.
+        SourceError, DataError: the examples are not Recordgen's, there is no model for their task,
+            or there are none to train on.
     """
     config = TrainingConfig.from_custom_config(fn_args.custom_config)
     root, split = examples_root(fn_args.train_files)
     dataset = read_dataset(root)
+    check_task(dataset.task, root)
+    objective = OBJECTIVES[dataset.task]
     if not dataset.labels:
         raise DataError(f"{root}: no example has a label: there is nothing to learn")
     steps, epochs = plan_epochs(
-        steps_per_epoch(root, config.batch_size, split=split), config.epochs, fn_args.train_steps
+        steps_per_epoch(root, config.batch_size, split=split, label_mode=objective.label_mode),
+        config.epochs,
+        fn_args.train_steps,
     )
 
     keras.utils.set_random_seed(config.seed)
-    model = build_model(config, len(dataset.labels))
+    model = build_model(config, len(dataset.labels), objective.activation)
     trained = augmented(model, config)
     trained.compile(
         optimizer=keras.optimizers.Adam(
             keras.optimizers.schedules.CosineDecay(config.learning_rate, steps * epochs)
         ),
-        loss="sparse_categorical_crossentropy",
-        metrics=["accuracy"],
+        loss=objective.loss,
+        metrics=[objective.metric()],
     )
     trained.fit(
         train_dataset(
@@ -80,19 +86,26 @@ def run(fn_args: Any) -> None:
             image_size=config.image_size,
             split=split,
             seed=config.seed,
+            label_mode=objective.label_mode,
             augment=None,  # the model does that itself; see TrainingConfig.augmentation
         ),
         steps_per_epoch=steps,
         epochs=epochs,
         shuffle=False,  # the dataset is shuffled; newer Keras warns of its own default
-        validation_data=_validation_data(fn_args, dataset, config),
+        validation_data=_validation_data(fn_args, dataset, objective, config),
         callbacks=[
             keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
             keras.callbacks.LambdaCallback(on_epoch_end=_EpochLog(epochs)),
         ],
         verbose=0,
     )
-    save_for_serving(model, fn_args.serving_model_dir, labels=dataset.labels, config=config)
+    save_for_serving(
+        model,
+        fn_args.serving_model_dir,
+        labels=dataset.labels,
+        objective=objective,
+        config=config,
+    )
 
 
 def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tuple[int, int]:
@@ -108,7 +121,7 @@ def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tu
 
 
 def _validation_data(
-    fn_args: Any, dataset: Dataset, config: TrainingConfig
+    fn_args: Any, dataset: Dataset, objective: Objective, config: TrainingConfig
 ) -> tf.data.Dataset | None:
     """Return the labelled examples of the evaluation split, or None if it has none."""
     if not fn_args.eval_files:
@@ -117,7 +130,11 @@ def _validation_data(
     if split not in dataset.splits or not sum(dataset.splits[split].labels.values()):
         return None
     data = eval_dataset(
-        root, batch_size=config.batch_size, image_size=config.image_size, split=split
+        root,
+        batch_size=config.batch_size,
+        image_size=config.image_size,
+        split=split,
+        label_mode=objective.label_mode,
     )
     return data.take(fn_args.eval_steps) if fn_args.eval_steps else data
 

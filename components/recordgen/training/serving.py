@@ -7,8 +7,9 @@ named ``…_bytes`` as base64 in JSON: ``{"image_bytes": {"b64": "…"}}``.
 ``evaluate``: ``examples`` string [batch], serialised records → ``scores`` float32
 [batch, classes], in the order of ``labels.txt``: what TFMA needs.
 
-``truth``: ``examples`` as before → ``label`` int64 [batch] and ``weight`` float32 [batch], 0 for an
-example without a label (its label is 0 then): TFMA fails on examples that have none.
+``truth``: ``examples`` as before → ``label`` int64 [batch], for several labels per image float32
+[batch, classes] of 0 and 1; and ``weight`` float32 [batch], 0 for an example without a label (its
+``label`` is 0 then): TFMA fails on examples that have none.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import decode_images, parsing_spec
-from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, TrainingConfig
+from recordgen.training.config import EVALUATE, SCORES, TRUTH, TrainingConfig
+from recordgen.training.objectives import Objective
 
 SERVE = "serving_default"
 
 
 def save_for_serving(
-    model: keras.Model, path: str, *, labels: Sequence[str], config: TrainingConfig
+    model: keras.Model,
+    path: str,
+    *,
+    labels: Sequence[str],
+    objective: Objective,
+    config: TrainingConfig,
 ) -> None:
     """Save ``model`` as a SavedModel with the signatures above.
 
@@ -34,6 +41,7 @@ def save_for_serving(
         model: takes float32 [batch, height, width, 3] in [0, 1], returns float32 [batch, classes].
         path: folder to write, such as ``fn_args.serving_model_dir``.
         labels: the vocabulary; a class's number is its index.
+        objective: says what the truth is.
         config: gives ``image_size`` and ``top_k``.
     """
     vocabulary = tf.constant(list(labels))
@@ -54,13 +62,7 @@ def save_for_serving(
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="examples")])
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        parsed = tf.io.parse_example(examples, parsing_spec([features.IMAGE_CLASS_LABEL]))
-        label = parsed[features.IMAGE_CLASS_LABEL]
-        is_labelled = label != features.NO_LABEL
-        return {
-            LABEL: tf.where(is_labelled, label, tf.zeros_like(label)),
-            WEIGHT: tf.cast(is_labelled, tf.float32),
-        }
+        return objective.truth(examples, len(labels))
 
     signatures = {SERVE: serve, EVALUATE: evaluate, TRUTH: truth}
     tf.saved_model.save(model, path, signatures=signatures)

@@ -1,0 +1,128 @@
+"""A model's answers, batch by batch → the numbers that say how good it is. One class per task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.training.auc import ScoreCounts, mean_area
+from recordgen.training.config import ACCURACY, AUC
+
+# Consoles draw each label's numbers, and they lie in the artifacts' metadata.
+_MOST_LABELS = 100
+_SMALLEST = 1e-7  # of a probability, as Keras has it
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a model's answers came to.
+
+    Attributes:
+        measure: what the score is: ``accuracy`` or ``auc``.
+        score: 0..1; NaN if the examples do not tell.
+        loss: the mean, as in training.
+        examples: labelled examples that were looked at.
+        by_label: further numbers for the artifact ``metrics``.
+        confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
+    """
+
+    measure: str
+    score: float
+    loss: float
+    examples: int
+    by_label: Mapping[str, float] = field(default_factory=dict)
+    confusion: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Tally(Protocol):
+    """What is counted of answers, for a number of classes."""
+
+    def __init__(self, classes: int) -> None: ...
+
+    def add(self, truth: npt.NDArray[Any], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch.
+
+        Args:
+            truth: ``label`` of the signature ``truth``, of labelled examples.
+            scores: what the model says of them, float32 [batch, classes].
+        """
+        ...
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return what it came to."""
+        ...
+
+
+class OneLabelTally:
+    """Which label was taken for which, in examples with one label each."""
+
+    def __init__(self, classes: int) -> None:
+        self._confusion = np.zeros((classes, classes), np.int64)  # by label and answer
+        self._loss = 0.0
+
+    def add(self, truth: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; ``truth`` is int64 [batch]."""
+        np.add.at(self._confusion, (truth, scores.argmax(axis=1)), 1)
+        right = scores[np.arange(len(truth)), truth]
+        self._loss -= float(np.log(np.clip(right, _SMALLEST, 1)).sum())
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return accuracy, mean cross-entropy, and the confusion matrix of up to 100 labels."""
+        examples = int(self._confusion.sum())
+        return Evaluation(
+            measure=ACCURACY,
+            score=float(self._confusion.trace()) / examples,
+            loss=self._loss / examples,
+            examples=examples,
+            confusion=_matrix(labels, self._confusion) if len(labels) <= _MOST_LABELS else {},
+        )
+
+
+class ManyLabelsTally:
+    """How well scores tell which labels an example has, in examples with any number of them."""
+
+    def __init__(self, classes: int) -> None:
+        self._counts = ScoreCounts(classes)
+        self._examples = 0
+        self._loss = 0.0
+
+    def add(self, truth: npt.NDArray[np.float32], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; ``truth`` is float32 [batch, classes], 0 or 1."""
+        self._counts.add(truth, scores, np.ones(len(truth), np.float32))
+        self._examples += len(truth)
+        right = np.where(truth > 0, scores, 1 - scores)
+        self._loss -= float(np.log(np.clip(right, _SMALLEST, 1)).mean(axis=1).sum())
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return the mean AUC, the mean binary cross-entropy, and the AUC of up to 100 labels."""
+        areas = self._counts.areas()
+        named = zip(labels, areas.tolist(), strict=True) if len(labels) <= _MOST_LABELS else ()
+        return Evaluation(
+            measure=AUC,
+            score=mean_area(areas),
+            loss=self._loss / self._examples,
+            examples=self._examples,
+            by_label={f"{AUC}/{label}": area for label, area in named if not np.isnan(area)},
+        )
+
+
+def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the metadata from which consoles draw a confusion matrix."""
+    return {
+        "confusionMatrix": {
+            "annotationSpecs": [{"displayName": label} for label in labels],
+            "rows": [{"row": row} for row in confusion.tolist()],
+        }
+    }
+
+
+#: By the task of ``dataset.json``.
+TALLIES: Mapping[str, type[Tally]] = {
+    ImageClassification.name: OneLabelTally,
+    ImageMultiLabel.name: ManyLabelsTally,
+}

@@ -1,0 +1,74 @@
+"""The area under the ROC curve (AUC) of each label, in one pass over any number of examples.
+
+Scores are counted between thresholds, so that what is kept does not grow with the examples. For
+labels that some examples have and others do not, the areas are those of
+``keras.metrics.AUC(multi_label=True, thresholds=THRESHOLDS)``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+# Evenly apart in log-odds: a rare label's scores are all close to 0, where equal steps of the score
+# would not tell them apart.
+_LOG_ODDS = np.linspace(-14, 14, 198)
+
+#: What scores are compared with; Keras adds one below 0 and one above 1.
+THRESHOLDS: tuple[float, ...] = tuple((1 / (1 + np.exp(-_LOG_ODDS))).tolist())
+
+_EDGES = np.array(THRESHOLDS, np.float32)
+
+
+class ScoreCounts:
+    """How many scores of each label lie between which thresholds.
+
+    Attributes:
+        positive: of examples that have the label, float64 [classes, thresholds + 1].
+        negative: of those that do not have it, likewise.
+    """
+
+    def __init__(self, classes: int) -> None:
+        self.positive = np.zeros((classes, len(_EDGES) + 1))
+        self.negative = np.zeros_like(self.positive)
+
+    def add(
+        self,
+        truth: npt.NDArray[np.float32],
+        scores: npt.NDArray[np.float32],
+        weights: npt.NDArray[np.float32],
+    ) -> None:
+        """Count a batch.
+
+        Args:
+            truth: 1 where an example has a label, else 0; float32 [batch, classes].
+            scores: the model's, 0..1; float32 [batch, classes].
+            weights: of the examples, float32 [batch].
+        """
+        labels = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
+        places = labels, np.searchsorted(_EDGES, scores)
+        np.add.at(self.positive, places, truth * weights[:, None])
+        np.add.at(self.negative, places, (1 - truth) * weights[:, None])
+
+    def merge(self, other: ScoreCounts) -> None:
+        """Add what another has counted."""
+        self.positive += other.positive
+        self.negative += other.negative
+
+    def areas(self) -> npt.NDArray[np.float64]:
+        """Return the AUC of each label, 0..1, float64 [classes].
+
+        It is the chance that an example with the label scores above one without it. Not a number
+        (NaN) for a label that all examples have, or none.
+        """
+        from_here_up = self.positive[:, ::-1].cumsum(axis=1)[:, ::-1]
+        # Of two scores between the same thresholds, each is above the other half of the time.
+        won = (self.negative * (from_here_up - self.positive / 2)).sum(axis=1)
+        pairs = self.positive.sum(axis=1) * self.negative.sum(axis=1)
+        return np.divide(won, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
+
+
+def mean_area(areas: npt.NDArray[np.float64]) -> float:
+    """Return the mean of the areas that are numbers; NaN if none is."""
+    known = areas[~np.isnan(areas)]
+    return float(known.mean()) if known.size else float("nan")

@@ -1,0 +1,86 @@
+"""The AUC of each label: against Keras, against counting all pairs, and as TFMA's metric."""
+
+from __future__ import annotations
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from recordgen.training.auc import THRESHOLDS, ScoreCounts, mean_area
+
+SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 4))
+
+
+@st.composite
+def answers(draw):
+    """Labels (0 or 1) and scores, float32 [examples, classes]; every label is had and missed."""
+    shape = draw(SHAPES)
+    truth = draw(arrays.arrays(np.float32, shape, elements=st.sampled_from([0, 1])))
+    scores = draw(arrays.arrays(np.float32, shape, elements=st.floats(0, 1, width=32)))
+    ends = np.array([[0], [1]], np.float32).repeat(shape[1], 1)
+    return np.concatenate([truth, ends]), np.concatenate([scores, 1 - ends * 0.5])
+
+
+def counted(truth, scores):
+    counts = ScoreCounts(truth.shape[1])
+    counts.add(truth, scores, np.ones(len(truth), np.float32))
+    return counts
+
+
+@settings(deadline=None, max_examples=50)
+@given(answers())
+def test_the_mean_is_that_of_keras(answers):
+    """With the same thresholds, Keras's metric says the same."""
+    metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
+    metric.update_state(*answers)
+    assert mean_area(counted(*answers).areas()) == pytest.approx(float(metric.result()), abs=1e-5)
+
+
+@settings(deadline=None)
+@given(answers(), st.integers(0, 42))
+def test_batches_and_parts_add_up(answers, cut):
+    """It does not matter how examples are cut into batches, and batches into parts."""
+    truth, scores = answers
+    whole, first, second = counted(truth, scores), counted(truth[:cut], scores[:cut]), None
+    second = counted(truth[cut:], scores[cut:])
+    first.merge(second)
+    np.testing.assert_array_equal(first.areas(), whole.areas())
+
+
+@pytest.mark.parametrize("base_rate", [0.5, 0.001])
+def test_it_is_the_share_of_pairs_in_order(base_rate):
+    """Of all pairs of an example with the label and one without, so many are told apart.
+
+    Also where all scores are close to 0, as those of rare labels are.
+    """
+    random = np.random.default_rng(0)
+    truth = (np.arange(300) % 3 == 0).astype(np.float32)[:, None]
+    odds = base_rate / (1 - base_rate) * np.exp(random.normal(truth, 1))
+    scores = (odds / (1 + odds)).astype(np.float32)
+    pairs = itertools.product(scores[truth == 1], scores[truth == 0])
+    exact = np.mean([(a > b) + (a == b) / 2 for a, b in pairs])
+    assert counted(truth, scores).areas() == pytest.approx([exact], abs=2e-3)
+
+
+def test_weights_count():
+    """An example of weight 2 is two, one of weight 0 is none."""
+    truth = np.array([[1], [0], [0], [1]], np.float32)
+    scores = np.array([[0.8], [0.6], [0.9], [0.1]], np.float32)
+    counts = ScoreCounts(1)
+    counts.add(truth, scores, np.array([1, 2, 1, 0], np.float32))
+    assert counts.areas() == pytest.approx([2 / 3])
+
+
+def test_labels_that_tell_nothing():
+    """What all have, or none, has no area, and the mean is that of the others."""
+    truth = np.array([[1, 1, 0], [0, 1, 0]], np.float32)
+    scores = np.array([[0.9, 0.5, 0.5], [0.1, 0.5, 0.5]], np.float32)
+    areas = counted(truth, scores).areas()
+    np.testing.assert_array_equal(areas, [1, np.nan, np.nan])
+    assert mean_area(areas) == 1
+    assert np.isnan(mean_area(areas[1:]))

@@ -1,0 +1,196 @@
+"""Several labels per image: from rows to a model, and what Keras and TFMA say of it."""
+
+from __future__ import annotations
+
+import io
+import re
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordgen import convert
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError
+from recordgen.kubeflow.scoring import TALLIES
+from recordgen.reading import eval_dataset
+from recordgen.training import run_fn
+from recordgen.training.auc import THRESHOLDS, ScoreCounts
+from recordgen.training.config import MODEL_TASKS
+from recordgen.training.objectives import OBJECTIVES
+
+LABELS = ("blue", "green", "red")
+FAST = {"image_size": [8, 8], "batch_size": 16, "epochs": 10, "learning_rate": 0.01}
+
+
+def picture(number, *, spread=100):
+    """Return a noisy image, and the labels of those channels that were made brighter by 60.
+
+    By ``spread`` the channels differ anyway: as it is given, about 0.92 of all pairs can be told
+    apart, and no more.
+    """
+    random = np.random.default_rng(number)
+    pixels = random.integers(0, 30, (9, 8 + number % 5, 3), np.uint8)
+    pixels += random.integers(0, spread, 3, np.uint8, endpoint=True)
+    shown = [label for bit, label in enumerate(LABELS) if number >> bit & 1]
+    for label in shown:
+        pixels[..., {"red": 0, "green": 1, "blue": 2}[label]] += 60
+    return Image.fromarray(pixels), shown
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """200 images, every fifth to evaluate; every eighth shows no colour and has no label."""
+    folder = tmp_path_factory.mktemp("colours")
+    rows = []
+    for number in range(200):
+        image, shown = picture(number)
+        image.save(folder / f"{number}.png")
+        rows.append(["TRAIN" if number % 5 else "VALIDATION", f"{number}.png", *shown])
+    (folder / "a.csv").write_text("".join(f"{','.join(row)}\n" for row in rows))
+    convert(str(folder / "a.csv"), str(folder / "out"), task="image_multi_label")
+    return str(folder / "out")
+
+
+def train(dataset, root, **settings):
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{dataset}/Split-train/*"],
+            eval_files=[f"{dataset}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={**FAST, **settings},
+            serving_model_dir=str(root / "model"),
+            model_run_dir=str(root / "logs"),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def model(dataset, tmp_path_factory):
+    """The folder of a model that knows the colours."""
+    root = tmp_path_factory.mktemp("trained")
+    train(dataset, root)
+    return str(root / "model")
+
+
+@pytest.fixture(scope="module")
+def answers(model, dataset):
+    """What the model and the records say of the evaluation split: scores, truth, weights."""
+    signatures = tf.saved_model.load(model).signatures
+    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
+    records = tf.stack(list(tf.data.TFRecordDataset(files)))
+    truth = signatures["truth"](examples=records)
+    scores = signatures["evaluate"](examples=records)["scores"]
+    return scores.numpy(), truth["label"].numpy(), truth["weight"].numpy()
+
+
+def keras_auc(answers):
+    """Return Keras's mean AUC over the labels, with our thresholds."""
+    scores, truth, weights = answers
+    metric = keras.metrics.AUC(multi_label=True, thresholds=list(THRESHOLDS))
+    metric.update_state(truth[weights > 0], scores[weights > 0])
+    return float(metric.result())
+
+
+@pytest.mark.slow
+def test_it_learns(answers):
+    """Each label has a probability of its own, and most pairs are told apart."""
+    scores, truth, _ = answers
+    assert scores.shape == truth.shape == (40, 3)
+    assert ((scores >= 0) & (scores <= 1)).all()
+    assert keras_auc(answers) > 0.8
+    all_three = scores[truth.sum(axis=1) == 3]
+    assert len(all_three) == 5
+    assert (all_three.sum(axis=1) > 1.5).all()  # softmax would give 1
+
+
+@pytest.mark.slow
+def test_truth_is_what_reading_gives(answers, dataset):
+    """The same labels in the same order, and a weight of 0 for what reading leaves out."""
+    _, truth, weights = answers
+    batches = eval_dataset(dataset, batch_size=8, image_size=(8, 8), label_mode="multi_hot")
+    labels = np.concatenate([labels.numpy() for _, labels in batches])
+    np.testing.assert_array_equal(truth[weights > 0], labels)
+    assert weights.tolist().count(0) == read_dataset(dataset).splits["eval"].unlabelled == 5
+    assert not truth[weights == 0].any()
+
+
+@pytest.mark.slow
+def test_serving_answers_raw_images(model):
+    """serving_default takes bytes of any size and returns all labels, best first."""
+    serve = tf.saved_model.load(model).signatures["serving_default"]
+    images, expected = [], []
+    for number in (1001, 1002, 1004, 1003):  # of 8: one label, one, one, two
+        image, shown = picture(number, spread=0)
+        file = io.BytesIO()
+        image.resize((30, 20)).save(file, "PNG")
+        images.append(file.getvalue())
+        expected.append(set(shown))
+    answer = serve(image_bytes=tf.constant(images))
+    assert answer["labels"].shape == answer["scores"].shape == (4, 3)
+    assert (np.diff(answer["scores"].numpy(), axis=1) <= 0).all()
+    for labels, shown in zip(answer["labels"].numpy(), expected, strict=True):
+        assert {label.decode() for label in labels[: len(shown)]} == shown
+
+
+@pytest.mark.slow
+def test_tfma_says_what_keras_says(model, dataset, answers, tmp_path):
+    """The pipeline's Evaluator finds the labels in the data; unlabelled examples do not count."""
+    tfma = pytest.importorskip("tensorflow_model_analysis")
+    from pipelines.pipeline import eval_config
+
+    def evaluate(min_score):
+        shared = tfma.default_eval_shared_model(
+            model, eval_config=eval_config("image_multi_label", min_score)
+        )
+        output = str(tmp_path / str(min_score))
+        result = tfma.run_model_analysis(
+            eval_shared_model=shared,
+            eval_config=eval_config("image_multi_label", min_score),
+            data_location=f"{dataset}/Split-eval/*",
+            output_path=output,
+        )
+        return result, tfma.load_validation_result(output).validation_ok
+
+    mean = keras_auc(answers)
+    result, is_blessed = evaluate(mean - 0.01)
+    assert is_blessed
+    assert not evaluate(mean + 0.01)[1]
+    assert result.get_metrics_for_slice()["auc"]["doubleValue"] == pytest.approx(mean, abs=1e-6)
+
+    scores, truth, weights = answers
+    counts = ScoreCounts(3)
+    counts.add(truth, scores, weights)
+    areas = [result.get_metrics_for_slice(class_id=n)["auc"]["doubleValue"] for n in range(3)]
+    assert areas == pytest.approx(counts.areas().tolist())
+    assert np.mean(areas) == pytest.approx(mean, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_the_log_has_the_auc(dataset, tmp_path, caplog):
+    """Of training and of validation, epoch by epoch."""
+    with caplog.at_level("INFO", logger="recordgen.training.run"):
+        train(dataset, tmp_path, epochs=1)
+    assert re.search(r"epoch 1/1: auc \d\.\d+, loss .*, val_auc \d\.\d+, val_loss", caplog.text)
+
+
+def test_a_task_with_a_model_is_whole():
+    """How it is learnt and how it is evaluated are both there."""
+    assert tuple(OBJECTIVES) == tuple(TALLIES) == MODEL_TASKS
+
+
+def test_tasks_without_a_model(tmp_path):
+    """Boxes are converted, and no model learns them: said before anything is trained."""
+    picture(1)[0].save(tmp_path / "a.png")
+    (tmp_path / "a.csv").write_text("TRAIN,a.png,cat,.1,.1,,,.9,.9,,\n")
+    convert(str(tmp_path / "a.csv"), str(tmp_path / "out"))
+    expected = (
+        r"out: there is no model for the task 'object_detection', only for image_classification, "
+        r"image_multi_label; train one of your own on recordgen.input_fn"
+    )
+    with pytest.raises(DataError, match=expected):
+        train(str(tmp_path / "out"), tmp_path)
