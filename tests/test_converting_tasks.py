@@ -258,6 +258,30 @@ def test_appending(
     assert balanced(new.dataset.rows)
 
 
+def test_appending_goes_by_the_dataset(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Rows that alone would read as another task are read as the dataset's."""
+    first, second, third = make_images(3)
+    output = tmp_path / "out"
+    recordgen.convert(make_csv([f"TRAIN,{first},cat,dog"]), output)
+    later = make_csv([f"TRAIN,{second},cat", f"TRAIN,{third},cat"], "later.csv")
+    assert recordgen.plan(later, append_to=output).rows == 2
+    dataset = recordgen.convert(later, output, append=True).dataset
+    assert (dataset.task, dataset.examples) == ("image_multi_label", 3)
+
+
+def test_overwriting_with_another_task(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Files that only the old task has do not stay."""
+    [image] = make_images(1)
+    recordgen.convert(make_csv([f"TRAIN,{image},a,0,0,,,1,1,,"]), tmp_path / "out")
+    assert (tmp_path / "out/label_map.pbtxt").exists()
+    recordgen.convert(make_csv([f"TRAIN,{image},a"]), tmp_path / "out", overwrite=True)
+    assert not (tmp_path / "out/label_map.pbtxt").exists()
+
+
 def test_a_folder_of_images(
     make_images: MakeImages, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

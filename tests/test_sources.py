@@ -67,6 +67,21 @@ def test_csv_headers() -> None:
         Row("f.csv", 2, None, "a.jpg", CAT),
         Row("f.csv", 3, None, "b.jpg", None),
     ]
+    # Of columns with other names, the first counts; of numbered ones, all do.
+    assert read_csv(["filename,label,class_name", "a.jpg,0,dog"], ImageMultiLabel()) == [
+        Row("f.csv", 2, None, "a.jpg", '["0"]')
+    ]
+    lines = ["image_uri,label_1,label_2", "a.jpg,,x", "b.jpg,x,y"]
+    row, reject = read_csv(lines, ImageClassification())
+    assert row == Row("f.csv", 2, None, "a.jpg", "x")
+    assert isinstance(reject, Reject)
+    assert (reject.line, reject.code) == (3, "too_many_fields")
+
+
+def test_a_header_without_known_columns_is_no_row() -> None:
+    """A line that only names columns is an error when nothing of a row is among them."""
+    with pytest.raises(SourceError, match=r"f\.csv:1: .* \(filename,cat,dog\); name them"):
+        read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
 
 
 def record(**more: object) -> dict[str, object]:
@@ -107,6 +122,12 @@ JSONL_REJECTS = [
     (b" " * MAX_LINE_BYTES + b"{}", "bad_line", "is this a JSONL file?"),
     (b"{}", "no_path", "imageGcsUri, the image's path or URL (got the keys none)"),
     (b'{"imageGcsUri": 3, "x": 1}', "no_path", "got the keys imageGcsUri, x"),
+    (b'{"\\ud800": 1}', "no_path", r"got the keys '\ud800'"),
+    (
+        b'{"imageGcsUri": "a", "\\ud800Annotation": 1}',
+        "bad_annotation",
+        r"'\ud800Annotation' is no annotation",
+    ),
     (b'{"imageGcsUri": "a\\nb"}', "bad_line", "must not hold a line break"),
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "not Unicode text"),
     (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
@@ -214,6 +235,11 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
         read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
     with pytest.raises(SourceError, match="no file in this folder"):
         read_folder(folder(tmp_path / "hidden", ".x"))
+    with pytest.raises(
+        SourceError, match=r"holds the import file l\.csv; name that file, or .*/\*\.csv"
+    ):
+        read_folder(folder(tmp_path / "table", "l.csv", "images/1.jpg"))
+    assert read_folder(folder(tmp_path / "odd [1]*?", "cat/1.jpg"))
     with pytest.raises(SourceError, match="holds a converted dataset"):
         read_folder(folder(tmp_path / "done", "dataset.json"))
     (tmp_path / "empty").mkdir()
@@ -243,6 +269,12 @@ DECISIONS = [
     ("a.csv", ["a.jpg,1,2,3,4,5,6,7,8,9"], "image_multi_label", "csv", "has 9 labels"),
     ("a.csv", ["a.jpg", "b.jpg,x,.1,.2,,,.3,.4,,"], "object_detection", "csv", ":2 has a box"),
     ("a.csv", ["a.jpg,x,1,0,,,9,400,,"], "object_detection", "csv", ":1 has a box"),
+    ("a.csv", ["a.jpg,x,.1,.2,.5,.6"], "object_detection", "csv", ":1 has a box"),
+    ("a.csv", ["a.jpg,x,10,20,50,20,50,60,10,60"], "object_detection", "csv", ":1 has a box"),
+    ("a.csv", ["a.jpg,x,.1,nan,,,.3,.4,,"], "object_detection", "csv", ":1 has a box"),
+    ("a.csv", ["a.jpg,x,y,.5,z,1"], "image_multi_label", "csv", ":1 has 5 labels"),
+    ("a.csv", ["image,label,x1,y1,x2,y2"], "object_detection", "csv", ":1 names the"),
+    ("a.csv", ["image,label,class", "a,b,c"], "image_classification", "csv", ":2 has one"),
     ("a.csv", ["a.jpg,x,0,0,1,0,1,1,0,1"], "object_detection", "csv", ":1 has a box"),
     ("a.csv", ["image,label,xmin,ymin,xmax,ymax"], "object_detection", "csv", ":1 names the"),
     ("a.csv", ["", "xmin,image,label,ymin,xmax,ymax"], "object_detection", "csv", ":2 names the"),
@@ -322,6 +354,10 @@ FRAMES = [
     ({"image_uri": ["a"], "label": ["x"]}, "image_classification", "x"),
     ({"image_uri": ["a", "b"], "labels": [["y", "x"], None]}, "image_multi_label", '["x", "y"]'),
     ({"image_uri": ["a"], "label": [np.array(["x", "y"])]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label": [{"y", "x"}]}, "image_multi_label", '["x", "y"]'),
+    ({"image_uri": ["a"], "label": [[]], "id": [1]}, "image_multi_label", None),
+    ({"image_uri": ["a"], "label": [1], "class_name": ["x"]}, "image_classification", "1"),
+    ({"image_uri": ["a"], "vector": [[1, 2]], "label": ["x"]}, "image_classification", "x"),
     ({"image_uri": ["a"], "label_1": ["x"], "label_2": [None]}, "image_multi_label", '["x"]'),
     (
         {
@@ -339,7 +375,7 @@ FRAMES = [
 
 
 @pytest.mark.parametrize(("columns", "task", "annotation"), FRAMES)
-def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str) -> None:
+def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str | None) -> None:
     """Columns, or lists in them, tell the task; they give the rows that a CSV would."""
     frame = pd.DataFrame(columns)
     found = dataframe_task(frame, "auto")
@@ -349,3 +385,20 @@ def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str
     first, *others = dataframe_rows(frame, kinds[task](), Counter())
     assert first == Row("DataFrame", 1, None, "a", annotation)
     assert all(isinstance(row, Row) and row.annotation is None for row in others)
+
+
+@pytest.mark.parametrize("value", [["x"], b"x", {"x": 1}])
+def test_cells_that_are_no_text(value: object) -> None:
+    """A cell that is no single value is an error that names its column and row, not a label."""
+    frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
+    with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label' must hold single"):
+        list(dataframe_rows(frame, ImageClassification(), Counter()))
+
+
+def test_blank_lines_are_not_kept(tmp_path: Path) -> None:
+    """However many blank lines come first, no more than the first ten thousand are looked at."""
+    path = tmp_path / "a.csv"
+    path.write_text("\n" * 9_000 + "a.jpg,x,y\n")
+    assert decide([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"
+    path.write_text("\n" * 20_000 + "a.jpg,x,y\n")
+    assert "no line has" in decide([ImportFile(str(path))], ConvertOptions()).reason

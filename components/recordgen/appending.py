@@ -27,12 +27,12 @@ from recordgen.dataset import (
 from recordgen.errors import RecordError, UsageError
 from recordgen.example import parse_example
 from recordgen.labels import Vocabulary
-from recordgen.options import ConvertOptions
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning import Base
 from recordgen.resolving import KnownRow
 from recordgen.rows import Reject, placing
 from recordgen.splits import split_order
-from recordgen.tasks import task_for
+from recordgen.tasks import TASKS, task_for
 from recordgen.tfrecord import read_records
 
 
@@ -107,6 +107,18 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         for shard in split.shards
     )
     return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)))
+
+
+def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
+    """Return the options with the task of the dataset in ``output``, unless they name one.
+
+    Raises:
+        SourceError: its ``dataset.json`` cannot be read.
+    """
+    if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
+        return options
+    task = read_dataset(output).task
+    return replace(options, task=task) if task in TASKS else options
 
 
 def _read_rejects(path: str) -> tuple[Reject, ...]:

@@ -19,7 +19,7 @@ import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage, transforms
-from recordgen.appending import find_existing, merge
+from recordgen.appending import find_existing, merge, task_there
 from recordgen.dataset import (
     DATASET_FILE,
     Dataset,
@@ -150,7 +150,8 @@ def convert(
     if overwrite and append:
         raise UsageError("either overwrite the dataset that is there, or append to it")
     target = storage.normal(os.fspath(output))
-    opened, decided = open_source(source, make_options(options))
+    decoded = make_options(options)
+    opened, decided = open_source(source, task_there(target, decoded) if append else decoded)
     need_reachable(beam_args, [target, *opened.paths])
     return convert_source(
         opened,
@@ -210,7 +211,10 @@ def plan(
 
     Raises: as :func:`check`.
     """
-    opened, decoded = open_source(source, make_options(options))
+    decoded = make_options(options)
+    if append_to is not None:
+        decoded = task_there(os.fspath(append_to), decoded)
+    opened, decoded = open_source(source, decoded)
     existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:

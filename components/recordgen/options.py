@@ -113,6 +113,11 @@ class ConvertOptions:
             raise UsageError(
                 f"max_reject_fraction must be from 0 to 1 (got {self.max_reject_fraction})"
             )
+        if self.box_orientation == "upright" and self.check == "none":
+            raise UsageError(
+                "box_orientation=upright needs check=decode or check=header: check=none turns no "
+                "image upright"
+            )
         if self.max_side is not None:
             _above_zero("max_side", self.max_side)
             if self.check == "none":

@@ -180,7 +180,10 @@ def commit(
     with ThreadPoolExecutor(STORAGE_THREADS) as pool:
         list(pool.map(move, (file for file in files if file not in kept)))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
-    for name, text in TASKS[dataset.task].files(dataset.labels).items():
+    files_of_task = TASKS[dataset.task].files(dataset.labels)
+    for name in {name for kind in TASKS.values() for name in kind.files(())} - set(files_of_task):
+        storage.remove(storage.join(output, name))  # of the dataset that this one replaces
+    for name, text in files_of_task.items():
         _put(staging, output, name, text)
     _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
     _put(staging, output, REPORT_FILE, report)

@@ -81,6 +81,12 @@ def parse_lines(
             yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
         elif first and (header := line_parser.parse_header(fields)) is not None:
             parse = header
+        elif first and names_path_column(fields):
+            raise SourceError(
+                f"{source}:{number}: this line names columns, and beside the path's none is known "
+                f"({','.join(fields)}); name them split, image_uri and label, and those of boxes "
+                f"xmin, ymin, xmax, ymax"
+            )
         else:
             yield parse(fields, source, number)
         first = False
@@ -152,10 +158,13 @@ class LineParser:
         if "uri" not in columns or (len(fields) > 1 and len(columns) == 1):
             return None
         [uri_at, *_], split_at = columns["uri"], columns.get("split", [len(fields)])[0]
+        takes_labels = len(self._task.columns) == 1
         annotation_at = [
             index
             for role in self._task.columns
-            for index in _used(columns.get(role, [len(fields)]), role == self._task.repeats)
+            for index in _alike(fields, columns.get(role, [len(fields)]))[
+                : None if takes_labels else 1
+            ]
         ]
 
         def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
@@ -164,6 +173,8 @@ class LineParser:
                 uri = _at(row, uri_at)
                 return Reject(source, line, uri, RejectCode.TOO_MANY_FIELDS.value, message)
             annotation = [_at(row, index) for index in annotation_at]
+            if takes_labels:
+                annotation = list(filter(None, annotation))
             return self._to_row(_at(row, split_at), _at(row, uri_at), annotation, source, line)
 
         return parse
@@ -192,8 +203,23 @@ def column_name(field: str) -> str:
     return re.sub(r"_\d+$", "", field.lower().replace(" ", "_"))
 
 
-def _used(indices: Sequence[int], repeats: bool) -> Sequence[int]:
-    return indices if repeats else indices[:1]
+def names_path_column(fields: Sequence[str]) -> bool:
+    """Say whether a line can only name columns, a path's among them."""
+    return any(column_name(field) in _PATH_COLUMNS for field in fields) and not any(
+        map(_looks_like_path, fields)
+    )
+
+
+def is_known_column(field: str, task: Task) -> bool:
+    """Say whether a header's field names a column that a row is made of."""
+    known = (_SPLIT_COLUMNS, _PATH_COLUMNS, *task.columns.values())
+    return any(column_name(field) in names for names in known)
+
+
+def _alike(fields: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
+    """Return the columns that are named as the first of them: ``label_1``, ``label_2``."""
+    names = [column_name(_at(fields, index)) for index in indices]
+    return [index for index, name in zip(indices, names, strict=True) if name == names[0]]
 
 
 def _without_padding(fields: Sequence[str]) -> Sequence[str]:

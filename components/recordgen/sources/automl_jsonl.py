@@ -97,6 +97,10 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
     return record
 
 
+def _key(text: str) -> str:
+    return text if text.isprintable() else ascii(text)
+
+
 def _start(raw: bytes) -> str:
     return ascii(raw[:80].decode("utf-8", "replace"))
 
@@ -107,7 +111,7 @@ def _uri(record: Mapping[str, Any]) -> str:
         raise AnnotationError(
             RejectCode.NO_PATH,
             f"each line needs {URI_KEY}, the image's path or URL (got the keys "
-            f"{', '.join(record) or 'none'!s:.80})",
+            f"{', '.join(map(_key, record)) or 'none'!s:.80})",
         )
     return check_label(uri.strip())
 
@@ -127,8 +131,9 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
     """Refuse annotations of another task. Raises: AnnotationError."""
     for key, value in record.items():
         if key.endswith(_ANNOTATION_SUFFIXES) and value and key not in task.json_keys:
+            known = ", ".join(task.json_keys)
             raise AnnotationError(
                 RejectCode.BAD_ANNOTATION,
-                f"{key} is no annotation of {task.name}, which has {', '.join(task.json_keys)}; "
+                f"{_key(key)} is no annotation of {task.name}, which has {known}; "
                 f"keep the rows of different tasks in files of their own",
             )

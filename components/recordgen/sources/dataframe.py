@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.rows import Reject, Row
-from recordgen.sources.automl_csv import LineParser, column_name
+from recordgen.sources.automl_csv import LineParser, column_name, is_known_column
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task
@@ -55,24 +55,31 @@ def dataframe_rows(
     Raises:
         UsageError: no column has the name of a path column.
     """
+    columns = ", ".join(map(str, frame.columns))
+    frame = frame[[name for name in frame.columns if is_known_column(str(name), task)]]
     if task.repeats is not None:
         frame = _spread_lists(frame)
     names = [str(column) for column in frame.columns]
     parse = LineParser(task, adjusted).parse_header(names)
     if parse is None:
         raise UsageError(
-            f"a DataFrame needs the column image_uri, and split or label beside it "
-            f"(got {', '.join(names)})"
+            f"a DataFrame needs the column image_uri, and split or label beside it (got {columns})"
         )
     present = frame.notna().to_numpy()
     values = frame.to_numpy(dtype=object)
     for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
-        fields = [_to_text(value) if known else "" for value, known in zip(row, there, strict=True)]
+        fields = [
+            _to_text(value, name, line) if known else ""
+            for value, known, name in zip(row, there, names, strict=True)
+        ]
         yield parse(fields, SOURCE, line)
 
 
 def _label_columns(frame: pd.DataFrame) -> list[Any]:
-    return [name for name in frame.columns if column_name(str(name)) in LABEL_COLUMNS]
+    """Return the names of the label columns that are named as the first of them."""
+    stems = [(column_name(str(name)), name) for name in frame.columns]
+    found = [(stem, name) for stem, name in stems if stem in LABEL_COLUMNS]
+    return [name for stem, name in found if stem == found[0][0]]
 
 
 def _list_column(frame: pd.DataFrame) -> Any:
@@ -86,7 +93,7 @@ def _list_column(frame: pd.DataFrame) -> Any:
 def _is_list(value: Any) -> bool:
     import numpy as np
 
-    return isinstance(value, list | tuple | np.ndarray)  # Parquet's lists are arrays
+    return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet has arrays
 
 
 def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
@@ -97,13 +104,23 @@ def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
     if name is None:
         return frame
     lists = [list(value) if _is_list(value) else [value] for value in frame[name]]
-    spread = pd.DataFrame(lists, index=frame.index, dtype=object)
+    count = max(map(len, lists), default=0) or 1
+    spread = pd.DataFrame(lists, index=frame.index, dtype=object).reindex(columns=range(count))
     spread.columns = [f"{name}_{number}" for number in spread.columns]
     return pd.concat([frame.drop(columns=name), spread], axis=1)
 
 
-def _to_text(value: Any) -> str:
-    """Return a cell as a CSV field: a label 3.0 of a column with gaps was 3 before pandas."""
+def _to_text(value: Any, column: str, line: int) -> str:
+    """Return a cell as a CSV field: a label 3.0 of a column with gaps was 3 before pandas.
+
+    Raises:
+        UsageError: it is no single value.
+    """
+    if isinstance(value, bytes | dict) or _is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
+            f"{value!r:.80}); several labels need task='image_multi_label' and one label column"
+        )
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()

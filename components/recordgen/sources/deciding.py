@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Protocol
 
 from recordgen.errors import UsageError
@@ -132,15 +132,23 @@ class _Fields(ImageMultiLabel):
 def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
     """Yield (task, reason) of lines that tell."""
     with open_lines(path) as lines:
-        head = list(_until_filled(lines))
-        columns = automl_csv.split_line(head[-1], path, len(head)) if head else []
+        some = islice(lines, _LINES_LOOKED_AT)
+        blank, first = 0, b""
+        for first in some:
+            if first.strip():
+                break
+            blank += 1
+        columns = automl_csv.split_line(first, path, blank + 1)
         if isinstance(columns, list) and ObjectDetection.has_header(columns):
-            yield ObjectDetection.name, f"{path}:{len(head)} names the columns of a box"
+            yield ObjectDetection.name, f"{path}:{blank + 1} names the columns of a box"
             return
         rows = automl_csv.parse_lines(
-            chain(head, lines), source=path, task=_Fields(), adjusted=Counter()
+            chain(repeat(b"", blank), [first], some),
+            source=path,
+            task=_Fields(),
+            adjusted=Counter(),
         )
-        for row in islice(rows, _LINES_LOOKED_AT):
+        for row in rows:
             if isinstance(row, Row) and row.annotation is not None:
                 fields = json.loads(row.annotation)
                 if ObjectDetection.has_box(fields):
@@ -152,14 +160,6 @@ def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
                     )
                 else:
                     yield ImageClassification.name, f"{path}:{row.line} has one label"
-
-
-def _until_filled(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield lines up to the first that is not blank."""
-    for line in lines:
-        yield line
-        if line.strip():
-            return
 
 
 def _look_at_jsonl(path: str) -> Iterator[tuple[str, str]]:

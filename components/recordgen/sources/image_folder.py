@@ -9,6 +9,7 @@ the folder of a split has no label. The files' order gives each row its line.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 
 from recordgen import storage
@@ -18,6 +19,7 @@ from recordgen.splits import EVAL, is_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, check_label
 
 # Beside the spellings of ML_USE: what folders are called.
+_IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 _EVAL_FOLDERS = frozenset({"val", "valid", "eval", "dev"})
 
 
@@ -33,15 +35,26 @@ def list_images(folder: str) -> list[str]:
             f"{folder}: this folder holds a converted dataset; name import files, or a folder of "
             f"images by label"
         )
-    found = [
-        path[len(folder) :]
-        for path in storage.list_files(storage.join(folder, "**"))
-        if path.startswith(folder)
-    ]
-    visible = sorted(name for name in found if not any(p.startswith(".") for p in name.split("/")))
-    if not visible:
+    found = sorted(_files_below(folder, ""))
+    if not found:
         raise SourceError(f"{folder}: there is no file in this folder")
-    return visible
+    for name in found:
+        if "/" not in name and name.lower().endswith(_IMPORT_SUFFIXES):
+            raise SourceError(
+                f"{folder}: this folder holds the import file {name}; name that file, or "
+                f"{storage.join(folder, '*' + posixpath.splitext(name)[1])}"
+            )
+    return found
+
+
+def _files_below(folder: str, path: str) -> Iterator[str]:
+    for name, is_folder in storage.list_dir(storage.join(folder, path) if path else folder):
+        if name.startswith("."):
+            continue
+        if is_folder:
+            yield from _files_below(folder, f"{path}{name}/")
+        else:
+            yield f"{path}{name}"
 
 
 def read_folder(folder: str) -> Iterator[Row | Reject]:

@@ -72,12 +72,12 @@ class ObjectDetection(Task):
     # A header leaves the corners between the two opposite ones out.
     columns: ClassVar = {
         "label": LABEL_COLUMNS,
-        "x1": frozenset({"xmin", "x_min", "left"}),
-        "y1": frozenset({"ymin", "y_min", "top"}),
+        "x1": frozenset({"xmin", "x_min", "left", "x1"}),
+        "y1": frozenset({"ymin", "y_min", "top", "y1"}),
         "x2": frozenset(),
         "y2": frozenset(),
-        "x3": frozenset({"xmax", "x_max", "right"}),
-        "y3": frozenset({"ymax", "y_max", "bottom"}),
+        "x3": frozenset({"xmax", "x_max", "right", "x2"}),
+        "y3": frozenset({"ymax", "y_max", "bottom", "y2"}),
     }
     json_keys = ("boundingBoxAnnotations",)
     features: ClassVar = features.OBJECT_DETECTION
@@ -99,11 +99,15 @@ class ObjectDetection(Task):
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
         """Say whether the fields behind a path can only be a label and a box, right or wrong."""
-        corners = [*fields[1:], *[""] * 8][:8]
-        if corners[2:4] == ["", ""]:
+        corners = list(fields[1:])
+        if len(corners) >= 6 and corners[2:4] == ["", ""]:
             return all(map(_is_number, corners[:2] + corners[4:6]))
-        # Eight labels may be numbers, too.
-        return all(_is_number(text) and _FAR[0] <= float(text) <= _FAR[1] for text in corners)
+        if len(corners) not in (4, 8) or not all(map(_is_number, corners)):
+            return False
+        # Labels may all be numbers, but hardly from 0 to 1.
+        return not _is_number(fields[0]) or all(
+            _FAR[0] <= float(text) <= _FAR[1] for text in corners
+        )
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         if not fields:
@@ -171,7 +175,13 @@ class ObjectDetection(Task):
         return Merged(_encode(found), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return not set(decode_boxes(annotation)) <= set(decode_boxes(stored))
+        there = set(decode_boxes(stored))
+        # Nothing says how the image lay before it was stored.
+        ways = range(1, 9) if self.box_orientation == "stored" else (1,)
+        return not any(
+            {_as_stored(turned(box, way)) for box in decode_boxes(annotation)} <= there
+            for way in ways
+        )
 
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
@@ -250,7 +260,8 @@ def _as_float32(value: float) -> float:
     0.10000000149011612 → 0.1
     """
     stored = _FLOAT32.pack(value)
-    digits = (float(f"{value:.{count}g}") for count in range(6, 10))
+    [exact] = _FLOAT32.unpack(stored)
+    digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine tell all of them apart
     return next(number for number in digits if _FLOAT32.pack(number) == stored)
 
 
@@ -267,9 +278,10 @@ def _upright(box: Box) -> Box:
 
 def _is_number(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        float(text)
     except ValueError:
         return False
+    return True
 
 
 def _number(value: Any, what: str) -> float:
