@@ -24,7 +24,7 @@ BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)
 @given(st.lists(BOX, min_size=1, max_size=9))
 def test_what_was_written_is_read(boxes: list[tuple[str, float, float, float, float]]) -> None:
     """The boxes that a task writes come back in their order, corners in order."""
-    values = ObjectDetection().to_features(json.dumps(boxes), Vocabulary("text", LABELS), 1)
+    values = ObjectDetection().to_features(json.dumps(boxes), Vocabulary("text", LABELS))
     record = parse_example(b"".join(serialize_example(values)))
     assert stored_boxes(record) == [
         StoredBox(label, LABELS.index(label), min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2))

@@ -369,7 +369,7 @@ def test_boxes_are_over_the_pictures(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert page.values("path", "fill") == colours
     assert page.values("path", "d")[:2] == [
         "M0.1 0.2H0.5V0.6H0.1z",
-        "M0.5 0.5H1V1H0.5zM0 0.75H0.125V1H0z",
+        "M0 0.75H0.125V1H0zM0.5 0.5H1V1H0.5z",
     ]
     assert page.values("img", "alt") == ["example of no object", "example of cat, dog"]
     start = page.texts.index("1×")
