@@ -96,7 +96,7 @@ def test_accessor_in_either_order(lines: str) -> None:
 def test_every_module_has_a_docstring() -> None:
     """A module says what it is for in its first line."""
     for info in pkgutil.walk_packages([str(COMPONENTS / "recordgen")], "recordgen."):
-        if "examplegen" not in info.name:  # imports TFX, which not every installation has
+        if not any(name in info.name for name in ("examplegen", "tfma")):  # not all have TFX
             assert importlib.import_module(info.name).__doc__, info.name
 
 

@@ -105,7 +105,8 @@ def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
         return frame
     lists = [list(value) if _is_list(value) else [value] for value in frame[name]]
     count = max(map(len, lists), default=0) or 1
-    spread = pd.DataFrame(lists, index=frame.index, dtype=object).reindex(columns=range(count))
+    padded = [[*values, *[None] * (count - len(values))] for values in lists]
+    spread = pd.DataFrame(padded, index=frame.index, columns=range(count), dtype=object)
     spread.columns = [f"{name}_{number}" for number in spread.columns]
     return pd.concat([frame.drop(columns=name), spread], axis=1)
 

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 # Evenly apart in log-odds: a rare label's scores are all close to 0, where equal steps of the score
-# would not tell them apart.
-_LOG_ODDS = np.linspace(-14, 14, 198)
+# would not tell them apart. So many because those of a model that has hardly learnt lie close.
+_LOG_ODDS = np.linspace(-14, 14, 1000)
+
+# Close to 1, some are the same number.
+_EDGES = np.unique((1 / (1 + np.exp(-_LOG_ODDS))).astype(np.float32))
 
 #: What scores are compared with; Keras adds one below 0 and one above 1.
-THRESHOLDS: tuple[float, ...] = tuple((1 / (1 + np.exp(-_LOG_ODDS))).tolist())
-
-_EDGES = np.array(THRESHOLDS, np.float32)
+THRESHOLDS: tuple[float, ...] = tuple(_EDGES.tolist())
 
 
 class ScoreCounts:
