@@ -13,12 +13,14 @@ from recordgen.labels import Vocabulary
 # sample holds "Baked goods", so this is advice.
 _ADVISED_LABEL = re.compile(r"[A-Za-z0-9_]+")
 
-# AutoML Vision's quotas: at least ten images per label.
-_ADVISED_IMAGES = 10
+# AutoML's quotas: at least ten images, or texts, per label.
+_ADVISED_EXAMPLES = 10
 
 
-def advice(vocabulary: Vocabulary, splits: Mapping[str, Split], rows: RowCounts) -> tuple[str, ...]:
-    """Return one sentence for each thing worth a second look."""
+def advice(
+    vocabulary: Vocabulary, splits: Mapping[str, Split], rows: RowCounts, noun: str
+) -> tuple[str, ...]:
+    """Return one sentence for each thing worth a second look; ``noun``: what an example is."""
     found = list(vocabulary.warnings)
     counts: Counter[str] = Counter()
     for split in splits.values():
@@ -28,13 +30,13 @@ def advice(vocabulary: Vocabulary, splits: Mapping[str, Split], rows: RowCounts)
         found.append(
             f"{len(odd)} labels hold more than letters, digits and underscores: {_some(odd)}"
         )
-    few = [label for label in sorted(counts) if counts[label] < _ADVISED_IMAGES]
+    few = [label for label in sorted(counts) if counts[label] < _ADVISED_EXAMPLES]
     if few:
-        found.append(f"{len(few)} labels have fewer than {_ADVISED_IMAGES} images: {_some(few)}")
+        found.append(f"{len(few)} labels have fewer than {_ADVISED_EXAMPLES} {noun}s: {_some(few)}")
     if vocabulary.kind == "text":
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
-            found.append(f"{len(without)} labels lost all their images: {_some(without)}")
+            found.append(f"{len(without)} labels lost all their {noun}s: {_some(without)}")
     unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         found.append(f"{unlabelled} examples have no label")

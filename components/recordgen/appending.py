@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from recordgen import features, storage
+from recordgen import storage
 from recordgen.advice import advice
 from recordgen.dataset import (
     DATASET_FILE,
@@ -30,7 +30,7 @@ from recordgen.labels import Vocabulary
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning import Base
 from recordgen.resolving import KnownRow
-from recordgen.rows import Reject, placing
+from recordgen.rows import Reject, placing, row_name
 from recordgen.splits import split_order
 from recordgen.tasks import TASKS, task_for
 from recordgen.tfrecord import read_records
@@ -144,16 +144,14 @@ def known_rows(shard: ExistingShard, options: ConvertOptions) -> Iterator[KnownR
     place, task = placing(options.seed), task_for(options)
     for number, record in enumerate(_records(shard)):
         try:
-            values = parse_example(record)
-            [uri] = values[features.IMAGE_SOURCE_ID]
+            uri, annotation = task.said(parse_example(record))
         except (ValueError, KeyError) as exc:
             raise RecordError(
-                f"{shard.path}: record {number} has no {features.IMAGE_SOURCE_ID}, so nothing "
-                f"can be appended to it"
+                f"{shard.path}: record {number} does not say of which {task.noun} it is ({exc}), "
+                f"so nothing can be appended to it"
             ) from exc
-        name = _text(uri)
-        said = task.from_features(values)
-        yield KnownRow(place(name).order, shard.path, shard.split, name, said)
+        order = place(row_name(uri, annotation)).order
+        yield KnownRow(order, shard.path, shard.split, uri, annotation)
 
 
 def _records(shard: ExistingShard) -> Iterator[bytes]:
@@ -164,10 +162,6 @@ def _records(shard: ExistingShard) -> Iterator[bytes]:
             f"{shard.path}: dataset.json names this shard, and it cannot be read "
             f"({exc.strerror or exc}); nothing was appended"
         ) from exc
-
-
-def _text(value: bytes | int | float) -> str:
-    return value.decode("utf-8") if isinstance(value, bytes) else str(value)
 
 
 def merge(old: Dataset, new: Dataset) -> Dataset:
@@ -183,7 +177,7 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         source=tuple(dict.fromkeys((*old.source, *new.source))),
         splits=splits,
         rows=rows,
-        warnings=advice(Vocabulary(new.label_kind, new.labels), splits, rows),
+        warnings=advice(Vocabulary(new.label_kind, new.labels), splits, rows, TASKS[new.task].noun),
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
     )

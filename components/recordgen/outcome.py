@@ -14,6 +14,7 @@ from recordgen.rows import Reject
 from recordgen.runs import leave_rejects
 from recordgen.shards import ShardResult
 from recordgen.staging import StagedPlan, Staging
+from recordgen.tasks import task_for
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -102,6 +103,7 @@ def to_dataset(
     options: ConvertOptions,
 ) -> Dataset:
     """Return the dataset that the shards make, without what it may be appended to."""
+    task = task_for(options)
     splits: dict[str, Split] = {}
     for name in staged.splits:
         mine = [result for result in results if result.split == name]
@@ -145,6 +147,7 @@ def to_dataset(
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
-        warnings=advice(staged.vocabulary, splits, rows),
+        warnings=advice(staged.vocabulary, splits, rows, task.noun),
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
+        features=task.stored_features(),
     )

@@ -23,6 +23,9 @@ from recordgen.tasks.task import AnnotationError, Task
 
 _Answer = TypeVar("_Answer")
 
+# The version of a payload that is part of its row.
+_IN_THE_ROW = "row"
+
 
 class PlacedRow(NamedTuple):
     """A row and its place, flat: a million of them are pickled and sorted.
@@ -195,7 +198,7 @@ def resolve_bucket(
         options: seed, split fractions, split_by, shard_by.
         task: what annotations mean.
         drop_unnamed: leave out rows without a split.
-        infos: returns each payload's size and version, or why it is refused.
+        infos: returns the size and version of each payload in storage, or why it is refused.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
         known: examples of the dataset that is appended to, of this bucket.
         folders: those of the import files that it was made of.
@@ -207,9 +210,9 @@ def resolve_bucket(
     distinct, duplicates, merged = _distinct(sorted(placed, key=_order), task, rejects)
     new, existing = _without_known(distinct, known, folders, task, rejects)
     kept = [row for row in new if row.split is not None] if drop_unnamed else new
-    found = list(_without_refused(kept, infos(kept), rejects))
+    found = list(_without_refused(kept, _infos(kept, task, infos), rejects))
     if options.split_by == "content":
-        found = list(_draw_by_content(found, options.seed, content_keys, rejects))
+        found = list(_draw_by_content(found, options.seed, task, content_keys, rejects))
     by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
     by_label = options.shard_by == "label"
     choose = options.split_fractions.choose
@@ -254,7 +257,7 @@ def _distinct(
         if end - start == 1:
             distinct.append(row)
         else:
-            for same in _by_payload(ordered[start:end]):
+            for same in _by_example(ordered[start:end], task):
                 found = merge_rows(same, task)
                 rejects += found.rejects
                 duplicates += found.duplicates
@@ -265,12 +268,17 @@ def _distinct(
     return distinct, duplicates, added
 
 
-def _by_payload(rows: Sequence[PlacedRow]) -> list[list[PlacedRow]]:
-    """Tell rows apart that fall together: one relative uri in two folders is two payloads."""
-    found: dict[str, list[PlacedRow]] = {}
+def _by_example(rows: Sequence[PlacedRow], task: Task) -> list[list[PlacedRow]]:
+    """Tell rows apart that fall together: one relative uri in two folders is two payloads.
+
+    Rows without a uri are examples of their own, also where they say the same.
+    """
+    found: dict[tuple[str, str], list[PlacedRow]] = {}
     for row in rows:
-        found.setdefault(storage.resolve(row.uri, row.source), []).append(row)
-    return [found[path] for path in sorted(found)]
+        payload = storage.resolve(row.uri, row.source) if row.uri else row.source
+        part = task.part(row.annotation) if row.uri else f"{row.line:020d}"
+        found.setdefault((payload, part), []).append(row)
+    return [found[key] for key in sorted(found)]
 
 
 def _without_known(
@@ -281,22 +289,23 @@ def _without_known(
     rejects: list[Reject],
 ) -> tuple[list[PlacedRow], int]:
     """Return the rows without an example yet, and how many others say what theirs says."""
-    examples: dict[str, list[KnownRow]] = {}
+    examples: dict[tuple[str, str], list[KnownRow]] = {}
     for item in known:
-        examples.setdefault(item.uri, []).append(item)
+        examples.setdefault((item.uri, task.part(item.annotation)), []).append(item)
     if not examples:
         return rows, 0
     new: list[PlacedRow] = []
     existing = 0
     for row in rows:
-        found = examples.get(row.uri, [])
+        found = examples.get((row.uri, task.part(row.annotation)), [])
         if found and storage.is_relative(row.uri):
             if storage.folder_of(row.source) not in folders:
                 found = []  # it has the name of an example, and is another file
             elif len(folders) > len(found) > 0 and len(folders) > 1:
                 message = (
                     "the path is relative, and the dataset was made from import files in several "
-                    "folders, so it cannot be told which image it holds; write absolute paths"
+                    f"folders, so it cannot be told which {task.noun} it holds; write absolute "
+                    f"paths"
                 )
                 rejects.append(reject(row, RejectCode.AMBIGUOUS_PATH, message))
                 continue
@@ -329,6 +338,18 @@ def _contradiction(row: PlacedRow, examples: Sequence[KnownRow], task: Task) -> 
     )
 
 
+def _infos(
+    rows: Sequence[PlacedRow],
+    task: Task,
+    infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
+) -> Iterator[FileInfo | PayloadError]:
+    """Yield each payload's size and version; what stands in a row itself never changes."""
+    stored = [task.is_stored(row.uri) for row in rows]
+    answers = iter(infos([row for row, there in zip(rows, stored, strict=True) if there]))
+    for row, there in zip(rows, stored, strict=True):
+        yield next(answers) if there else FileInfo(len(row.annotation or ""), _IN_THE_ROW)
+
+
 def _without_refused(
     items: Iterable[PlacedRow], answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
 ) -> Iterator[tuple[PlacedRow, _Answer]]:
@@ -343,15 +364,16 @@ def _without_refused(
 def _draw_by_content(
     found: Sequence[tuple[PlacedRow, FileInfo]],
     seed: int,
+    task: Task,
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
 ) -> Iterator[tuple[PlacedRow, FileInfo]]:
     """Give rows whose split is drawn the lottery ticket of their content."""
     place = placing(seed)
-    unnamed = [row for row, _ in found if row.split is None]
+    unnamed = [row for row, _ in found if row.split is None and task.is_stored(row.uri)]
     keys = dict(_without_refused(unnamed, content_keys(unnamed), rejects))
     for row, info in found:
-        if row.split is not None:
+        if row.split is not None or not task.is_stored(row.uri):
             yield row, info
         elif row in keys:
             yield row._replace(draw=place(keys[row]).draw), info

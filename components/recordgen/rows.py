@@ -48,7 +48,8 @@ class Row(NamedTuple):
         source: the import file as it was named.
         line: 1-based physical line number in that file.
         split: ``train``, ``eval``, ``test``, or None when the line names none.
-        uri: the payload's address as the line gives it.
+        uri: the payload's address as the line gives it; of a payload in the line itself
+            :func:`content_uri`; empty: the line as a whole is an example, whatever others say.
         annotation: what the line says of the payload, as the task has it; None: nothing.
     """
 
@@ -96,6 +97,27 @@ class Named(Protocol):
 def reject(row: Named, code: RejectCode, message: str) -> Reject:
     """Return the reject that says why ``row`` is left out."""
     return Reject(row.source, row.line, row.uri, code.value, message)
+
+
+_CONTENT = "sha256://"
+
+
+def content_uri(text: str) -> str:
+    """Return the uri of a payload that stands in the import file itself: ``sha256://9f86d0…``.
+
+    Equal texts have equal uris, wherever they stand.
+    """
+    return _CONTENT + hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def is_content_uri(uri: str) -> bool:
+    """Say whether a uri is one that :func:`content_uri` gives."""
+    return uri.startswith(_CONTENT)
+
+
+def row_name(uri: str, annotation: str | None) -> str:
+    """Return what a row is placed by: its uri, or all that it says if it has none."""
+    return uri or annotation or ""
 
 
 class Place(NamedTuple):

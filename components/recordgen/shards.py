@@ -19,25 +19,23 @@ from typing import Any, NamedTuple
 import PIL
 import simplejpeg
 
-from recordgen import features, storage
-from recordgen.dataset import ImageStats, Shard, record_line, shard_file
+from recordgen import storage
+from recordgen.dataset import ImageStats, Shard, shard_file
 from recordgen.errors import PayloadError
-from recordgen.example import FeatureValue, serialize_example
 from recordgen.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import check_image
 from recordgen.resolving import PlannedRow
 from recordgen.rows import Reject
-from recordgen.tasks import Task, task_for
+from recordgen.tasks import task_for
+from recordgen.tasks.task import Made, Payload
 from recordgen.tfrecord import frame, write_frames
 from recordgen.version import __version__
 
 # What makes bytes of pixels, and gzip of bytes: other versions may make others.
 _ENCODERS = (PIL.__version__, simplejpeg.__version__, zlib.ZLIB_RUNTIME_VERSION)
 
-# Threads take a batch at a time: handing over each image by itself costs more than reading it.
-_BATCH_ROWS = 16
+# Threads take a batch at a time: handing over each row by itself costs more than reading it.
 _BATCH_BYTES = 2_000_000
 
 # Batches held at once: enough to keep the threads busy while the writer waits for the oldest, and
@@ -145,14 +143,11 @@ class ShardResult:
 
 
 class _Record(NamedTuple):
-    """One framed record, ready to write, and what the result says of it."""
+    """One example: its frame, ready to write, and what the result says of it."""
 
     frame: tuple[bytes, ...]
-    line: bytes
-    labels: Sequence[str]
+    made: Made
     drawn: bool
-    reencoded: str | None
-    image: tuple[str, int | None, int | None]
 
 
 def default_threads() -> int:
@@ -222,14 +217,16 @@ class _Tally:
                 self._rejects.append(item)
             else:
                 self.examples += 1
-                self._digest.update(item.line)
+                made = item.made
+                self._digest.update(made.digested)
                 self._drawn += item.drawn
-                for label in item.labels:
+                for label in made.labels:
                     self._labels[label] += 1
-                self._unlabelled += not item.labels
-                if item.reencoded is not None:
-                    self._reencoded[item.reencoded] += 1
-                self._images[item.image] += 1
+                self._unlabelled += not made.labels
+                if made.reencoded is not None:
+                    self._reencoded[made.reencoded] += 1
+                if made.image is not None:
+                    self._images[made.image] += 1
                 yield item
             if self._on_progress is not None:
                 self._on_progress(self.examples, len(self._rejects), self._bytes)
@@ -253,25 +250,21 @@ def _records(
 ) -> Iterator[tuple[PlannedRow, _Record | Reject]]:
     """Yield each row's record or reject, in the rows' order, with a bounded number in flight."""
 
-    def load(row: PlannedRow, payload: Callable[[], bytes]) -> _Record | Reject:
-        try:
-            return _record(row, payload(), task, vocabulary, options)
-        except PayloadError as exc:
-            return Reject(row.source, row.line, row.uri, exc.code, exc.message)
-
     def load_all(
-        batch: Sequence[PlannedRow], payloads: Sequence[Callable[[], bytes]]
+        batch: Sequence[PlannedRow], payloads: Sequence[Payload]
     ) -> list[_Record | Reject]:
-        return list(map(load, batch, payloads))
+        made = task.make_all(batch, payloads, vocabulary, options)
+        return list(map(_record, batch, made))
 
     task = task_for(options)
     threads = options.threads or default_threads()
-    batches = iter(_batches(rows, threads))
+    batches = iter(_batches(rows, threads, task.batch_rows))
+    stored = [row for row in rows if task.is_stored(row.uri)]
     waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()
     in_flight = 0
     with (
         ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool,
-        Fetcher(rows, options) as fetcher,
+        Fetcher(stored, options) as fetcher,
     ):
         most = threads * _BATCHES_PER_THREAD
         if fetcher.is_far:
@@ -281,7 +274,9 @@ def _records(
             while upcoming is not None or waiting:
                 room = len(waiting) < most and (not waiting or in_flight < IN_FLIGHT_BYTES)
                 if upcoming is not None and room:
-                    payloads = [fetcher.start(row) for row in upcoming]
+                    payloads = [
+                        fetcher.start(row) if task.is_stored(row.uri) else bytes for row in upcoming
+                    ]
                     waiting.append((upcoming, pool.submit(load_all, upcoming, payloads)))
                     in_flight += sum(row.bytes for row in upcoming)
                     upcoming = next(batches, None)
@@ -294,47 +289,26 @@ def _records(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _batches(rows: Sequence[PlannedRow], threads: int) -> Iterator[Sequence[PlannedRow]]:
+def _batches(
+    rows: Sequence[PlannedRow], threads: int, batch_rows: int
+) -> Iterator[Sequence[PlannedRow]]:
     """Cut rows into batches of at most so many rows and, but for a single row, so many bytes.
 
     The last ones are small, so that no thread is left with work when the others have none.
     """
     start = size = 0
-    most = min(_BATCH_ROWS, max(1, len(rows) // (2 * threads)))
+    most = min(batch_rows, max(1, len(rows) // (2 * threads)))
     for at, row in enumerate(rows):
         if at > start and (at - start >= most or size + row.bytes > _BATCH_BYTES):
             yield rows[start:at]
             start, size = at, 0
-            most = min(_BATCH_ROWS, max(1, (len(rows) - at) // (2 * threads)))
+            most = min(batch_rows, max(1, (len(rows) - at) // (2 * threads)))
         size += row.bytes
     if rows:
         yield rows[start:]
 
 
-def _record(
-    row: PlannedRow, data: bytes, task: Task, vocabulary: Vocabulary, options: ConvertOptions
-) -> _Record:
-    image = check_image(data, options)
-    annotation = row.annotation
-    labels: Sequence[str] = ()
-    said: Mapping[str, FeatureValue] = {}
-    if annotation is not None:
-        if image.orientation != 1:
-            annotation = task.turned(annotation, image.orientation)
-        labels = task.labels(annotation)
-        said = task.to_features(annotation, vocabulary)
-    sha256 = hashlib.sha256(image.data).hexdigest()
-    record = serialize_example(
-        {
-            features.IMAGE_ENCODED: image.data,
-            features.IMAGE_FORMAT: image.format.encode(),
-            features.IMAGE_HEIGHT: image.height,
-            features.IMAGE_WIDTH: image.width,
-            features.IMAGE_SOURCE_ID: row.uri.encode(),
-            features.IMAGE_SHA256: sha256.encode(),
-            **said,
-        }
-    )
-    kind = (image.format, image.height, image.width)
-    line = record_line(sha256, annotation, row.uri)
-    return _Record(frame(record), line, labels, row.drawn, image.reencoded, kind)
+def _record(row: PlannedRow, made: Made | PayloadError) -> _Record | Reject:
+    if isinstance(made, PayloadError):
+        return Reject(row.source, row.line, row.uri, made.code, made.message)
+    return _Record(frame(made.record), made, row.drawn)

@@ -38,7 +38,7 @@ from recordgen.options import ConvertOptions
 from recordgen.planning import Base, make_plan, too_many
 from recordgen.resolving import BucketSummary, KnownRow, bucket_of, resolve_bucket
 from recordgen.resuming import compare_shard, keep_or_write_shard
-from recordgen.rows import Reject, Row, placing
+from recordgen.rows import Reject, Row, placing, row_name
 from recordgen.runs import Run
 from recordgen.shards import ShardResult, check_shard, write_shard
 from recordgen.sources import ImportFile, RowReader
@@ -289,7 +289,7 @@ class ReadRows(_PlanningStep):
             if isinstance(row, Reject):
                 block.rejects.append(row)
             else:
-                where = place(row.uri)
+                where = place(row_name(row.uri, row.annotation))
                 bucket = bucket_of(where.order, self._buckets)
                 block.buckets.setdefault(bucket, []).append((*where, *row))
                 block.named = block.named or row.split is not None

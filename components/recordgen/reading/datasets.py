@@ -1,10 +1,10 @@
-"""``input_fn``, ``train_dataset``, ``eval_dataset``, ``load``: the doors to images and labels."""
+"""``input_fn``, ``train_dataset``, ``eval_dataset``, ``load``: the doors to batches of examples."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,14 +12,14 @@ import tensorflow as tf
 from recordgen import splits
 from recordgen.dataset import read_dataset
 from recordgen.errors import RecordError, UsageError
-from recordgen.reading.classes import DETECTION
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read
-from recordgen.reading.images import ImageReading
-from recordgen.reading.options import AUTO, Augmentation, ReadOptions, decode_options
-from recordgen.reading.plan import ReadPlan, plan_reading
+from recordgen.reading.kinds import KINDS, Kind, kind_of
+from recordgen.reading.options import AUTO, RecordOptions, decode_options
+from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import read_records
 from recordgen.reading.shards import ShardSet, find_shards
+from recordgen.tasks import TASKS
 
 _log = logging.getLogger(__name__)
 
@@ -29,13 +29,15 @@ _TRAINING: Mapping[str, Any] = {
     "shuffle_buffer": AUTO,
     "epochs": None,
     "drop_remainder": True,
-    "augment": Augmentation(),
 }
 _EVALUATION: Mapping[str, Any] = {"shuffle_buffer": 0, "epochs": 1, "drop_remainder": False}
 
+# What is not asked for, by kind.
+_Defaults = Callable[[Kind], Mapping[str, Any]]
+
 # Of :func:`load`: what makes a pass over ``train`` end, and what only ``train`` has.
 _ONE_PASS: Mapping[str, Any] = {"epochs": 1, "drop_remainder": False}
-_PLAIN: Mapping[str, Any] = {"augment": None, "weights": None}
+_PLAIN = ("augment", "weights")
 
 
 def input_fn(
@@ -43,7 +45,7 @@ def input_fn(
     *,
     split: str = splits.TRAIN,
     batch_size: int = 32,
-    image_size: tuple[int, int] = (224, 224),
+    image_size: tuple[int, int] | None = None,
     input_context: tf.distribute.InputContext | None = None,
     **options: Any,
 ) -> tf.data.Dataset:
@@ -56,10 +58,11 @@ def input_fn(
             ``fn_args.train_files``).
         split: the split to read; file patterns name it themselves.
         batch_size: examples per batch; with ``input_context`` those of all replicas together.
-        image_size: height and width of the images, in pixels.
+        image_size: height and width of images, in pixels; None: 224 by 224.
         input_context: which worker this is; handed in by
             ``strategy.distribute_datasets_from_function``.
-        **options: the fields of :class:`recordgen.reading.options.ReadOptions`.
+        **options: the fields of :class:`recordgen.reading.options.ReadOptions`, of examples that
+            are no images those of their own kind.
 
     Returns:
         As :func:`train_dataset` or :func:`eval_dataset`.
@@ -83,7 +86,7 @@ def train_dataset(
     source: Source,
     *,
     batch_size: int = 32,
-    image_size: tuple[int, int] = (224, 224),
+    image_size: tuple[int, int] | None = None,
     split: str = splits.TRAIN,
     **options: Any,
 ) -> tf.data.Dataset:
@@ -94,9 +97,10 @@ def train_dataset(
     Args:
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
-        image_size: height and width of the images, in pixels.
+        image_size: height and width of images, in pixels; None: 224 by 224.
         split: the split to read; file patterns name it themselves.
-        **options: the fields of :class:`recordgen.reading.options.ReadOptions`.
+        **options: the fields of :class:`recordgen.reading.options.ReadOptions`, of examples that
+            are no images those of their own kind.
 
     Returns:
         Batches of images (float32 [batch_size, height, width, 3] in [0, 1], or uint8) and labels
@@ -110,14 +114,14 @@ def train_dataset(
     Raises:
         As :func:`input_fn`; and UsageError if a batch cannot be filled.
     """
-    return _images(source, split, batch_size, image_size, {**_TRAINING, **options})
+    return _dataset(source, split, batch_size, image_size, _of_training, options)
 
 
 def eval_dataset(
     source: Source,
     *,
     batch_size: int = 32,
-    image_size: tuple[int, int] = (224, 224),
+    image_size: tuple[int, int] | None = None,
     split: str = splits.EVAL,
     **options: Any,
 ) -> tf.data.Dataset:
@@ -126,9 +130,10 @@ def eval_dataset(
     Args:
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
-        image_size: height and width of the images, in pixels.
+        image_size: height and width of images, in pixels; None: 224 by 224.
         split: the split to read; file patterns name it themselves.
-        **options: the fields of :class:`recordgen.reading.options.ReadOptions`.
+        **options: the fields of :class:`recordgen.reading.options.ReadOptions`, of examples that
+            are no images those of their own kind.
 
     Returns:
         As :func:`train_dataset`, with up to ``batch_size`` examples in a batch.
@@ -136,11 +141,11 @@ def eval_dataset(
     Raises:
         As :func:`input_fn`.
     """
-    return _images(source, split, batch_size, image_size, {**_EVALUATION, **options})
+    return _dataset(source, split, batch_size, image_size, _of_evaluation, options)
 
 
 def _per_replica(batch_size: int, replicas: int) -> int:
-    whole: int = _options({"batch_size": batch_size}).batch_size
+    whole: int = decode_options(RecordOptions, {"batch_size": batch_size}).batch_size
     if whole % replicas:
         raise UsageError(
             f"batch_size must be a multiple of the {replicas} replicas (got {whole}); "
@@ -184,11 +189,13 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
     found = Splits()
     dataset = read_dataset(os.fspath(source))
-    needs_labels = dataset.task != DETECTION and options.get("label_mode") != "none"
+    kind = KINDS[TASKS[dataset.task].kind] if dataset.task in TASKS else None
     for name, split in dataset.splits.items():
-        if dataset.label_kind == "none":
+        if kind is None:
             found[name] = read(source, split=name, **options)
-        elif not split.labels and needs_labels:
+            continue
+        needs_labels = dataset.task in kind.labelled and options.get("label_mode") != "none"
+        if needs_labels and not split.labels:
             _log.warning(
                 "load: split %r has no labelled example and is left out; read it with "
                 "label_mode='none'",
@@ -197,7 +204,8 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
         elif name == splits.TRAIN:
             found[name] = train_dataset(source, **{**_ONE_PASS, **options})
         else:
-            found[name] = eval_dataset(source, split=name, **{**options, **_PLAIN})
+            plain = {key: value for key, value in options.items() if key not in _PLAIN}
+            found[name] = eval_dataset(source, split=name, **plain)
     return found
 
 
@@ -211,8 +219,10 @@ def reading_plan(source: Source, *, split: str = splits.TRAIN, **options: Any) -
 
     Raises: as :func:`input_fn`.
     """
-    defaults = _TRAINING if split == splits.TRAIN else _EVALUATION
-    return plan_reading(find_shards(source, split), _options({**defaults, **options}))
+    shards = find_shards(source, split)
+    defaults = _of_training if split == splits.TRAIN else _of_evaluation
+    kind, decoded = _asked(shards, defaults, options)
+    return kind.plan(shards, decoded)
 
 
 def steps_per_epoch(
@@ -236,25 +246,25 @@ def steps_per_epoch(
         UsageError: not one whole batch can be filled.
         And as :func:`input_fn`.
     """
-    defaults = _TRAINING if split == splits.TRAIN else _EVALUATION
-    decoded = _options({**defaults, **options, "batch_size": batch_size, "epochs": 1})
     shards = find_shards(source, split)
-    plan = plan_reading(shards, decoded)
+    defaults = _of_training if split == splits.TRAIN else _of_evaluation
+    kind, decoded = _asked(shards, defaults, {**options, "batch_size": batch_size, "epochs": 1})
+    plan = kind.plan(shards, decoded)
     examples = plan.examples
     if examples is None:
         what = f"{decoded.shard} {plan.classes}"
         examples = (
-            _counted(shards, plan, decoded)
+            _counted(shards, plan, decoded, kind)
             if decoded.predicate is not None
-            else remembered(plan.files, what, lambda: _counted(shards, plan, decoded))
+            else remembered(plan.files, what, lambda: _counted(shards, plan, decoded, kind))
         )
     _check_batch_size(batch_size, examples, decoded)
     return examples // batch_size if decoded.drop_remainder else -(-examples // batch_size)
 
 
-def _counted(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> int:
+def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
     """Count the wanted records by reading them, without decoding a single image."""
-    reading = ImageReading.of(shards, plan, options)
+    reading = kind.reading(shards, plan, options)
     records = read_records(plan, options, reading.keep)
     try:
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
@@ -264,29 +274,45 @@ def _counted(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> int:
         raise RecordError(f"{plan.files[0]} and the like: {exc.message}") from exc
 
 
-def _images(
+def _dataset(
     source: Source,
     split: str,
     batch_size: int,
-    image_size: tuple[int, int],
-    values: Mapping[str, Any],
+    image_size: tuple[int, int] | None,
+    defaults: _Defaults,
+    options: Mapping[str, Any],
 ) -> tf.data.Dataset:
-    options = _options({**values, "batch_size": batch_size, "image_size": image_size})
     shards = find_shards(source, split)
-    plan = plan_reading(shards, options)
-    if options.drop_remainder:
-        _check_batch_size(batch_size, plan.examples, options)
+    given = {**options, "batch_size": batch_size}
+    if image_size is not None:
+        given["image_size"] = image_size
+    kind, decoded = _asked(shards, defaults, given)
+    plan = kind.plan(shards, decoded)
+    if decoded.drop_remainder:
+        _check_batch_size(batch_size, plan.examples, decoded)
     if plan.cache is not None:
         _log.info("cache: %s", plan.cache)
-    return ImageReading.of(shards, plan, options).dataset()
+    return kind.reading(shards, plan, decoded).dataset()
 
 
-def _options(values: Mapping[str, Any]) -> ReadOptions:
-    options: ReadOptions = decode_options(ReadOptions, values)
-    return options
+def _asked(
+    shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]
+) -> tuple[Kind, RecordOptions]:
+    """Return how the shards are read, and what was asked for."""
+    kind = kind_of(shards, given.get("task", AUTO))
+    decoded: RecordOptions = decode_options(kind.options, {**defaults(kind), **given})
+    return kind, decoded
 
 
-def _check_batch_size(batch_size: int, examples: int | None, options: ReadOptions) -> None:
+def _of_training(kind: Kind) -> Mapping[str, Any]:
+    return {**_TRAINING, **kind.training}
+
+
+def _of_evaluation(kind: Kind) -> Mapping[str, Any]:
+    return _EVALUATION
+
+
+def _check_batch_size(batch_size: int, examples: int | None, options: RecordOptions) -> None:
     """Check that a batch can be filled."""
     if examples is not None and options.drop_remainder and batch_size > examples:
         raise UsageError(

@@ -10,12 +10,13 @@ import tensorflow as tf
 
 from recordgen import splits
 from recordgen.errors import DataError, UsageError
-from recordgen.features import IMAGE_TASKS, FeatureSpec
+from recordgen.features import FeatureSpec
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import cached, finished, ordered, read_records
 from recordgen.reading.shards import ShardSet, find_shards
+from recordgen.tasks import TASKS
 
 # What decode_raw does not know, by what it knows.
 _DECODED_AS = {tf.bool: tf.uint8, tf.uint32: tf.int32, tf.uint64: tf.int64}
@@ -138,7 +139,7 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feat
             f"{path}: no dataset.json says what is in it; give feature_spec={{…}} "
             f"(its first record has: {', '.join(sorted(first)) or 'none'})"
         )
-    known = shards.dataset.features or IMAGE_TASKS[shards.dataset.task]
+    known = shards.dataset.features or TASKS[shards.dataset.task].features
     return {name: _Feature(_from_ours(spec)) for name, spec in known.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, Row
 from recordgen.sources import automl_csv, automl_jsonl, image_folder
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import task_for
+from recordgen.tasks import TASKS, task_for
+from recordgen.tasks.task import Task
 
 
 class ImportFile(NamedTuple):
@@ -48,6 +49,35 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
     return [ImportFile(path) for path in found]
 
 
+#: Reads the rows of the import file at a path; counts in the last argument what was adjusted.
+_ReadRows = Callable[[str, Task, Counter[str]], Iterator[Row | Reject]]
+
+
+def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
+    """Return what reads a file whose lines ``parse`` takes."""
+
+    def read(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+        with open_lines(path) as lines:
+            yield from parse(lines, source=path, task=task, adjusted=adjusted)
+
+    return read
+
+
+#: By the kind of the task, then by format.
+_READERS: Mapping[str, Mapping[str, _ReadRows]] = {
+    "image": {
+        "csv": _in_lines(automl_csv.parse_lines),
+        "jsonl": _in_lines(automl_jsonl.parse_lines),
+        "folder": lambda path, task, adjusted: image_folder.read_folder(path),
+    },
+}
+
+
+def formats_of(task: str) -> tuple[str, ...]:
+    """Return the formats in which examples of a task come."""
+    return tuple(_READERS[TASKS[task].kind])
+
+
 class RowReader:
     """Reads rows as the options say, whose task and format must be decided by now.
 
@@ -71,7 +101,8 @@ class RowReader:
             SourceError: the file is missing, unreadable, or no UTF-8 text.
             StorageError: storage failed.
         """
-        for item in self._items(file.path):
+        read_rows = _READERS[self._task.kind][self._format]
+        for item in read_rows(file.path, self._task, self.adjusted):
             if isinstance(item, Row) and item.split is None and file.split is not None:
                 item = item._replace(split=file.split)
             yield item
@@ -80,13 +111,3 @@ class RowReader:
         """Read several import files one after the other, as :meth:`read`."""
         for file in files:
             yield from self.read(file)
-
-    def _items(self, path: str) -> Iterator[Row | Reject]:
-        if self._format == "folder":
-            yield from image_folder.read_folder(path)
-            return
-        parse_lines = {"csv": automl_csv.parse_lines, "jsonl": automl_jsonl.parse_lines}
-        with open_lines(path) as lines:
-            yield from parse_lines[self._format](
-                lines, source=path, task=self._task, adjusted=self.adjusted
-            )

@@ -12,7 +12,7 @@ from typing import Protocol
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Row
-from recordgen.sources import automl_csv
+from recordgen.sources import automl_csv, formats_of
 from recordgen.sources.automl_jsonl import parse_object
 from recordgen.sources.lines import open_lines
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
@@ -68,6 +68,10 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
         raise UsageError(
             f"a folder of images gives one label per image: its task is "
             f"{ImageClassification.name} (got {options.task})"
+        )
+    if options.input_format not in (formats := formats_of(options.task)):
+        raise UsageError(
+            f"{options.task} comes as {', '.join(formats)} (got the format {options.input_format})"
         )
     return Finding(options, ", ".join(reasons))
 

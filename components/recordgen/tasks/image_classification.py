@@ -18,12 +18,13 @@ from recordgen import features
 from recordgen.example import FeatureValue
 from recordgen.labels import Vocabulary
 from recordgen.rows import RejectCode
-from recordgen.tasks.task import AnnotationError, Merged, Task, check_label, display_name
+from recordgen.tasks.image_task import ImageTask
+from recordgen.tasks.task import AnnotationError, Merged, check_label, display_name
 
 LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 
 
-class ImageClassification(Task):
+class ImageClassification(ImageTask):
     """Image classification with at most one label per image."""
 
     name = "image_classification"

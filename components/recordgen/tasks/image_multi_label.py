@@ -24,10 +24,11 @@ from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
 
 
-class ImageMultiLabel(Task):
+class ImageMultiLabel(ImageTask):
     """Image classification with any number of labels per image."""
 
     name = "image_multi_label"

@@ -31,6 +31,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_multi_label import need_mixed_shards
+from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
@@ -58,7 +59,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ObjectDetection(Task):
+class ObjectDetection(ImageTask):
     """Object detection with any number of boxes per image.
 
     Attributes:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from recordgen.example import FeatureValue
+from recordgen.errors import PayloadError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 
+if TYPE_CHECKING:
+    from recordgen.resolving import PlannedRow
+
 _Item = TypeVar("_Item")
+
+#: Gives a payload's bytes. Raises PayloadError if it is refused, StorageError if storage failed.
+Payload = Callable[[], bytes]
 
 
 class AnnotationError(ValueError):
@@ -42,25 +48,62 @@ class Merged(NamedTuple):
     duplicates: int
 
 
+class Said(NamedTuple):
+    """What an example's row said, as far as the example tells.
+
+    Attributes:
+        uri: of the payload; empty: the row had none.
+        annotation: see :class:`recordgen.rows.Row`.
+    """
+
+    uri: str
+    annotation: str | None
+
+
+class Made(NamedTuple):
+    """An example, ready to be written.
+
+    Attributes:
+        record: the serialised example, in pieces.
+        digested: what it adds to its shard's digest, see :meth:`Task.digested`.
+        labels: its labels, each once.
+        reencoded: why the payload's bytes were not passed through; None: they were.
+        image: format, height and width of its image; None: it has none.
+    """
+
+    record: tuple[bytes, ...]
+    digested: bytes
+    labels: Sequence[str]
+    reencoded: str | None = None
+    image: tuple[str, int | None, int | None] | None = None
+
+
 class Task(ABC):
     """One AutoML task; its instances hold the options that it cares for, and nothing else.
 
     Class attributes:
         name: what ``--task`` and ``dataset.json`` call it.
+        kind: what its payloads are: ``image``, ``text``, ``table`` or ``video``. It decides who
+            reads its import files and its records.
+        noun: what an example is called in messages.
         expected: a line of its CSV, for messages.
         columns: what a header may call the columns of an annotation, by role, in the order in which
             :meth:`from_fields` takes them.
         repeats: the role whose column may be there several times; None: none may.
         json_keys: the keys of its annotations in a line of JSONL, its own one first.
         features: those of its examples.
+        batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
     name: ClassVar[str]
+    kind: ClassVar[str]
+    noun: ClassVar[str]
     expected: ClassVar[str]
     columns: ClassVar[Mapping[str, frozenset[str]]]
     repeats: ClassVar[str | None] = None
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
+    batch_rows: ClassVar[int]
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -110,28 +153,71 @@ class Task(ABC):
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
 
-    def turned(self, annotation: str, orientation: int) -> str:
-        """Return what is to be said of a payload that was turned upright before it was stored.
+    def part(self, annotation: str | None) -> str:
+        """Return which part of its payload a row is about; rows of one part make one example.
 
-        Args:
-            annotation: of the payload as it was.
-            orientation: the Exif orientation that it had, 2 to 8.
+        A payload as a whole is the part "".
         """
-        del orientation
-        return annotation
+        del annotation
+        return ""
+
+    def is_stored(self, uri: str) -> bool:
+        """Say whether a row's payload lies in storage, not in its annotation."""
+        del uri
+        return True
 
     @abstractmethod
-    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        """Return the features that say what an annotation says.
+    def make(
+        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Made:
+        """Make an example of a row.
 
         Args:
-            annotation: of a payload as it is stored.
+            row: what was planned.
+            payload: its bytes; none if it does not lie in storage.
             vocabulary: numbers the labels.
+            options: how to check and change the payload.
+
+        Raises:
+            PayloadError: the payload is refused.
         """
 
+    def make_all(
+        self,
+        rows: Sequence[PlannedRow],
+        payloads: Sequence[Payload],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
+    ) -> list[Made | PayloadError]:
+        """Make examples of several rows, or say why one is refused. Raises: StorageError."""
+
+        def make(row: PlannedRow, payload: Payload) -> Made | PayloadError:
+            try:
+                return self.make(row, payload(), vocabulary, options)
+            except PayloadError as exc:
+                return exc
+
+        return list(map(make, rows, payloads))
+
+    def digested(self, record: bytes) -> bytes:
+        """Return what a serialised example adds to its shard's digest.
+
+        Raises:
+            ValueError: it is none of ours.
+        """
+        return record
+
     @abstractmethod
-    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
-        """Return the very annotation that features were made of, or None."""
+    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+        """Return the very uri and annotation that features were made of.
+
+        Raises:
+            KeyError: a feature is missing that says so.
+        """
+
+    def stored_features(self) -> Mapping[str, FeatureSpec]:
+        """Return how ``dataset.json`` describes the features, where they differ by dataset."""
+        return {}
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:

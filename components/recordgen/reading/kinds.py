@@ -1,0 +1,80 @@
+"""How examples of each kind are read: the entry of a kind is all that the doors know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+from recordgen.errors import UsageError
+from recordgen.reading.images import ImageReading
+from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions
+from recordgen.reading.plan import ReadPlan, plan_reading
+from recordgen.reading.records import Keep
+from recordgen.reading.shards import ShardSet
+from recordgen.tasks import TASKS
+
+
+class Reading(Protocol):
+    """The stages of one reading."""
+
+    @property
+    def keep(self) -> Keep | None:
+        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+
+    def dataset(self) -> tf.data.Dataset:
+        """Return the dataset: all stages, in their order."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How examples of one kind are read.
+
+    Attributes:
+        options: the class of what can be asked for.
+        training: defaults that only training has.
+        plan: decides all that can be decided before the first record is read.
+        reading: prepares a planned reading.
+        labelled: the tasks whose examples without a label are left out.
+    """
+
+    options: type[RecordOptions]
+    training: Mapping[str, Any]
+    plan: Callable[[ShardSet, Any], ReadPlan]
+    reading: Callable[[ShardSet, ReadPlan, Any], Reading]
+    labelled: frozenset[str]
+
+
+#: By :attr:`recordgen.tasks.Task.kind`.
+KINDS: Mapping[str, Kind] = {
+    "image": Kind(
+        options=ReadOptions,
+        training={"augment": Augmentation()},
+        plan=plan_reading,
+        reading=ImageReading.of,
+        labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+}
+
+
+def kind_of(shards: ShardSet, task: str) -> Kind:
+    """Return how shards are read.
+
+    Args:
+        shards: files; what others wrote, and what was written from Python, are images unless
+            ``task`` says otherwise.
+        task: what the user says the examples are for, or ``auto``.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    name = shards.dataset.task if shards.dataset is not None else task
+    if name not in TASKS:  # written from Python
+        name = task
+    if name == AUTO:
+        name = "image_classification"
+    if name not in TASKS:
+        raise UsageError(f"task must be one of {', '.join((AUTO, *TASKS))} (got {task!r})")
+    return KINDS[TASKS[name].kind]

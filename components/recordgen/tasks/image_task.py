@@ -1,0 +1,97 @@
+"""What all tasks of images have in common: the payload is an image file."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recordgen import features
+from recordgen.dataset import record_line
+from recordgen.example import FeatureValue, parse_example, serialize_example
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import check_image
+from recordgen.tasks.task import Made, Said, Task
+
+if TYPE_CHECKING:
+    from recordgen.resolving import PlannedRow
+
+
+class ImageTask(Task):
+    """A task whose payloads are images."""
+
+    kind = "image"
+    noun = "image"
+    batch_rows = 16
+
+    def turned(self, annotation: str, orientation: int) -> str:
+        """Return what is to be said of a payload that was turned upright before it was stored.
+
+        Args:
+            annotation: of the payload as it was.
+            orientation: the Exif orientation that it had, 2 to 8.
+        """
+        del orientation
+        return annotation
+
+    @abstractmethod
+    def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
+        """Return the features that say what an annotation says.
+
+        Args:
+            annotation: of a payload as it is stored.
+            vocabulary: numbers the labels.
+        """
+
+    @abstractmethod
+    def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
+        """Return the very annotation that features were made of, or None."""
+
+    def make(
+        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Made:
+        image = check_image(payload, options)
+        annotation = row.annotation
+        labels: Sequence[str] = ()
+        said: Mapping[str, FeatureValue] = {}
+        if annotation is not None:
+            if image.orientation != 1:
+                annotation = self.turned(annotation, image.orientation)
+            labels = self.labels(annotation)
+            said = self.to_features(annotation, vocabulary)
+        sha256 = hashlib.sha256(image.data).hexdigest()
+        record = serialize_example(
+            {
+                features.IMAGE_ENCODED: image.data,
+                features.IMAGE_FORMAT: image.format.encode(),
+                features.IMAGE_HEIGHT: image.height,
+                features.IMAGE_WIDTH: image.width,
+                features.IMAGE_SOURCE_ID: row.uri.encode(),
+                features.IMAGE_SHA256: sha256.encode(),
+                **said,
+            }
+        )
+        return Made(
+            record,
+            record_line(sha256, annotation, row.uri),
+            labels,
+            image.reencoded,
+            (image.format, image.height, image.width),
+        )
+
+    def digested(self, record: bytes) -> bytes:
+        values = parse_example(record)
+
+        def text(name: str) -> str:
+            found: list[Any] = values.get(name, [])
+            return found[0].decode() if found else ""
+
+        said = self.from_features(values)
+        return record_line(text(features.IMAGE_SHA256), said, text(features.IMAGE_SOURCE_ID))
+
+    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+        [uri] = values[features.IMAGE_SOURCE_ID]
+        name = uri.decode("utf-8") if isinstance(uri, bytes) else str(uri)
+        return Said(name, self.from_features(values))
