@@ -1,4 +1,4 @@
-"""AutoML's JSONL files: one JSON object per line and payload.
+"""AutoML's JSONL files: one JSON object per line and payload, and the task says what it means.
 
 Vertex AI "Prepare image training data"; exports of managed datasets look the same::
 
@@ -21,9 +21,8 @@ from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
 from recordgen.splits import parse_ml_use
-from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.task import AnnotationError, Task, printable
 
-URI_KEY = "imageGcsUri"
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
@@ -55,23 +54,24 @@ def parse_lines(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"
                 )
         if raw.strip():
-            yield parse_line(raw, source, number, task, adjusted)
+            yield from parse_line(raw, source, number, task, adjusted)
 
 
 def parse_line(
     raw: bytes, source: str, line: int, task: Task, adjusted: Counter[str]
-) -> Row | Reject:
+) -> list[Row | Reject]:
     """Parse one line; see the module's example."""
-    uri = ""
+    record: Mapping[str, Any] = {}
     try:
         record = parse_object(raw)
-        uri = _uri(record)
         split = _split(record)
         _check_kinds(record, task)
-        return Row(source, line, split, uri, task.from_json(record, adjusted))
+        return [Row(source, line, split, *said) for said in task.from_record(record, adjusted)]
     except AnnotationError as exc:
-        shown = uri if uri.isprintable() else ascii(uri)
-        return Reject(source, line, shown, exc.code.value, exc.message)
+        uri = record.get(task.uri_key)
+        shown = uri.strip() if isinstance(uri, str) else ""
+        shown = shown if shown.isprintable() else ascii(shown)
+        return [Reject(source, line, shown, exc.code.value, exc.message)]
 
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:
@@ -97,23 +97,8 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
     return record
 
 
-def _key(text: str) -> str:
-    return text if text.isprintable() else ascii(text)
-
-
 def _start(raw: bytes) -> str:
     return ascii(raw[:80].decode("utf-8", "replace"))
-
-
-def _uri(record: Mapping[str, Any]) -> str:
-    uri = record.get(URI_KEY)
-    if not isinstance(uri, str) or not uri.strip():
-        raise AnnotationError(
-            RejectCode.NO_PATH,
-            f"each line needs {URI_KEY}, the image's path or URL (got the keys "
-            f"{', '.join(map(_key, record)) or 'none'!s:.80})",
-        )
-    return check_label(uri.strip())
 
 
 def _split(record: Mapping[str, Any]) -> str | None:
@@ -134,6 +119,6 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
             known = ", ".join(task.json_keys)
             raise AnnotationError(
                 RejectCode.BAD_ANNOTATION,
-                f"{_key(key)} is no annotation of {task.name}, which has {known}; "
+                f"{printable(key)} is no annotation of {task.name}, which has {known}; "
                 f"keep the rows of different tasks in files of their own",
             )

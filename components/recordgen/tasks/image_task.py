@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from recordgen.example import FeatureValue, parse_example, serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
-from recordgen.tasks.task import Made, Said, Task
+from recordgen.tasks.task import Made, Said, Task, uri_in
 
 if TYPE_CHECKING:
     from recordgen.resolving import PlannedRow
@@ -25,6 +26,18 @@ class ImageTask(Task):
     kind = "image"
     noun = "image"
     batch_rows = 16
+    uri_key = "imageGcsUri"
+
+    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+        uri = uri_in(record, self.uri_key, self.noun)
+        return [Said(uri, self.from_json(record, adjusted))]
+
+    @abstractmethod
+    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
+        """Return the annotation that a line of a JSONL file gives.
+
+        Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
+        """
 
     def turned(self, annotation: str, orientation: int) -> str:
         """Return what is to be said of a payload that was turned upright before it was stored.

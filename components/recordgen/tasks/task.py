@@ -90,7 +90,8 @@ class Task(ABC):
         columns: what a header may call the columns of an annotation, by role, in the order in which
             :meth:`from_fields` takes them.
         repeats: the role whose column may be there several times; None: none may.
-        json_keys: the keys of its annotations in a line of JSONL, its own one first.
+        uri_key: the key of a payload's uri in a line of JSONL.
+        json_keys: the keys of its annotations there, its own one first.
         features: those of its examples.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
@@ -101,6 +102,7 @@ class Task(ABC):
     expected: ClassVar[str]
     columns: ClassVar[Mapping[str, frozenset[str]]]
     repeats: ClassVar[str | None] = None
+    uri_key: ClassVar[str]
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
     batch_rows: ClassVar[int]
@@ -124,8 +126,8 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
-        """Return the annotation that a line of a JSONL file gives.
+    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+        """Return what a line of a JSONL file says, of each example that it names.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
@@ -261,6 +263,27 @@ def check_label(label: str) -> str:
     if len(label.splitlines()) > 1:
         raise AnnotationError(RejectCode.BAD_LINE, "a path or label must not hold a line break")
     return label
+
+
+def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
+    """Return the uri that a line of a JSONL file has under ``key``.
+
+    Raises:
+        AnnotationError: it has none.
+    """
+    uri = record.get(key)
+    if not isinstance(uri, str) or not uri.strip():
+        raise AnnotationError(
+            RejectCode.NO_PATH,
+            f"each line needs {key}, the {noun}'s path or URL (got the keys "
+            f"{', '.join(map(printable, record)) or 'none'!s:.80})",
+        )
+    return check_label(uri.strip())
+
+
+def printable(text: str) -> str:
+    """Return text as a message can show it."""
+    return text if text.isprintable() else ascii(text)
 
 
 def display_name(value: Any, where: str) -> str:
