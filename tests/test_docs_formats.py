@@ -18,7 +18,8 @@ from recordgen.tasks import TASKS
 from recordgen.tfrecord import read_records
 from tests.conftest import encoded, noise
 
-PAGE = (Path(__file__).parents[1] / "docs/formats.md").read_text(encoding="utf-8")
+PAGE_FILE = Path(__file__).parents[1] / "docs/formats.md"
+PAGE = PAGE_FILE.read_text(encoding="utf-8")
 
 # | task | `line` | code | message |
 _REJECT = re.compile(r"\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|")
@@ -47,7 +48,7 @@ def test_each_rejected_line_says_that(
 
 def test_the_table_names_all_tasks() -> None:
     """The first table has a line for each task, with what it expects and its JSONL key."""
-    rows = re.findall(r"\| `(\w+)` \| `(.+)` \| `(\w+)` \|", PAGE.split("\n## ")[0])
+    rows = re.findall(r"\| \[`(\w+)`\]\(.*?\) \| `(.+)` \| `(\w+)` \|", PAGE.split("\n## ")[0])
     assert rows == [
         (name, kind.expected.split(", a box")[0], kind.json_keys[0]) for name, kind in TASKS.items()
     ]
@@ -57,59 +58,33 @@ def test_the_table_names_all_tasks() -> None:
     }
 
 
-# section, the features that its first record has
-RECORDS = [
-    ("Image classification", {"image/class/text": [b"cat"], "image/class/label": [0]}),
-    (
-        "Several labels per image",
-        {"image/class/text": [b"cat", b"dog", b"outdoors"], "image/class/label": [0, 1, 2]},
-    ),
-    (
-        "Object detection",
-        {
-            "image/object/bbox/xmin": pytest.approx([0.1, 0.3]),
-            "image/object/bbox/ymin": pytest.approx([0.2, 0.3]),
-            "image/object/bbox/xmax": pytest.approx([0.5, 0.6]),
-            "image/object/bbox/ymax": pytest.approx([0.6, 0.6]),
-            "image/object/class/text": [b"cat", b"dog"],
-            "image/object/class/label": [0, 1],
-        },
-    ),
-]
+# The features of the first record of detection's page.
+BOXES = {
+    "image/object/bbox/xmin": pytest.approx([0.1, 0.3]),
+    "image/object/bbox/ymin": pytest.approx([0.2, 0.3]),
+    "image/object/bbox/xmax": pytest.approx([0.5, 0.6]),
+    "image/object/bbox/ymax": pytest.approx([0.6, 0.6]),
+    "image/object/class/text": [b"cat", b"dog"],
+    "image/object/class/label": [0, 1],
+}
 
 
-@pytest.mark.parametrize(("title", "features"), RECORDS)
-def test_the_lines_give_the_records(
-    title: str, features: dict[str, object], tmp_path: Path
-) -> None:
-    """The lines of each task's section give the record that it shows."""
-    text = section(title)
+def test_the_boxes_give_the_record(tmp_path: Path) -> None:
+    """The lines of detection's page give the record that it shows."""
+    text = (PAGE_FILE.parent / "tasks/object_detection.md").read_text(encoding="utf-8")
     [lines] = re.findall(r"```\n(.*?)\n```", text, re.DOTALL)
     for name in ("1.jpg", "2.jpg"):
         (tmp_path / name).write_bytes(encoded(noise(), "JPEG"))
     (tmp_path / "a.csv").write_text(lines.replace("gs://bucket/", ""))
     dataset = recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out").dataset
-    assert (
-        title
-        == {
-            "image_classification": "Image classification",
-            "image_multi_label": "Several labels per image",
-            "object_detection": "Object detection",
-        }[dataset.task]
-    )
+    assert dataset.task == "object_detection"
     files = storage.list_files(str(tmp_path / "out" / "Split-*" / "*"))
     records = [parse_example(data) for file in files for data in read_records(file)]
     [first] = [record for record in records if record["image/source_id"] == [b"1.jpg"]]
-    said = {name: values for name, values in first.items() if name.split("/")[1] in _SAYING}
-    assert said == features
-    for value in ("text", "label"):  # as the page writes them
-        shown = features.get(f"image/class/{value}", features.get(f"image/object/class/{value}"))
-        assert isinstance(shown, list)
-        text_of = str(shown[0] if len(shown) == 1 else shown).replace("b'", 'b"').replace("'", '"')
-        assert text_of in text
-
-
-_SAYING = ("class", "object")
+    said = {name: values for name, values in first.items() if name.split("/")[1] == "object"}
+    assert said == BOXES
+    assert all(str(values).replace("'", '"') in text for values in ([0, 1], [0.1, 0.3]))
+    assert '[b"cat", b"dog"]' in text
 
 
 def test_the_json_line(make_images: Callable[[int], list[Path]], tmp_path: Path) -> None:

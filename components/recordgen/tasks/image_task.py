@@ -13,7 +13,6 @@ from recordgen.dataset import record_line
 from recordgen.example import FeatureValue, parse_example, serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import check_image
 from recordgen.tasks.task import Made, Said, Task, uri_in
 
 if TYPE_CHECKING:
@@ -65,6 +64,9 @@ class ImageTask(Task):
     def make(
         self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
     ) -> Made:
+        # Here: who only reads import files need not wait for decoders to load.
+        from recordgen.payloads.image import check_image
+
         image = check_image(payload, options)
         annotation = row.annotation
         labels: Sequence[str] = ()
