@@ -1,4 +1,4 @@
-"""Records → batches of images and labels, as ``tf.data``."""
+"""Records → batches of images or texts and labels, as ``tf.data``."""
 
 from recordgen.reading.datasets import (
     eval_dataset,
@@ -10,16 +10,25 @@ from recordgen.reading.datasets import (
 )
 from recordgen.reading.decoding import decode_images
 from recordgen.reading.examples import read
-from recordgen.reading.options import Augmentation, ReadOptions, RecordOptions
+from recordgen.reading.options import (
+    Augmentation,
+    LabelOptions,
+    ReadOptions,
+    RecordOptions,
+    TextOptions,
+)
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.shards import ShardFile, ShardSet, find_shards
+from recordgen.reading.vectorization import text_vectorization
 
 __all__ = [
     "Augmentation",
+    "LabelOptions",
     "ReadOptions",
     "RecordOptions",
     "ShardFile",
     "ShardSet",
+    "TextOptions",
     "decode_images",
     "eval_dataset",
     "find_shards",
@@ -29,5 +38,6 @@ __all__ = [
     "read",
     "reading_plan",
     "steps_per_epoch",
+    "text_vectorization",
     "train_dataset",
 ]

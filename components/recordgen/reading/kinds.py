@@ -9,11 +9,13 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.features import TEXT_TASKS
 from recordgen.reading.images import ImageReading
-from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions
-from recordgen.reading.plan import ReadPlan, plan_reading
+from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions, TextOptions
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_texts
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.texts import TextReading
 from recordgen.tasks import TASKS
 
 
@@ -55,6 +57,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+    "text": Kind(
+        options=TextOptions,
+        training={},
+        plan=plan_texts,
+        reading=TextReading.of,
+        labelled=frozenset(TEXT_TASKS),
     ),
 }
 

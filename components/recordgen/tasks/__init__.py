@@ -15,6 +15,9 @@ from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
 from recordgen.tasks.task import Task
+from recordgen.tasks.text_classification import TextClassification
+from recordgen.tasks.text_multi_label import TextMultiLabel
+from recordgen.tasks.text_sentiment import TextSentiment
 
 __all__ = [
     "TASKS",
@@ -22,12 +25,23 @@ __all__ = [
     "ImageMultiLabel",
     "ObjectDetection",
     "Task",
+    "TextClassification",
+    "TextMultiLabel",
+    "TextSentiment",
     "task_for",
 ]
 
 #: All tasks by name.
 TASKS: Mapping[str, type[Task]] = {
-    kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)
+    kind.name: kind
+    for kind in (
+        ImageClassification,
+        ImageMultiLabel,
+        ObjectDetection,
+        TextClassification,
+        TextMultiLabel,
+        TextSentiment,
+    )
 }
 
 
