@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         read,
         reading_plan,
         steps_per_epoch,
+        token_lookup,
         train_dataset,
     )
     from recordgen.report import render_report
@@ -47,6 +48,7 @@ _EXPORTS = {
     "reading_plan": "reading",
     "render_report": "report",
     "steps_per_epoch": "reading",
+    "token_lookup": "reading",
     "train_dataset": "reading",
     "write": "writing",
 }
@@ -71,6 +73,7 @@ __all__ = [
     "reading_plan",
     "render_report",
     "steps_per_epoch",
+    "token_lookup",
     "train_dataset",
     "write",
 ]

@@ -19,8 +19,14 @@ from recordgen.storage import is_local, local_path
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
 
-TASKS = (AUTO, "image_classification", "image_multi_label", "object_detection")
-INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder")
+TASKS = (
+    AUTO,
+    "image_classification",
+    "image_multi_label",
+    "object_detection",
+    "text_entities",
+)
+INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
 SPLIT_BY = ("uri", "content")
@@ -39,8 +45,8 @@ class ConvertOptions:
 
     Attributes:
         task: what rows mean, see :mod:`recordgen.tasks`; ``auto``: found out from the first lines.
-        input_format: ``csv``, ``jsonl``, ``folder`` (of images), or ``auto``: told by name and
-            content.
+        input_format: ``csv``, ``jsonl``, ``folder`` (of images), ``iob`` (sentences and their
+            tags), or ``auto``: told by name and content.
         seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
         split_fractions: shares for rows that name no split.
         split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that

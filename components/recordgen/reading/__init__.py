@@ -9,13 +9,15 @@ from recordgen.reading.datasets import (
     train_dataset,
 )
 from recordgen.reading.decoding import decode_images
+from recordgen.reading.entities import token_lookup
 from recordgen.reading.examples import read
-from recordgen.reading.options import Augmentation, ReadOptions, RecordOptions
+from recordgen.reading.options import Augmentation, EntityOptions, ReadOptions, RecordOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.shards import ShardFile, ShardSet, find_shards
 
 __all__ = [
     "Augmentation",
+    "EntityOptions",
     "ReadOptions",
     "RecordOptions",
     "ShardFile",
@@ -29,5 +31,6 @@ __all__ = [
     "read",
     "reading_plan",
     "steps_per_epoch",
+    "token_lookup",
     "train_dataset",
 ]

@@ -9,9 +9,16 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
-from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions
-from recordgen.reading.plan import ReadPlan, plan_reading
+from recordgen.reading.options import (
+    AUTO,
+    Augmentation,
+    EntityOptions,
+    ReadOptions,
+    RecordOptions,
+)
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_records
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
 from recordgen.tasks import TASKS
@@ -55,6 +62,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+    "entities": Kind(
+        options=EntityOptions,
+        training={"buckets": AUTO},
+        plan=plan_records,
+        reading=EntityReading.of,
+        labelled=frozenset(),
     ),
 }
 
