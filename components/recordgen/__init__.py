@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         reading_plan,
         steps_per_epoch,
         text_vectorization,
+        token_lookup,
         train_dataset,
     )
     from recordgen.report import render_report
@@ -49,6 +50,7 @@ _EXPORTS = {
     "render_report": "report",
     "steps_per_epoch": "reading",
     "text_vectorization": "reading",
+    "token_lookup": "reading",
     "train_dataset": "reading",
     "write": "writing",
 }
@@ -74,6 +76,7 @@ __all__ = [
     "render_report",
     "steps_per_epoch",
     "text_vectorization",
+    "token_lookup",
     "train_dataset",
     "write",
 ]

@@ -24,9 +24,16 @@ IMAGE_OBJECT_YMIN = "image/object/bbox/ymin"
 IMAGE_OBJECT_YMAX = "image/object/bbox/ymax"
 IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
-
 TEXT = "text"
 TEXT_SOURCE_ID = "source_id"
+TOKENS = "tokens"
+TAGS_TEXT = "tags/text"
+TAGS_LABEL = "tags/label"
+ENTITY_START = "entity/start"
+ENTITY_END = "entity/end"
+ENTITY_TEXT = "entity/class/text"
+ENTITY_LABEL = "entity/class/label"
+
 CLASS_TEXT = "class/text"
 CLASS_LABEL = "class/label"
 
@@ -125,6 +132,19 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
 }
 
+#: Entities in texts: lists with one value per token, and with one value per entity, by place.
+TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
+    TEXT: FeatureSpec("bytes", None),
+    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+    TOKENS: FeatureSpec("bytes", shape=None),
+    TAGS_TEXT: FeatureSpec("bytes", shape=None),
+    TAGS_LABEL: FeatureSpec("int64", shape=None),
+    ENTITY_START: FeatureSpec("int64", shape=None),
+    ENTITY_END: FeatureSpec("int64", shape=None),
+    ENTITY_TEXT: FeatureSpec("bytes", shape=None),
+    ENTITY_LABEL: FeatureSpec("int64", shape=None),
+}
+
 #: The features of each task of images, by the name that ``dataset.json`` has for it.
 IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
     "image_classification": IMAGE_CLASSIFICATION,
@@ -167,4 +187,8 @@ STATISTICS_ALLOWLIST = (
     *BBOX,
     IMAGE_OBJECT_TEXT,
     IMAGE_OBJECT_LABEL,
+    TOKENS,
+    TAGS_TEXT,
+    ENTITY_TEXT,
+    ENTITY_LABEL,
 )

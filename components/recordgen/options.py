@@ -27,8 +27,9 @@ TASKS = (
     "text_classification",
     "text_multi_label",
     "text_sentiment",
+    "text_entities",
 )
-INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder")
+INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
 SPLIT_BY = ("uri", "content")
@@ -47,8 +48,8 @@ class ConvertOptions:
 
     Attributes:
         task: what rows mean, see :mod:`recordgen.tasks`; ``auto``: found out from the first lines.
-        input_format: ``csv``, ``jsonl``, ``folder`` (of images), or ``auto``: told by name and
-            content.
+        input_format: ``csv``, ``jsonl``, ``folder`` (of images), ``iob`` (sentences and their
+            tags), or ``auto``: told by name and content.
         seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
         split_fractions: shares for rows that name no split.
         split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that

@@ -26,6 +26,9 @@ _ML_USE: Mapping[str, str | None] = {
     "": None,
 }
 
+# Beside the spellings of ML_USE: what folders and files are called.
+_EVAL_NAMES = frozenset({"val", "valid", "eval", "dev"})
+
 ML_USE_EXPECTED = "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"
 
 
@@ -51,6 +54,16 @@ def parse_ml_use(text: str) -> str | None:
         return _ML_USE[text.lower()]
     except KeyError:
         raise ValueError(f"ml_use must be {ML_USE_EXPECTED} (got {text!r})") from None
+
+
+def is_split_name(name: str) -> bool:
+    """Say whether a folder or file of this name holds a split: ``train``, ``val``, ``Test``."""
+    return name != "" and (name.lower() in _EVAL_NAMES or is_ml_use(name))
+
+
+def split_of_name(name: str) -> str | None:
+    """Return the split that such a name stands for; None: draw one."""
+    return EVAL if name.lower() in _EVAL_NAMES else parse_ml_use(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from recordgen import storage
 from recordgen.access import Access, RowGate
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Row
+from recordgen.rows import Row, is_content_uri
 from recordgen.sources import ImportFile, RowReader
 from recordgen.sources.deciding import decide
 from recordgen.storage import Terms
@@ -54,7 +54,12 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
 
 
 def _payload_version(row: Row, access: Access) -> str:
-    """Return the version of a row's payload, which is not looked at if the row may not reach it."""
+    """Return the version of a row's payload, which is not looked at if the row may not reach it.
+
+    One that stands in the row changes when the row does, also where its labels lie in another file.
+    """
+    if is_content_uri(row.uri):
+        return row.annotation or ""
     path = storage.resolve(row.uri, row.source)
     if access.refusal(path, row.source) is not None:
         return "not allowed"

@@ -9,9 +9,11 @@ from recordgen.reading.datasets import (
     train_dataset,
 )
 from recordgen.reading.decoding import decode_images
+from recordgen.reading.entities import token_lookup
 from recordgen.reading.examples import read
 from recordgen.reading.options import (
     Augmentation,
+    EntityOptions,
     LabelOptions,
     ReadOptions,
     RecordOptions,
@@ -23,6 +25,7 @@ from recordgen.reading.vectorization import text_vectorization
 
 __all__ = [
     "Augmentation",
+    "EntityOptions",
     "LabelOptions",
     "ReadOptions",
     "RecordOptions",
@@ -39,5 +42,6 @@ __all__ = [
     "reading_plan",
     "steps_per_epoch",
     "text_vectorization",
+    "token_lookup",
     "train_dataset",
 ]

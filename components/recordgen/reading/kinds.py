@@ -10,9 +10,17 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.features import TEXT_TASKS
+from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
-from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions, TextOptions
-from recordgen.reading.plan import ReadPlan, plan_reading, plan_texts
+from recordgen.reading.options import (
+    AUTO,
+    Augmentation,
+    EntityOptions,
+    ReadOptions,
+    RecordOptions,
+    TextOptions,
+)
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.texts import TextReading
@@ -64,6 +72,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_texts,
         reading=TextReading.of,
         labelled=frozenset(TEXT_TASKS),
+    ),
+    "entities": Kind(
+        options=EntityOptions,
+        training={"buckets": AUTO},
+        plan=plan_records,
+        reading=EntityReading.of,
+        labelled=frozenset(),
     ),
 }
 

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from recordgen.errors import UsageError
-from recordgen.features import IMAGE_TASKS, TEXT_TASKS
+from recordgen.features import IMAGE_TASKS, TEXT_ENTITIES, TEXT_TASKS
 from recordgen.options import check_image_size, check_names
 
 #: ``tf.data.AUTOTUNE``, said without importing TensorFlow.
@@ -287,6 +287,52 @@ class ReadOptions(LabelOptions):
     def draws_pixels(self) -> bool:
         """Whether the decoded image differs from one reading to the next."""
         return self.resize == "random_crop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityOptions(RecordOptions):
+    """How tokens and their tags are read; what :class:`RecordOptions` has, and the following.
+
+    Attributes:
+        task: what the examples are for: ``text_entities``, or ``auto``.
+        tokenizer: takes tokens (string [batch, n]) and returns their numbers ([batch, n]), such as
+            what :func:`recordgen.token_lookup` gives; None: the tokens themselves.
+        buckets: texts of like length come in one batch, where their order is free (training):
+            ``auto``; or lengths in tokens: each batch is padded to the first that is long enough
+            for it, so that there are few shapes. None: they come as they are.
+        max_tokens: cut texts off behind so many tokens, and pad all to so many; None: pad to the
+            longest of the batch.
+        extras: further features to hand out, such as ``source_id`` or ``text``; lists are ragged.
+    """
+
+    task: str = AUTO
+    tokenizer: Callable[[Any], Any] | None = None
+    buckets: str | Sequence[int] | None = None
+    max_tokens: int | None = None
+    extras: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        RecordOptions.__post_init__(self)
+        _one_of("task", self.task, (AUTO, "text_entities"))
+        _names("extras", self.extras)
+        for name in self.extras:
+            _one_of("extras", name, tuple(TEXT_ENTITIES))
+        if self.tokenizer is not None and not callable(self.tokenizer):
+            raise UsageError(f"tokenizer must be a function of tokens (got {self.tokenizer!r})")
+        if self.max_tokens is not None:
+            check_at_least(1, max_tokens=self.max_tokens)
+        if isinstance(self.buckets, str):
+            _one_of("buckets", self.buckets, (AUTO,))
+        elif self.buckets is not None:
+            _of_type(Sequence, f"{AUTO!r}, lengths in tokens, or None", buckets=self.buckets)
+            for length in self.buckets:
+                check_at_least(1, buckets=length)
+            if sorted(set(self.buckets)) != list(self.buckets) or not self.buckets:
+                raise UsageError(f"buckets must be lengths that grow (got {self.buckets!r})")
+        if self.map_example is not None and (self.max_tokens is None or self.extras):
+            raise UsageError(
+                "map_example needs examples of one shape: give max_tokens=…, and no extras"
+            )
 
 
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:

@@ -23,10 +23,11 @@ def parsing_spec(
     """
     known = TASKS[task].features
     wanted = known if names is None else tuple(names)
-    return {name: _parsed(spec) for name, spec in known.items() if name in wanted}
+    return {name: parsed_as(spec) for name, spec in known.items() if name in wanted}
 
 
-def _parsed(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
+def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
+    """Return what ``tf.io.parse_example`` takes to read a feature."""
     dtype = _DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)

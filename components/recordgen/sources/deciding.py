@@ -14,8 +14,9 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Row
 from recordgen.sources import automl_csv, formats_of
 from recordgen.sources.automl_jsonl import parse_object
+from recordgen.sources.iob import is_of_sentences
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
 from recordgen.tasks.task import AnnotationError
 
 # Enough to meet what is rare, and nothing beside what is read later.
@@ -26,6 +27,12 @@ _LINES_LOOKED_AT = 10_000
 _LEAST_SHARE = 0.2
 
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+# What to do about a format that a task does not come in.
+_INSTEAD = {
+    (TextEntities.name, "csv"): "; of a list of JSONL files, name these files themselves",
+}
 
 
 class File(Protocol):
@@ -59,7 +66,7 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
     """
     reasons = []
     if options.input_format == AUTO:
-        options = replace(options, input_format=_decide_format(files))
+        options = replace(options, input_format=_decide_format(files, options.task))
     if options.task == AUTO:
         task, reason = _decide_task(files, options.input_format)
         options = replace(options, task=task)
@@ -70,24 +77,28 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
             f"{ImageClassification.name} (got {options.task})"
         )
     if options.input_format not in (formats := formats_of(options.task)):
+        hint = _INSTEAD.get((options.task, options.input_format), "")
         raise UsageError(
             f"{options.task} comes as {', '.join(formats)} (got the format {options.input_format})"
+            f"{hint}"
         )
     return Finding(options, ", ".join(reasons))
 
 
-def _decide_format(files: Sequence[File]) -> str:
+def _decide_format(files: Sequence[File], task: str) -> str:
     formats: dict[str, str] = {}
     for file in files:
-        formats.setdefault(_format_of(file.path), file.path)
+        formats.setdefault(_format_of(file.path, task), file.path)
     if len(formats) > 1:
         read = " and ".join(f"{path} as {name}" for name, path in formats.items())
         raise UsageError(f"import files must be of one format (got {read}); convert them apart")
     return next(iter(formats))
 
 
-def _format_of(path: str) -> str:
-    """Return ``folder``, ``csv`` or ``jsonl``: by the name, then by the first line."""
+def _format_of(path: str, task: str) -> str:
+    """Return the format of an import file: by the task and the name, then by the first line."""
+    if task == TextEntities.name and (path.endswith("/") or is_of_sentences(path)):
+        return "iob"
     if path.endswith("/"):
         return "folder"
     if path.lower().endswith(".csv"):
@@ -100,6 +111,8 @@ def _format_of(path: str) -> str:
 
 
 def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
+    if input_format == "iob":
+        return TextEntities.name, f"{files[0].path}: sentences and their tags"
     if input_format == "folder":
         return ImageClassification.name, f"{files[0].path}: a folder of images"
     look = {"csv": _look_at_csv, "jsonl": _look_at_jsonl}[input_format]

@@ -15,12 +15,10 @@ from collections.abc import Iterator
 from recordgen import storage
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
-from recordgen.splits import EVAL, is_ml_use, parse_ml_use
+from recordgen.splits import is_split_name, split_of_name
 from recordgen.tasks.task import AnnotationError, check_label
 
-# Beside the spellings of ML_USE: what folders are called.
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
-_EVAL_FOLDERS = frozenset({"val", "valid", "eval", "dev"})
 
 
 def list_images(folder: str) -> list[str]:
@@ -35,7 +33,7 @@ def list_images(folder: str) -> list[str]:
             f"{folder}: this folder holds a converted dataset; name import files, or a folder of "
             f"images by label"
         )
-    found = sorted(_files_below(folder, ""))
+    found = sorted(files_below(folder))
     if not found:
         raise SourceError(f"{folder}: there is no file in this folder")
     for name in found:
@@ -47,12 +45,13 @@ def list_images(folder: str) -> list[str]:
     return found
 
 
-def _files_below(folder: str, path: str) -> Iterator[str]:
+def files_below(folder: str, path: str = "") -> Iterator[str]:
+    """Yield all files below ``folder``/``path``, relative to ``folder``, but hidden ones."""
     for name, is_folder in storage.list_dir(storage.join(folder, path) if path else folder):
         if name.startswith("."):
             continue
         if is_folder:
-            yield from _files_below(folder, f"{path}{name}/")
+            yield from files_below(folder, f"{path}{name}/")
         else:
             yield f"{path}{name}"
 
@@ -66,8 +65,8 @@ def read_folder(folder: str) -> Iterator[Row | Reject]:
     """
     files = list_images(folder)
     tops = sorted({name.split("/")[0] for name in files if "/" in name})
-    named = [top for top in tops if _is_split(top)]
-    others = [top for top in tops if not _is_split(top)]
+    named = [top for top in tops if is_split_name(top)]
+    others = [top for top in tops if not is_split_name(top)]
     if named and others:
         raise SourceError(
             f"{folder}: {named[0]!r} is named as a split and {others[0]!r} is not; expected "
@@ -76,7 +75,7 @@ def read_folder(folder: str) -> Iterator[Row | Reject]:
     for line, name in enumerate(files, start=1):
         parts = name.split("/")
         folders = parts[:-1]
-        split = _split(folders.pop(0)) if named and folders else None
+        split = split_of_name(folders.pop(0)) if named and folders else None
         try:
             check_label(name)
         except AnnotationError as exc:
@@ -89,11 +88,3 @@ def read_folder(folder: str) -> Iterator[Row | Reject]:
             yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
             continue
         yield Row(folder, line, split, name, folders[0] if folders else None)
-
-
-def _is_split(name: str) -> bool:
-    return name.lower() in _EVAL_FOLDERS or is_ml_use(name)
-
-
-def _split(name: str) -> str | None:
-    return EVAL if name.lower() in _EVAL_FOLDERS else parse_ml_use(name)

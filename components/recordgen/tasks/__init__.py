@@ -16,6 +16,7 @@ from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_classification import TextClassification
+from recordgen.tasks.text_entities import TextEntities
 from recordgen.tasks.text_multi_label import TextMultiLabel
 from recordgen.tasks.text_sentiment import TextSentiment
 
@@ -26,6 +27,7 @@ __all__ = [
     "ObjectDetection",
     "Task",
     "TextClassification",
+    "TextEntities",
     "TextMultiLabel",
     "TextSentiment",
     "task_for",
@@ -41,6 +43,7 @@ TASKS: Mapping[str, type[Task]] = {
         TextClassification,
         TextMultiLabel,
         TextSentiment,
+        TextEntities,
     )
 }
 

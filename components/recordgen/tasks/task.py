@@ -83,8 +83,9 @@ class Task(ABC):
 
     Class attributes:
         name: what ``--task`` and ``dataset.json`` call it.
-        kind: what its payloads are: ``image``, ``text``, ``table`` or ``video``. It decides who
-            reads its import files and its records.
+        kind: what its payloads are: ``image``, ``text``, ``table`` or ``video``; of texts that are
+            read token by token, ``entities``. It decides who reads its import files and its
+            records.
         noun: what an example is called in messages.
         expected: a line of its CSV, for messages.
         columns: what a header may call the columns of an annotation, by role, in the order in which

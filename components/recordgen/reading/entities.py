@@ -1,0 +1,187 @@
+"""The stages that turn records into batches of tokens and their tags.
+
+files ─▶ records ─shuffle─▶ repeat ─▶ window, sorted by length ─▶ batch ─▶ parse, pad
+
+A window is a few batches' worth of records. Sorting inside it brings texts of like length together
+without changing how many batches there are: every one but the last is full.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from recordgen import features, splits
+from recordgen.errors import DataError
+from recordgen.features import TEXT_ENTITIES
+from recordgen.reading.foreign import first_record
+from recordgen.reading.options import AUTO, EntityOptions
+from recordgen.reading.parsing import parsed_as
+from recordgen.reading.plan import ReadPlan, plan_records
+from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.shards import ShardSet, find_shards
+
+if TYPE_CHECKING:
+    import keras
+
+#: What stands for no tag where a batch is padded; tokens are padded with "".
+PADDING = -1
+
+#: The parts of what a batch has of its tokens.
+TOKENS, MASK = "tokens", "mask"
+
+# Batches that are sorted by length together: with more, neighbours are more alike, and batches of
+# short texts and of long ones come less mixed.
+_WINDOW_BATCHES = 16
+
+_NEEDED = (features.TOKENS, features.TAGS_LABEL)
+
+
+@dataclass(frozen=True)
+class EntityReading:
+    """The stages of one reading, each a function of tensors.
+
+    Attributes:
+        plan: what was decided.
+        options: what was asked for.
+        spec: of the features that are handed out, as they are parsed.
+    """
+
+    plan: ReadPlan
+    options: EntityOptions
+    spec: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> EntityReading:
+        """Prepare a planned reading; looks at a record of what others wrote.
+
+        Raises:
+            DataError: the first record lacks a feature.
+            RecordError: the first file is damaged.
+        """
+        names = dict.fromkeys((*_NEEDED, *options.extras))
+        if shards.dataset is None or shards.dataset.features:
+            path, first = first_record(plan.files)
+            for name in names:
+                if name not in first and TEXT_ENTITIES[name].default is None:
+                    raise DataError(
+                        f"{path}: record 0 has no feature {name!r}, only "
+                        f"{', '.join(sorted(first)) or 'none'}; recordgen.read(files, "
+                        f"feature_spec=…) reads any features"
+                    )
+        return cls(plan, options, {name: parsed_as(TEXT_ENTITIES[name]) for name in names})
+
+    @property
+    def keep(self) -> Keep | None:
+        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        predicate = self.options.predicate
+        if predicate is None:
+            return None
+        spec = {name: parsed_as(item) for name, item in TEXT_ENTITIES.items()}
+        return lambda record: predicate(tf.io.parse_single_example(record, spec))
+
+    def dataset(self) -> tf.data.Dataset:
+        """Return the dataset: all stages, in their order."""
+        plan, options = self.plan, self.options
+        records = ordered(
+            cached(read_records(plan, options, self.keep), plan, options), plan, options
+        )
+        if options.buckets is not None and plan.shuffle_buffer:
+            windows = records.batch(_WINDOW_BATCHES * options.batch_size)
+            numbers = tf.data.Dataset.random(options.seed, rerandomize_each_iteration=True)
+            windows = tf.data.Dataset.zip((windows, numbers))
+            records = windows.map(self._sorted, **self._parallel).unbatch()
+        # Batch before parse: one vectorised call for all records.
+        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
+        return finished(records.map(self._elements, **self._parallel), plan, options)
+
+    @property
+    def _parallel(self) -> Mapping[str, Any]:
+        return {
+            "num_parallel_calls": self.options.num_parallel_calls,
+            "deterministic": self.options.is_ordered,
+        }
+
+    def _sorted(self, records: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
+        """Sort the records of a window by length, and draw the order of its whole batches."""
+        size = tf.shape(records)[0]
+        whole = size // self.options.batch_size
+        full = whole * self.options.batch_size
+        if self.options.drop_remainder:
+            # Before they are sorted: else the longest would be left out.
+            records = records[:full]
+        spec = {features.TOKENS: self.spec[features.TOKENS]}
+        lengths = tf.io.parse_example(records, spec)[features.TOKENS].row_lengths()
+        records = tf.gather(records, tf.argsort(lengths, stable=True))
+        batches = tf.reshape(records[:full], [whole, self.options.batch_size])
+        seed = tf.stack([number, 0])
+        drawn = tf.argsort(tf.random.stateless_uniform([whole], seed))
+        mixed = tf.reshape(tf.gather(batches, drawn), [-1])
+        return tf.concat([mixed, records[full:]], 0)
+
+    def _elements(self, records: tf.Tensor) -> Any:
+        """Turn records (string [batch]) into what is handed out."""
+        parsed = tf.io.parse_example(records, dict(self.spec))
+        tokens, tags = parsed[features.TOKENS], parsed[features.TAGS_LABEL]
+        message = "a record has not one number in tags/label for each of its tokens"
+        is_right = tf.reduce_all(tokens.row_lengths() == tags.row_lengths())
+        with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
+            length = self._length(tokens.row_lengths())
+        static = (records.shape[0], self.options.max_tokens)
+
+        def padded(values: tf.RaggedTensor, padding: str | int) -> tf.Tensor:
+            shape = tf.stack([values.nrows(), length])
+            return tf.ensure_shape(values.to_tensor(padding, shape=shape), static)
+
+        texts = padded(tokens, "")
+        places = tf.range(length, dtype=tf.int64)
+        mask = tf.ensure_shape(places[None] < tokens.row_lengths()[:, None], static)
+        found = texts if self.options.tokenizer is None else self.options.tokenizer(texts)
+        parts: list[Any] = [{TOKENS: found, MASK: mask}, padded(tags, PADDING)]
+        if self.options.extras:
+            parts.append({name: parsed[name] for name in self.options.extras})
+        return tuple(parts)
+
+    def _length(self, lengths: tf.Tensor) -> tf.Tensor:
+        """Return how many tokens a batch of texts of these lengths (int64 [batch]) is padded to."""
+        if self.options.max_tokens is not None:
+            return tf.constant(self.options.max_tokens, tf.int64)
+        longest = tf.maximum(tf.reduce_max(lengths), 1)
+        if self.options.buckets in (None, AUTO):
+            return longest
+        bounds = tf.constant(self.options.buckets, tf.int64)
+        place = tf.searchsorted(bounds, longest[None])[0]
+        return tf.concat([bounds, longest[None]], 0)[place]
+
+
+def token_lookup(
+    source: str | os.PathLike[str],
+    *,
+    max_tokens: int = 20_000,
+    split: str = splits.TRAIN,
+) -> keras.layers.StringLookup:
+    """Return a layer that numbers tokens: the most frequent ones of a split, from 2 on.
+
+    0 stands where a text is padded, 1 for every other token. For ``tokenizer=…`` of
+    :func:`recordgen.input_fn`, or as the first layer of a model that takes tokens as they are.
+
+    Args:
+        source: an output folder, an Examples uri or a ``dataset.json`` of entities in texts.
+        max_tokens: how many numbers there are in all.
+        split: the split that is counted.
+
+    Raises:
+        As :func:`recordgen.input_fn`.
+    """
+    import keras  # only here: reading does without it
+
+    options = EntityOptions(shuffle_buffer=0)
+    shards = find_shards(source, split)
+    reading = EntityReading.of(shards, plan_records(shards, options), options)
+    layer = keras.layers.StringLookup(max_tokens=max_tokens, mask_token="")
+    layer.adapt(reading.dataset().map(lambda inputs, tags: inputs[TOKENS]))
+    return layer

@@ -1,0 +1,156 @@
+"""Sentences and their tags, in two files with a line for each sentence.
+
+    sentences.txt   Anna flew to New York
+    labels.txt      B-person O O B-city I-city
+
+Tokens and tags stand between blanks, and tags are those of :mod:`recordgen.tasks.tags`. The file of
+the sentences is named, or a folder that holds such files; the tags lie beside it, in the file whose
+name has ``labels`` in place of ``sentences``. Splits are told by names: ``train_sentences.txt``, or
+``train/sentences.txt``, or ``Split-train/sentences.txt``.
+"""
+
+from __future__ import annotations
+
+import codecs
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from recordgen import storage
+from recordgen.dataset import SPLIT_PREFIX
+from recordgen.errors import SourceError
+from recordgen.rows import Reject, RejectCode, Row
+from recordgen.sources.image_folder import files_below
+from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS, open_lines
+from recordgen.splits import is_split_name, split_of_name
+from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
+from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
+
+SENTENCES, LABELS = "sentences", "labels"
+
+_BLANKS = re.compile(r"[ \t]+")
+
+
+def is_of_sentences(path: str) -> bool:
+    """Say whether a file is named as those with sentences are."""
+    name = posixpath.basename(path).lower()
+    return SENTENCES in name and name.endswith(".txt")
+
+
+def read_sentences(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+    """Yield a row for each sentence of a file, or of all such files below a folder.
+
+    Args:
+        path: the file of sentences; or a folder, whose path ends with ``/``.
+        task: the task of the rows.
+        adjusted: counts the entities that begin with ``I-``.
+
+    Raises:
+        SourceError: the file is not named as one of sentences, or there is none; the tags are not
+            beside it, or have another number of lines; or a file is UTF-16.
+        StorageError: storage failed.
+    """
+    del task
+    if not path.endswith("/"):
+        yield from _read_file(path, adjusted)
+        return
+    names = sorted(filter(is_of_sentences, files_below(path)))
+    if not names:
+        raise SourceError(f"{path}: there is no file …{SENTENCES}….txt in this folder")
+    for name in names:
+        yield from _read_file(storage.join(path, name), adjusted)
+
+
+def _read_file(path: str, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+    folder, name = posixpath.split(path)
+    if SENTENCES not in name:
+        raise SourceError(
+            f"{path}: expected a file of sentences; name …{SENTENCES}….txt, and the tags beside it "
+            f"…{LABELS}….txt"
+        )
+    before, _, behind = name.rpartition(SENTENCES)
+    tags_name = before + LABELS + behind
+    tags_path = storage.join(folder, tags_name) if folder else tags_name
+    split = _split(folder, before, behind)
+    with open_lines(path) as sentences, open_lines(tags_path) as tags:
+        pairs = enumerate(zip_longest(sentences, tags), start=1)
+        for line, (sentence, said) in pairs:
+            if line == 1:
+                sentence, said = _without_mark(sentence, path), _without_mark(said, tags_path)
+            if sentence is None or said is None:
+                rest = [pair for _, pair in pairs]
+                _check_ends(path, tags_path, line - 1, [(sentence, said), *rest])
+                return
+            if sentence.strip() or said.strip():
+                yield _row(sentence, said, path, line, split, adjusted)
+
+
+def _row(
+    sentence: bytes, said: bytes, source: str, line: int, split: str | None, adjusted: Counter[str]
+) -> Row | Reject:
+    try:
+        tokens, tags = _parts(sentence, "sentence"), _parts(said, "line of tags")
+        spans, begun = spans_of(split_at_blanks(" ".join(tokens)) if tokens else [], tags)
+        for span in spans:
+            check_label(span.label)
+        uri, annotation = said_of_tokens(tokens, spans)
+    except TagError as exc:
+        return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
+    except AnnotationError as exc:
+        return Reject(source, line, "", exc.code.value, exc.message)
+    if begun:
+        adjusted[TAGS_BEGUN] += begun
+    return Row(source, line, split, uri, annotation)
+
+
+def _parts(raw: bytes, what: str) -> list[str]:
+    """Return what stands between blanks. Raises: AnnotationError."""
+    if len(raw) > MAX_LINE_BYTES:
+        raise AnnotationError(
+            RejectCode.BAD_LINE,
+            f"a {what} must be at most {MAX_LINE_BYTES} bytes long; write one per line",
+        )
+    try:
+        text = raw.decode("utf-8").strip(" \t\r\n")
+    except UnicodeDecodeError as exc:
+        raise AnnotationError(
+            RejectCode.BAD_ENCODING,
+            f"byte {exc.start + 1} of the {what} is not UTF-8; save the file as UTF-8",
+        ) from exc
+    return _BLANKS.split(text) if text else []
+
+
+def _without_mark(raw: bytes | None, path: str) -> bytes | None:
+    """Return a file's first line without its byte order mark. Raises: SourceError."""
+    if raw is None:
+        return None
+    if raw.startswith(UTF16_MARKS):
+        raise SourceError(f"{path}: this file is UTF-16; save it as UTF-8")
+    return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def _check_ends(
+    path: str, tags_path: str, lines: int, rest: Sequence[tuple[bytes | None, bytes | None]]
+) -> None:
+    """Check that only blank lines are left where one file has ended. Raises: SourceError."""
+    counts = [
+        lines + max((at for at, raw in enumerate(side, start=1) if (raw or b"").strip()), default=0)
+        for side in zip(*rest, strict=True)
+    ]
+    if counts[0] != counts[1]:
+        raise SourceError(
+            f"{path} has {counts[0]} lines and {tags_path} {counts[1]}; each sentence needs its "
+            f"tags in the same line"
+        )
+
+
+def _split(folder: str, before: str, behind: str) -> str | None:
+    """Return the split that names say, that of the file first; None: drawn."""
+    stem = behind.rpartition(".")[0]
+    for name in (before.strip("_-. "), stem.strip("_-. "), posixpath.basename(folder)):
+        if is_split_name(name.removeprefix(SPLIT_PREFIX)):
+            return split_of_name(name.removeprefix(SPLIT_PREFIX))
+    return None

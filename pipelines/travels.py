@@ -1,0 +1,258 @@
+"""``python -m pipelines.travels``: made-up sentences on travels, and the entities in them.
+
+Some words are a person in one sentence and a city or a month in another (Paris, Sydney, May), so
+that a tagger must read what stands around them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from recordgen import storage
+from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
+from recordgen.tasks.tags import Span, tags_of, tokenize
+
+IMPORT_FILE = "travels.jsonl"
+
+#: How many sentences the demo learns from.
+SENTENCES = 1200
+
+# Of ten sentences, three say themselves where they belong.
+_ML_USE = ("training", "validation", "test", "", "", "", "", "", "", "")
+
+_FIRST_NAMES = [
+    "Anna",
+    "Ben",
+    "Chloé",
+    "Dmitri",
+    "Elif",
+    "Farid",
+    "Grace",
+    "Hiro",
+    "Inés",
+    "Jörg",
+    "Kofi",
+    "Lena",
+    "Musa",
+    "Nora",
+    "Oskar",
+    "Priya",
+    "Quentin",
+    "Rosa",
+    "Sven",
+    "Tariq",
+    "Uma",
+    "Vera",
+    "Wei",
+    "Yusuf",
+    "Zoë",
+    "Paris",
+    "Sydney",
+    "Florence",
+    "Austin",
+    "May",
+    "April",
+]
+_LAST_NAMES = [
+    "Abebe",
+    "Brown",
+    "Costa",
+    "Dubois",
+    "Eriksen",
+    "Fischer",
+    "García",
+    "Haddad",
+    "Ivanova",
+    "Jensen",
+    "Kim",
+    "Lopes",
+    "Meier",
+    "Nakamura",
+    "O'Neill",
+    "Okafor",
+    "Petrov",
+    "Rossi",
+    "Silva",
+    "Tanaka",
+    "Vogel",
+    "Weber",
+    "York",
+]
+_CITIES = [
+    "Paris",
+    "Sydney",
+    "Florence",
+    "Austin",
+    "New York",
+    "Köln",
+    "São Paulo",
+    "Nairobi",
+    "Hanoi",
+    "Kyoto",
+    "The Hague",
+    "Oslo",
+    "Lima",
+    "Porto",
+    "Accra",
+    "Buenos Aires",
+    "Tbilisi",
+    "Cape Town",
+    "Montréal",
+    "Rio de Janeiro",
+    "İzmir",
+    "Graz",
+]
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_TEMPLATES = (
+    "{person} flew to {city} on {date}.",
+    "On {date}, {person} will be in {city}.",
+    "We met {person} in {city}.",
+    "{person} and {person} left {city} before {date}.",
+    "The train from {city} to {city} leaves on {date}!",
+    "Nobody has seen {person} since {date}.",
+    "Does {person} still live in {city}?",
+    "{city} is lovely, but {person} prefers {city}.",
+    "Please book a room in {city} for {person}, from {date} to {date}.",
+    "{person} wrote: 'It rained in {city} until {date}.'",
+    "The meeting was moved, and nobody knows why.",
+    "May I ask where we are going?",
+    "Tickets are 20 euros each; ask {person}.",
+)
+
+
+def sentences(count: int) -> Iterator[tuple[str, list[Span]]]:
+    """Yield distinct sentences and their entities, always the same."""
+    seen: set[str] = set()
+    for text, spans in _sentences():
+        if text not in seen:
+            seen.add(text)
+            yield text, spans
+        if len(seen) == count:
+            return
+
+
+def _sentences() -> Iterator[tuple[str, list[Span]]]:
+    draw = random.Random(0)
+
+    def one(values: Sequence[str]) -> str:
+        return values[draw.randrange(len(values))]
+
+    def person() -> str:
+        return f"{one(_FIRST_NAMES)} {one(_LAST_NAMES)}" if draw.randrange(2) else one(_FIRST_NAMES)
+
+    def date() -> str:
+        day, month = draw.randrange(1, 29), draw.randrange(12)
+        year = draw.randrange(2018, 2027)
+        return one(
+            (
+                f"{day} {_MONTHS[month]} {year}",
+                f"{_MONTHS[month]} {day}",
+                f"{year}-{month + 1:02}-{day:02}",
+                f"next {one(_DAYS)}",
+                one(_DAYS),
+            )
+        )
+
+    make: Mapping[str, Callable[[], str]] = {
+        "person": person,
+        "city": lambda: one(_CITIES),
+        "date": date,
+    }
+    while True:
+        text, spans = "", []
+        for piece in one(_TEMPLATES).split("{"):
+            label, closing, behind = piece.partition("}")
+            if not closing:
+                text += piece
+                continue
+            value = make[label]()
+            spans.append(Span(len(text), len(text) + len(value), label))
+            text += value + behind
+        yield text, spans
+
+
+def write_travels(folder: str, count: int | None = None) -> str:
+    """Write ``travels.jsonl`` as Vertex AI has it; return its path.
+
+    A file that is there with the same content is left alone, so that TFX's cache holds.
+
+    Args:
+        folder: made if it is not there.
+        count: how many sentences; None: all of the demo's.
+    """
+    lines = []
+    for number, (text, spans) in enumerate(sentences(count or SENTENCES)):
+        segments = [
+            {"startOffset": span.start, "endOffset": span.end, "displayName": span.label}
+            for span in spans
+        ]
+        line: dict[str, object] = {"textContent": text, "textSegmentAnnotations": segments}
+        if ml_use := _ML_USE[number % len(_ML_USE)]:
+            line[LABELS_KEY] = {ML_USE_KEY: ml_use}
+        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
+    path = os.path.join(folder, IMPORT_FILE)
+    _write(path, lines)
+    return path
+
+
+def write_tagged(folder: str, count: int) -> str:
+    """Write the same sentences as tokens and their tags; return the folder.
+
+    ``train/sentences.txt`` and ``train/labels.txt``; every fifth sentence is in ``eval`` instead.
+    """
+    lines: dict[str, list[str]] = {}
+    for number, (text, spans) in enumerate(sentences(count)):
+        split = os.path.join(folder, "train" if number % 5 else "eval")
+        tokens = tokenize(text)
+        words = (text[start:end] for start, end in tokens)
+        lines.setdefault(f"{split}/sentences.txt", []).append(" ".join(words) + "\n")
+        lines.setdefault(f"{split}/labels.txt", []).append(" ".join(tags_of(tokens, spans)) + "\n")
+    for path, content in lines.items():
+        _write(path, content)
+    return folder
+
+
+def _write(path: str, lines: Sequence[str]) -> None:
+    content = "".join(lines)
+    if not os.path.exists(path) or storage.read_text(path) != content:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        storage.write_text(path, content)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.travels",
+        description="Write made-up sentences on travels with the entities in them.",
+    )
+    add = parser.add_argument
+    add("folder", help="made if it is not there")
+    add("--sentences", type=int, metavar="N", default=SENTENCES, help="default %(default)s")
+    add("--iob", action="store_true", help="as sentences.txt and labels.txt by split, not as JSONL")
+    args = parser.parse_args(argv)
+    write = write_tagged if args.iob else write_travels
+    print(write(args.folder, args.sentences))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
