@@ -15,7 +15,7 @@ from recordgen.rows import Row
 from recordgen.sources import automl_csv, formats_of
 from recordgen.sources.automl_jsonl import parse_object
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, Tabular
 from recordgen.tasks.task import AnnotationError
 
 # Enough to meet what is rare, and nothing beside what is read later.
@@ -54,7 +54,7 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
 
     Raises:
         UsageError: the files have different formats, or their lines read as different tasks.
-        SourceError: a file is missing or cannot be read.
+        SourceError: a file is missing or cannot be read, or is no table where it must be one.
         StorageError: storage failed.
     """
     reasons = []
@@ -73,6 +73,10 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
         raise UsageError(
             f"{options.task} comes as {', '.join(formats)} (got the format {options.input_format})"
         )
+    if TASKS[options.task].kind == Tabular.kind:
+        from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
+
+        options = replace(options, columns=find_table(files, options).to_json())
     return Finding(options, ", ".join(reasons))
 
 

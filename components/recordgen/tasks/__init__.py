@@ -14,6 +14,7 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.tabular import Tabular
 from recordgen.tasks.task import Task
 
 __all__ = [
@@ -21,13 +22,14 @@ __all__ = [
     "ImageClassification",
     "ImageMultiLabel",
     "ObjectDetection",
+    "Tabular",
     "Task",
     "task_for",
 ]
 
 #: All tasks by name.
 TASKS: Mapping[str, type[Task]] = {
-    kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)
+    kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection, Tabular)
 }
 
 
