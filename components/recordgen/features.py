@@ -6,6 +6,7 @@ API, tf_slim, TF Model Garden), so that other readers find what they look for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -82,6 +83,8 @@ class FeatureSpec:
         """Return ``{"dtype": "uint8", "shape": [28, 28]}``, and the default if there is one."""
         shape = None if self.shape is None else list(self.shape)
         default = self.default.decode() if isinstance(self.default, bytes) else self.default
+        if isinstance(default, float) and not math.isfinite(default):
+            default = str(default)  # JSON has no such numbers
         return {"dtype": self.dtype, "shape": shape} | (
             {} if default is None else {"default": default}
         )
@@ -90,6 +93,8 @@ class FeatureSpec:
     def from_json(cls, data: Mapping[str, Any]) -> FeatureSpec:
         """Build a spec from what :meth:`to_json` gave."""
         default, shape = data.get("default"), data["shape"]
+        if data["dtype"] == "float32" and isinstance(default, str):
+            default = float(default)
         return cls(
             data["dtype"],
             default.encode() if isinstance(default, str) else default,

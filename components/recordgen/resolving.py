@@ -8,7 +8,6 @@ that hash, so nothing outside a bucket decides what becomes of its rows:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -222,11 +221,7 @@ def resolve_bucket(
         by_group.setdefault(key, []).append(row)
     groups = {Group(*key): rows for key, rows in by_group.items()}
     planned = chain.from_iterable(groups.values())
-    said = Counter(row.annotation for row in planned if row.annotation is not None)
-    labels: Counter[str] = Counter()
-    for annotation, count in said.items():
-        for label in task.labels(annotation):
-            labels[label] += count
+    labels = task.count_labels(row.annotation for row in planned if row.annotation is not None)
     summary = BucketSummary(
         bucket,
         {group: len(rows) for group, rows in groups.items()},
@@ -261,6 +256,10 @@ def _distinct(
             continue
         if end - start == 1:
             distinct.append(row)
+        elif not any(same.uri for same in ordered[start:end]):
+            distinct += ordered[
+                start:end
+            ]  # each an example by itself, also where they say the same
         else:
             for same in _by_example(ordered[start:end], task):
                 found = merge_rows(same, task)
@@ -354,7 +353,10 @@ def _infos(
     stored = [task.is_stored(row.uri) for row in rows]
     answers = iter(infos([row for row, there in zip(rows, stored, strict=True) if there]))
     for row, there in zip(rows, stored, strict=True):
-        yield next(answers) if there else FileInfo(len(row.annotation or ""), _IN_THE_ROW)
+        if there:
+            yield next(answers)
+        else:
+            yield FileInfo(task.own_bytes(row.annotation or ""), _IN_THE_ROW)
 
 
 def _without_refused(

@@ -109,7 +109,7 @@ class Source:
         """Where the import files lie, or the payloads of rows in memory."""
         yield from (file.path for file in self.files)
         for row in chain.from_iterable(self.rows):
-            if isinstance(row, Row):
+            if isinstance(row, Row) and row.uri:
                 yield storage.resolve(row.uri, row.source)
 
     def parts(self) -> list[Any]:

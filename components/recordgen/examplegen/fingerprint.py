@@ -20,6 +20,7 @@ from recordgen.rows import Row, is_content_uri
 from recordgen.sources import ImportFile, RowReader
 from recordgen.sources.deciding import decide
 from recordgen.storage import Terms
+from recordgen.tasks import TASKS
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
 _THREADS = 32
@@ -67,7 +68,7 @@ def _payload_version(row: Row, access: Access) -> str:
 
 
 def _read_all(files: Sequence[ImportFile], options: ConvertOptions) -> Iterator[Row]:
-    if not files:
+    if not files or (options.task in TASKS and not TASKS[options.task].names_payloads):
         return
     for item in RowReader(decide(files, options).options).read_all(files):
         if isinstance(item, Row):

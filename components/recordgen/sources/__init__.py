@@ -11,9 +11,9 @@ from recordgen import storage
 from recordgen.errors import SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, Row
-from recordgen.sources import automl_csv, automl_jsonl, image_folder, iob, text_csv
+from recordgen.sources import automl_csv, automl_jsonl, image_folder, iob, table_csv, text_csv
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import TASKS, task_for
+from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.tasks.task import Task
 
 
@@ -63,6 +63,13 @@ def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
     return read
 
 
+def _read_table(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+    if not isinstance(task, Tabular):
+        raise TypeError(f"unreachable: {task.name} is no table")
+    with open_lines(path) as lines:
+        yield from table_csv.parse_lines(lines, source=path, table=task.table)
+
+
 #: By the kind of the task, then by format.
 _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
     "image": {
@@ -78,6 +85,7 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
         "jsonl": _in_lines(automl_jsonl.parse_lines),
         "iob": iob.read_sentences,
     },
+    "table": {"csv": _read_table},
 }
 
 

@@ -16,7 +16,14 @@ from recordgen.sources import automl_csv, formats_of
 from recordgen.sources.automl_jsonl import parse_object
 from recordgen.sources.iob import is_of_sentences
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    TASKS,
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    Tabular,
+    TextEntities,
+)
 from recordgen.tasks.task import AnnotationError
 
 # Enough to meet what is rare, and nothing beside what is read later.
@@ -61,7 +68,7 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
 
     Raises:
         UsageError: the files have different formats, or their lines read as different tasks.
-        SourceError: a file is missing or cannot be read.
+        SourceError: a file is missing or cannot be read, or is no table where it must be one.
         StorageError: storage failed.
     """
     reasons = []
@@ -82,6 +89,10 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
             f"{options.task} comes as {', '.join(formats)} (got the format {options.input_format})"
             f"{hint}"
         )
+    if TASKS[options.task].kind == Tabular.kind:
+        from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
+
+        options = replace(options, columns=find_table(files, options).to_json())
     return Finding(options, ", ".join(reasons))
 
 

@@ -14,6 +14,7 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.tabular import Tabular
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_classification import TextClassification
 from recordgen.tasks.text_entities import TextEntities
@@ -25,6 +26,7 @@ __all__ = [
     "ImageClassification",
     "ImageMultiLabel",
     "ObjectDetection",
+    "Tabular",
     "Task",
     "TextClassification",
     "TextEntities",
@@ -44,6 +46,7 @@ TASKS: Mapping[str, type[Task]] = {
         TextMultiLabel,
         TextSentiment,
         TextEntities,
+        Tabular,
     )
 }
 
