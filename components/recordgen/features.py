@@ -25,6 +25,13 @@ IMAGE_OBJECT_YMAX = "image/object/bbox/ymax"
 IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
 
+VIDEO_URI = "video/uri"
+VIDEO_SOURCE_ID = "video/source_id"
+VIDEO_SEGMENT_START = "video/segment/start"
+VIDEO_SEGMENT_END = "video/segment/end"
+VIDEO_CLASS_TEXT = "video/class/text"
+VIDEO_CLASS_LABEL = "video/class/label"
+
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 
@@ -127,6 +134,16 @@ IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
     "object_detection": OBJECT_DETECTION,
 }
 
+#: Video classification: one segment per example, in seconds; an infinite end is the video's.
+VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+    VIDEO_URI: FeatureSpec("bytes", None),
+    VIDEO_SOURCE_ID: FeatureSpec("bytes", None),
+    VIDEO_SEGMENT_START: FeatureSpec("float32", None),
+    VIDEO_SEGMENT_END: FeatureSpec("float32", None),
+    VIDEO_CLASS_TEXT: FeatureSpec("bytes", b""),
+    VIDEO_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+}
+
 #: Features whose statistics say something; bytes of pixels and unique keys do not.
 STATISTICS_ALLOWLIST = (
     IMAGE_FORMAT,
@@ -137,4 +154,8 @@ STATISTICS_ALLOWLIST = (
     *BBOX,
     IMAGE_OBJECT_TEXT,
     IMAGE_OBJECT_LABEL,
+    # Not the ends of segments: an infinite one leaves no mean.
+    VIDEO_SEGMENT_START,
+    VIDEO_CLASS_TEXT,
+    VIDEO_CLASS_LABEL,
 )

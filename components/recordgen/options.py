@@ -19,7 +19,13 @@ from recordgen.storage import is_local, local_path
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
 
-TASKS = (AUTO, "image_classification", "image_multi_label", "object_detection")
+TASKS = (
+    AUTO,
+    "image_classification",
+    "image_multi_label",
+    "object_detection",
+    "video_classification",
+)
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder")
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")

@@ -14,6 +14,7 @@ from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOpt
 from recordgen.reading.plan import ReadPlan, plan_reading
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.videos import VideoOptions, VideoReading, plan_videos
 from recordgen.tasks import TASKS
 
 
@@ -55,6 +56,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+    "video": Kind(
+        options=VideoOptions,
+        training={},
+        plan=plan_videos,
+        reading=VideoReading.of,
+        labelled=frozenset({"video_classification"}),
     ),
 }
 

@@ -15,6 +15,7 @@ from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
 from recordgen.tasks.task import Task
+from recordgen.tasks.video_classification import VideoClassification
 
 __all__ = [
     "TASKS",
@@ -22,12 +23,14 @@ __all__ = [
     "ImageMultiLabel",
     "ObjectDetection",
     "Task",
+    "VideoClassification",
     "task_for",
 ]
 
 #: All tasks by name.
 TASKS: Mapping[str, type[Task]] = {
-    kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)
+    kind.name: kind
+    for kind in (ImageClassification, ImageMultiLabel, ObjectDetection, VideoClassification)
 }
 
 
