@@ -51,7 +51,7 @@ from recordgen.runners import (
     release,
 )
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
-from recordgen.sources import ImportFile, find_import_files
+from recordgen.sources import ImportFile, find_import_files, with_lists
 from recordgen.sources.deciding import decide
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
@@ -440,7 +440,8 @@ def _open_files(
     finding = decide(files, options)
     if finding.reason:
         _log.debug("task %s: %s", finding.options.task, finding.reason)
-    return replace(Source.of_files(files), reason=finding.reason), finding.options
+    source = Source.of_files(with_lists(files, finding.options))
+    return replace(source, reason=finding.reason), finding.options
 
 
 @contextmanager

@@ -38,6 +38,13 @@ ENTITY_LABEL = "entity/class/label"
 CLASS_TEXT = "class/text"
 CLASS_LABEL = "class/label"
 
+VIDEO_URI = "video/uri"
+VIDEO_SOURCE_ID = "video/source_id"
+VIDEO_SEGMENT_START = "video/segment/start"
+VIDEO_SEGMENT_END = "video/segment/end"
+VIDEO_CLASS_TEXT = "video/class/text"
+VIDEO_CLASS_LABEL = "video/class/label"
+
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 
@@ -180,6 +187,16 @@ TEXT_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
     "text_sentiment": TEXT_CLASSIFICATION,
 }
 
+#: Video classification: one segment per example, in seconds; an infinite end is the video's.
+VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+    VIDEO_URI: FeatureSpec("bytes", None),
+    VIDEO_SOURCE_ID: FeatureSpec("bytes", None),
+    VIDEO_SEGMENT_START: FeatureSpec("float32", None),
+    VIDEO_SEGMENT_END: FeatureSpec("float32", None),
+    VIDEO_CLASS_TEXT: FeatureSpec("bytes", b""),
+    VIDEO_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+}
+
 #: Features whose statistics say something; bytes of pixels and unique keys do not.
 STATISTICS_ALLOWLIST = (
     IMAGE_FORMAT,
@@ -196,4 +213,8 @@ STATISTICS_ALLOWLIST = (
     TAGS_TEXT,
     ENTITY_TEXT,
     ENTITY_LABEL,
+    # Not the ends of segments: an infinite one leaves no mean.
+    VIDEO_SEGMENT_START,
+    VIDEO_CLASS_TEXT,
+    VIDEO_CLASS_LABEL,
 )

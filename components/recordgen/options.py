@@ -29,6 +29,7 @@ TASKS = (
     "text_sentiment",
     "text_entities",
     "tabular",
+    "video_classification",
 )
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 CHECKS = ("decode", "header", "none")

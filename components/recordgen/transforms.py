@@ -94,7 +94,7 @@ class Source:
     @classmethod
     def of_files(cls, files: Sequence[ImportFile]) -> Source:
         """Return import files as a source. Raises: SourceError, StorageError."""
-        return cls(files=tuple(files), bytes=sum(_size(file.path) for file in files))
+        return cls(files=tuple(files), bytes=sum(map(_size, files)))
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row | Reject], adjusted: Mapping[str, int]) -> Source:
@@ -126,7 +126,10 @@ class Source:
         return tuple(file.path for file in self.files) or ("DataFrame",)
 
 
-def _size(path: str) -> int:
+def _size(file: ImportFile) -> int:
+    path = file.path
+    if file.bytes is not None:
+        return file.bytes
     if path.endswith("/"):
         return len(list_images(path)) * _ROW_BYTES
     try:

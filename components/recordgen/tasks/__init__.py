@@ -20,6 +20,7 @@ from recordgen.tasks.text_classification import TextClassification
 from recordgen.tasks.text_entities import TextEntities
 from recordgen.tasks.text_multi_label import TextMultiLabel
 from recordgen.tasks.text_sentiment import TextSentiment
+from recordgen.tasks.video_classification import VideoClassification
 
 __all__ = [
     "TASKS",
@@ -32,6 +33,7 @@ __all__ = [
     "TextEntities",
     "TextMultiLabel",
     "TextSentiment",
+    "VideoClassification",
     "task_for",
 ]
 
@@ -47,6 +49,7 @@ TASKS: Mapping[str, type[Task]] = {
         TextSentiment,
         TextEntities,
         Tabular,
+        VideoClassification,
     )
 }
 
