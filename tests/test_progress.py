@@ -340,7 +340,7 @@ def test_rows_are_told_while_planning_and_images_after(
     folder = Staging(str(tmp_path / "staging"))
     folder.planning_heartbeat().add(0, 7_000, 1)
     recorder = Recorder(rows_read=20_000)
-    with watching(folder, recorder):
+    with watching(folder, recorder, "image"):
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
         assert recorder.all_read.wait(10)
@@ -397,6 +397,7 @@ def snapshot(examples: int, **more: Any) -> Snapshot:
         "seconds": 61.0,
         "images_per_s": None,
         "seconds_left": None,
+        "noun": "image",
     }
     return Snapshot(**{**values, **more})
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         read,
         reading_plan,
         steps_per_epoch,
+        text_vectorization,
         token_lookup,
         train_dataset,
     )
@@ -49,6 +50,7 @@ _EXPORTS = {
     "render_report": "report",
     "steps_per_epoch": "reading",
     "token_lookup": "reading",
+    "text_vectorization": "reading",
     "train_dataset": "reading",
     "write": "writing",
 }
@@ -73,6 +75,7 @@ __all__ = [
     "reading_plan",
     "render_report",
     "steps_per_epoch",
+    "text_vectorization",
     "token_lookup",
     "train_dataset",
     "write",

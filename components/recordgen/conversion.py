@@ -55,7 +55,7 @@ from recordgen.sources import ImportFile, find_import_files
 from recordgen.sources.deciding import decide
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
-from recordgen.tasks import task_for
+from recordgen.tasks import TASKS, task_for
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -182,7 +182,7 @@ def check(
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
-        with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
+        with _running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
             shards = transforms.plan_rows(pipeline, opened, unlimited, staging)
             transforms.check_shards(shards, unlimited, staging)
         staged, results = read_outcome(staging, unlimited)
@@ -219,7 +219,7 @@ def plan(
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
         staging = Staging(folder)
-        with _running(pipeline_factory(beam_args)(), staging, progress) as pipeline:
+        with _running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
             transforms.plan_rows(pipeline, opened, decoded, staging, existing)
         return read_plan(staging)
 
@@ -287,7 +287,7 @@ def convert_source(
         existing = find_existing(output, options) if append else None
         if run.leftovers:
             _log.info("%s: going on where an interrupted run has stopped", output)
-        with _running(pipeline, run.staging, progress):
+        with _running(pipeline, run.staging, progress, options):
             shards = transforms.plan_rows(pipeline, source, options, run.staging, existing)
             transforms.write_shards(shards, options, run)
         staged, results = read_outcome(run.staging, options)
@@ -343,9 +343,9 @@ def _confirm(
         "options": options.recorded(),
     }
     _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
-    _log.info("%s is finished; reading all images to see whether they are still its own", output)
+    _log.info("%s is finished; reading all payloads to see whether they are still its own", output)
     with resume_run(output, overwrite=True) as run:
-        with _running(pipeline, run.staging, progress):
+        with _running(pipeline, run.staging, progress, options):
             shards = transforms.plan_rows(pipeline, source, options, run.staging)
             transforms.compare_shards(shards, options, output, run.staging)
         staged, results = read_outcome(run.staging, options)
@@ -423,13 +423,14 @@ def _open_files(
 
 @contextmanager
 def _running(
-    pipeline: beam.Pipeline, staging: Staging, progress: Progress | None
+    pipeline: beam.Pipeline, staging: Staging, progress: Progress | None, options: ConvertOptions
 ) -> Iterator[beam.Pipeline]:
     """Give the pipeline to build, then run it; what workers left as their error is raised."""
     yield pipeline
     running: PipelineResult | None = None
+    noun = TASKS[options.task].noun
     try:
-        with _rare_collections(), watching(staging, progress), dying_with_workers():
+        with _rare_collections(), watching(staging, progress, noun), dying_with_workers():
             running = pipeline.run()
             running.wait_until_finish()
     except KeyboardInterrupt:

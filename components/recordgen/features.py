@@ -26,6 +26,9 @@ IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
 TEXT = "text"
 TEXT_SOURCE_ID = "source_id"
+CLASS_TEXT = "class/text"
+CLASS_LABEL = "class/label"
+
 TOKENS = "tokens"
 TAGS_TEXT = "tags/text"
 TAGS_LABEL = "tags/label"
@@ -37,7 +40,7 @@ ENTITY_LABEL = "entity/class/label"
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
 
-#: What ``image/class/label`` reads as when a record has no label.
+#: What ``image/class/label`` and ``class/label`` read as when a record has no label.
 NO_LABEL = -1
 
 
@@ -129,6 +132,36 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
 }
 
+#: The features of each task of images, by the name that ``dataset.json`` has for it.
+IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
+    "image_classification": IMAGE_CLASSIFICATION,
+    "image_multi_label": IMAGE_MULTI_LABEL,
+    "object_detection": OBJECT_DETECTION,
+}
+
+#: Text classification and sentiment, one label per text: every feature is a scalar.
+TEXT_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+    TEXT: FeatureSpec("bytes", None),
+    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+    CLASS_TEXT: FeatureSpec("bytes", b""),
+    CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+}
+
+#: Text classification, any number of labels: lists, sorted by number.
+TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {
+    TEXT: FeatureSpec("bytes", None),
+    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+    CLASS_TEXT: FeatureSpec("bytes", shape=None),
+    CLASS_LABEL: FeatureSpec("int64", shape=None),
+}
+
+#: The features of each task of labelled texts, by the name that ``dataset.json`` has for it.
+TEXT_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
+    "text_classification": TEXT_CLASSIFICATION,
+    "text_multi_label": TEXT_MULTI_LABEL,
+    "text_sentiment": TEXT_CLASSIFICATION,
+}
+
 #: Entities in texts: lists with one value per token, and with one value per entity, by place.
 TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     TEXT: FeatureSpec("bytes", None),
@@ -142,13 +175,6 @@ TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     ENTITY_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: The features of each task of images, by the name that ``dataset.json`` has for it.
-IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
-    "image_classification": IMAGE_CLASSIFICATION,
-    "image_multi_label": IMAGE_MULTI_LABEL,
-    "object_detection": OBJECT_DETECTION,
-}
-
 #: Features whose statistics say something; bytes of pixels and unique keys do not.
 STATISTICS_ALLOWLIST = (
     IMAGE_FORMAT,
@@ -156,6 +182,8 @@ STATISTICS_ALLOWLIST = (
     IMAGE_WIDTH,
     IMAGE_CLASS_TEXT,
     IMAGE_CLASS_LABEL,
+    CLASS_TEXT,
+    CLASS_LABEL,
     *BBOX,
     IMAGE_OBJECT_TEXT,
     IMAGE_OBJECT_LABEL,

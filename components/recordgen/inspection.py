@@ -169,4 +169,5 @@ def _shown(value: Any) -> Any:
         text = value.decode("utf-8")
     except UnicodeDecodeError:
         return f"{len(value)} bytes"
-    return text if text.isprintable() else f"{len(value)} bytes"
+    is_text = all(map(str.isprintable, text.split()))  # also one of several lines
+    return text if is_text else f"{len(value)} bytes"

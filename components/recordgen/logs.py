@@ -250,11 +250,11 @@ class ProgressLog:
 def _progress_message(snapshot: Snapshot) -> str:
     share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
     words = [
-        f"{snapshot.examples:,} of {snapshot.rows:,} images ({share:.0%})",
+        f"{snapshot.examples:,} of {snapshot.rows:,} {snapshot.noun}s ({share:.0%})",
         megabytes(snapshot.done_bytes),
     ]
     if snapshot.images_per_s is not None:
-        words.append(f"{snapshot.images_per_s:,.0f} images/s")
+        words.append(f"{snapshot.images_per_s:,.0f} {snapshot.noun}s/s")
     if snapshot.seconds_left is not None:
         words.append(time_left(snapshot.seconds_left))
     return ", ".join([*words, f"{snapshot.rejects:,} rejects"])

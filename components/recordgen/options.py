@@ -24,7 +24,10 @@ TASKS = (
     "image_classification",
     "image_multi_label",
     "object_detection",
+    "text_classification",
     "text_entities",
+    "text_multi_label",
+    "text_sentiment",
 )
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 CHECKS = ("decode", "header", "none")

@@ -40,6 +40,7 @@ class Snapshot:
         seconds: since the run began.
         images_per_s: examples per second of writing; None: not known yet.
         seconds_left: until all payloads are dealt with, judged by their bytes; None: not known yet.
+        noun: what an example is called.
     """
 
     rows: int
@@ -52,6 +53,7 @@ class Snapshot:
     seconds: float
     images_per_s: float | None
     seconds_left: float | None
+    noun: str
 
     @property
     def payloads_rejected(self) -> int:
@@ -81,13 +83,13 @@ class PlanningProgress(Progress, Protocol):
 
 
 @contextmanager
-def watching(staging: Staging, progress: Progress | None) -> Iterator[None]:
-    """Report to ``progress`` while the block runs."""
+def watching(staging: Staging, progress: Progress | None, noun: str) -> Iterator[None]:
+    """Report to ``progress`` while the block runs; ``noun``: what an example is called."""
     if progress is None:
         yield
         return
     done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(staging, progress, done), daemon=True)
+    thread = threading.Thread(target=_watch, args=(staging, progress, done, noun), daemon=True)
     thread.start()
     try:
         yield
@@ -97,7 +99,7 @@ def watching(staging: Staging, progress: Progress | None) -> Iterator[None]:
         progress.finished()
 
 
-def _watch(staging: Staging, progress: Progress, done: threading.Event) -> None:
+def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: str) -> None:
     plan: StagedPlan | None = None
     finished: dict[str, tuple[int, int, int]] = {}
     started = time.monotonic()
@@ -112,7 +114,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event) -> None:
             if plan is None:
                 if isinstance(progress, PlanningProgress):
                     read, planned, rejected = staging.read_planning_heartbeats()
-                    progress.planning_rows(_planning(read, planned, rejected, started))
+                    progress.planning_rows(_planning(read, planned, rejected, started, noun))
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
         except (OSError, RecordgenError):
@@ -132,13 +134,14 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event) -> None:
                 seconds=now - started,
                 images_per_s=images_per_s,
                 seconds_left=seconds_left,
+                noun=noun,
             )
         )
 
 
-def _planning(read: int, planned: int, rejected: int, started: float) -> Snapshot:
+def _planning(read: int, planned: int, rejected: int, started: float, noun: str) -> Snapshot:
     seconds = time.monotonic() - started
-    return Snapshot(planned, 0, 0, rejected, 0, read, rejected, seconds, None, None)
+    return Snapshot(planned, 0, 0, rejected, 0, read, rejected, seconds, None, None, noun)
 
 
 class Pace:

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from recordgen import storage
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, RejectCode, placing, reject
+from recordgen.rows import Reject, RejectCode, content_digest, is_content_uri, placing, reject
 from recordgen.storage import FileInfo
 from recordgen.tasks.task import AnnotationError, Task
 
@@ -217,7 +217,7 @@ def resolve_bucket(
     by_label = options.shard_by == "label"
     choose = options.split_fractions.choose
     for (order, draw, source, line, named, uri, annotation), (size, version) in found:
-        key = (named or choose(draw), (annotation or "") if by_label else None)
+        key = (named or choose(draw), _one_label(annotation, task) if by_label else None)
         row = PlannedRow(order, source, line, uri, annotation, size, version, named is None)
         by_group.setdefault(key, []).append(row)
     groups = {Group(*key): rows for key, rows in by_group.items()}
@@ -239,6 +239,11 @@ def resolve_bucket(
         existing,
     )
     return groups, summary
+
+
+def _one_label(annotation: str | None, task: Task) -> str:
+    """Return the label of a task that has at most one per example; "": there is none."""
+    return next(iter(task.labels(annotation)), "") if annotation is not None else ""
 
 
 def _order(row: PlacedRow) -> tuple[int, int, str, int]:
@@ -327,7 +332,9 @@ def _contradiction(row: PlacedRow, examples: Sequence[KnownRow], task: Task) -> 
     ]
     if not same:
         code, shard = RejectCode.CONFLICTING_LABELS, first.shard
-        word = "no label" if first.annotation is None else f"label {task.shown(first.annotation)}"
+        stored = first.annotation
+        has_label = stored is not None and len(task.labels(stored)) > 0
+        word = f"label {task.shown(stored)}" if stored is not None and has_label else "no label"
     elif all(row.split not in (None, item.split) for item in same):
         code, word = RejectCode.CONFLICTING_SPLITS, f"split {same[0].split!r}"
         shard = same[0].shard
@@ -373,7 +380,9 @@ def _draw_by_content(
     unnamed = [row for row, _ in found if row.split is None and task.is_stored(row.uri)]
     keys = dict(_without_refused(unnamed, content_keys(unnamed), rejects))
     for row, info in found:
-        if row.split is not None or not task.is_stored(row.uri):
+        if row.split is None and is_content_uri(row.uri):
+            yield row._replace(draw=place(content_digest(row.uri)).draw), info
+        elif row.split is not None or not task.is_stored(row.uri):
             yield row, info
         elif row in keys:
             yield row._replace(draw=place(keys[row]).draw), info

@@ -28,6 +28,7 @@ class RejectCode(str, Enum):
     NOT_A_FILE = "not_a_file"
     CHANGED = "changed"
     EMPTY_FILE = "empty_file"
+    EMPTY_TEXT = "empty_text"
     TOO_MANY_BYTES = "too_many_bytes"
     TOO_MANY_PIXELS = "too_many_pixels"
     NOT_AN_IMAGE = "not_an_image"
@@ -113,6 +114,11 @@ def content_uri(text: str) -> str:
 def is_content_uri(uri: str) -> bool:
     """Say whether a uri is one that :func:`content_uri` gives."""
     return uri.startswith(_CONTENT)
+
+
+def content_digest(uri: str) -> bytes:
+    """Return the sha256 that a uri of :func:`content_uri` names: of the payload, as UTF-8."""
+    return bytes.fromhex(uri.removeprefix(_CONTENT))
 
 
 def row_name(uri: str, annotation: str | None) -> str:

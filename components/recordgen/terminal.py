@@ -23,7 +23,7 @@ _CELL_CHARACTERS = 40
 
 
 class ProgressBar:
-    """A live bar: bytes done, and beside it images, images/s, time left, rejects."""
+    """A live bar: bytes done, and beside it examples, examples/s, time left, rejects."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -58,7 +58,7 @@ class ProgressBar:
             words.append(time_left(snapshot.seconds_left))
         self._bar.update(
             self._task,
-            description="Images" if snapshot.done_bytes else "Planned",
+            description=f"{snapshot.noun.title()}s" if snapshot.done_bytes else "Planned",
             total=snapshot.bytes,
             completed=snapshot.done_bytes,
             text=", ".join([*words, f"{snapshot.rejects:,} rejects"]),
@@ -74,10 +74,11 @@ def conversion_summary(result: ConversionResult) -> str:
     dataset = result.dataset
     examples = result.counts[metrics.EXAMPLES_WRITTEN]
     done = "Nothing to do: compared" if result.unchanged else "Converted"
+    nouns = f"{_noun(dataset)}s"
     size = dataset.bytes if result.unchanged else result.counts[metrics.SHARD_BYTES]
     lines = [
-        f"{done} {examples:,} images ({megabytes(size)}) in "
-        f"{result.seconds:.1f} s, {examples / result.seconds:,.0f} images/s",
+        f"{done} {examples:,} {nouns} ({megabytes(size)}) in "
+        f"{result.seconds:.1f} s, {examples / result.seconds:,.0f} {nouns}/s",
         "",
         *_split_table(dataset),
         "",
@@ -131,7 +132,7 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
     lines = [
         f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}) to {output}; "
         f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far, "
-        f"no image was checked",
+        f"none of them was checked",
         "",
         *_table(("split", "rows", "shards", "bytes"), rows),
         *reject_lines(plan.rejects, _CLASSES_SHOWN),
@@ -227,7 +228,7 @@ def _cell(value: object) -> str:
     """Return a feature's value as text that fits a column."""
     if isinstance(value, list) and len(value) > _CELL_VALUES:
         return f"[{_some(value)}]"
-    text = str(value)
+    text = " ".join(str(value).split())
     return text if len(text) <= _CELL_CHARACTERS else f"{text[: _CELL_CHARACTERS - 1]}…"
 
 
@@ -290,7 +291,7 @@ def _row_lines(dataset: Dataset) -> list[str]:
     if rows.duplicates:
         lines[0] += f", {rows.duplicates:,} duplicates"
     if rows.merged:
-        lines[0] += f", {rows.merged:,} merged into one of their image"
+        lines[0] += f", {rows.merged:,} merged into one of their {_noun(dataset)}"
     if rows.dropped:
         lines[0] += f", {rows.dropped:,} dropped without a split"
     if rows.existing:
@@ -303,6 +304,13 @@ def _row_lines(dataset: Dataset) -> list[str]:
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
     lines += [f"Warning    {text}" for text in dataset.warnings]
     return lines
+
+
+def _noun(dataset: Dataset) -> str:
+    """Return what an example of the dataset is called."""
+    from recordgen.tasks import TASKS  # loads what decodes images, which not all commands need
+
+    return TASKS[dataset.task].noun
 
 
 def _detail(counts: Mapping[str, int]) -> str:

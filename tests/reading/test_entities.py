@@ -128,11 +128,11 @@ def test_numbers_in_place_of_tokens(out: str) -> None:
 
 
 def test_fixed_shapes(out: str) -> None:
-    """max_tokens cuts and pads; then every shape is known, and single examples can be mapped."""
+    """Cut and padded to one length, every shape is known, and single examples can be mapped."""
     data = recordgen.train_dataset(
         out,
         batch_size=4,
-        max_tokens=12,
+        sequence_length=12,
         map_example=lambda inputs, tags: (inputs, tags),
         predicate=lambda values: tf.size(values["tokens"]) > 20,
         epochs=1,
@@ -172,10 +172,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"buckets": "many"}, "buckets must be one of auto"),
     ({"buckets": (8, 4)}, r"buckets must be lengths that grow \(got \(8, 4\)\)"),
     ({"buckets": ()}, "buckets must be lengths that grow"),
-    ({"max_tokens": 0}, "max_tokens must be at least 1"),
+    ({"sequence_length": 0}, "sequence_length must be at least 1"),
     ({"tokenizer": "words"}, "tokenizer must be a function"),
     ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
-    ({"map_example": print}, "give max_tokens"),
+    ({"map_example": print}, "give sequence_length"),
     ({"task": "image_multi_label"}, "task must be one of auto, text_entities"),
     ({"image_size": (8, 8)}, "unknown option 'image_size'"),
 ]

@@ -255,13 +255,13 @@ def test_the_order_of_labels_does_not_matter():
 def test_numbers(options, numbers):
     """Classes keep the numbers of labels.txt, or take those of the vocabulary."""
     shards = ours(labels=[("cat", 5), ("dog", 5)], vocabulary=["ant", "cat", "dog"])
-    assert plan_classes(shards, ReadOptions(**options)).numbers == numbers
+    assert plan_classes(shards, ReadOptions(**options), "image_classification").numbers == numbers
 
 
 def test_balanced_weights():
     """scikit-learn's rule: all / (classes · of this class); a class that is not read weighs 0."""
     shards = ours(vocabulary=["cat", "dog", "owl"])
-    classes = plan_classes(shards, ReadOptions())
+    classes = plan_classes(shards, ReadOptions(), "image_classification")
     assert class_weights("balanced", classes) == (400 / (2 * 300), 400 / (2 * 100), 0.0)
     assert class_weights({"cat": 1, "dog": 3}, classes) == (1.0, 3.0, 0.0)
 
@@ -304,12 +304,12 @@ def test_errors(options, error, message):
 def test_weights_errors(weights, message):
     """Every class that is read has a weight, and every weight a class."""
     with pytest.raises(UsageError, match=message):
-        class_weights(weights, plan_classes(ours(), ReadOptions()))
+        class_weights(weights, plan_classes(ours(), ReadOptions(), "image_classification"))
 
 
 def test_weights_need_counts():
     """Nothing is known of the files of others, so nothing can be balanced."""
-    classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]))
+    classes = plan_classes(ShardSet(MIXED), ReadOptions(vocabulary=["cat"]), "image_classification")
     with pytest.raises(UsageError, match=r"weights need a dataset\.json that counts the classes"):
         class_weights("balanced", classes)
     assert class_weights({"cat": 2.0}, classes) == (2.0,)

@@ -97,7 +97,7 @@ def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
     """Return why a payload of ``size`` bytes, or more, is refused."""
     return _refused(
         RejectCode.TOO_MANY_BYTES,
-        f"an image must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
+        f"a file must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
         f"--max-image-mb allows more",
     )
 

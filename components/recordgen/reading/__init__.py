@@ -1,4 +1,4 @@
-"""Records → batches of images and labels, as ``tf.data``."""
+"""Records → batches of images or texts and labels, as ``tf.data``."""
 
 from recordgen.reading.datasets import (
     eval_dataset,
@@ -9,19 +9,28 @@ from recordgen.reading.datasets import (
     train_dataset,
 )
 from recordgen.reading.decoding import decode_images
-from recordgen.reading.entities import token_lookup
 from recordgen.reading.examples import read
-from recordgen.reading.options import Augmentation, EntityOptions, ReadOptions, RecordOptions
+from recordgen.reading.options import (
+    Augmentation,
+    EntityOptions,
+    LabelOptions,
+    ReadOptions,
+    RecordOptions,
+    TextOptions,
+)
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.shards import ShardFile, ShardSet, find_shards
+from recordgen.reading.vectorization import text_vectorization, token_lookup
 
 __all__ = [
     "Augmentation",
     "EntityOptions",
+    "LabelOptions",
     "ReadOptions",
     "RecordOptions",
     "ShardFile",
     "ShardSet",
+    "TextOptions",
     "decode_images",
     "eval_dataset",
     "find_shards",
@@ -31,6 +40,7 @@ __all__ = [
     "read",
     "reading_plan",
     "steps_per_epoch",
+    "text_vectorization",
     "token_lookup",
     "train_dataset",
 ]

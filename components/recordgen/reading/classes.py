@@ -10,13 +10,13 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
 from recordgen.errors import DataError, UsageError
-from recordgen.features import IMAGE_TASKS
-from recordgen.reading.options import AUTO, BALANCED, BOX_OPTIONS, ReadOptions
+from recordgen.features import IMAGE_TASKS, TEXT_TASKS
+from recordgen.reading.options import AUTO, BALANCED, BOX_OPTIONS, LabelOptions, ReadOptions
 from recordgen.reading.shards import ShardSet
 
 #: Tasks whose examples are read in ways of their own.
 DETECTION = "object_detection"
-MULTI_LABEL = "image_multi_label"
+MULTI_LABEL = ("image_multi_label", "text_multi_label")
 
 #: What is made of the labels of boxes.
 BOX_MODE = "boxes"
@@ -30,8 +30,7 @@ class ClassPlan:
         mode: ``index``, ``one_hot``, ``multi_hot`` or ``none``; or :data:`BOX_MODE`.
         names: the classes in their order; None: not known.
         numbers: the number of each stored label, -1 for one that is left out; None: as stored.
-        by_text: numbers are looked up by ``image/class/text``: the stored ones are not to be
-            trusted.
+        by_text: numbers are looked up by the label's text: the stored ones are not to be trusted.
         wanted: only these texts are read, in the order of the alphabet; None: all.
         filters: records must be looked at one by one, because not all of them are wanted.
         counts: examples of each class that is read; None: not known.
@@ -46,20 +45,38 @@ class ClassPlan:
     counts: Mapping[str, int] | None
 
 
-def plan_task(shards: ShardSet, options: ReadOptions) -> str:
-    """Decide what the examples are for.
+def _plan_task(shards: ShardSet, options: LabelOptions, default: str) -> tuple[str, str | None]:
+    """Decide what the examples are for; return it, and what ``dataset.json`` says of it.
 
     Raises:
-        UsageError: they are for something else, or an option is for examples of another task.
+        UsageError: they are for something else.
     """
     dataset = shards.dataset
     # What was written with recordgen.write says nothing of what it is for.
     written = dataset.task if dataset is not None and not dataset.features else None
-    task = options.task if options.task != AUTO else written or "image_classification"
+    task = options.task if options.task != AUTO else written or default
     if written not in (None, task):
         raise UsageError(
             f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
         )
+    return task, written
+
+
+def plan_text_task(shards: ShardSet, options: LabelOptions) -> str:
+    """Decide what texts are for. Raises: UsageError: they are for something else."""
+    task, _ = _plan_task(shards, options, next(iter(TEXT_TASKS)))
+    if task not in TEXT_TASKS:
+        raise UsageError(f"dataset.json says {task!r}, and only labelled texts are read here")
+    return task
+
+
+def plan_task(shards: ShardSet, options: ReadOptions) -> str:
+    """Decide what images are for.
+
+    Raises:
+        UsageError: they are for something else, or an option is for examples of another task.
+    """
+    task, written = _plan_task(shards, options, "image_classification")
     if task not in IMAGE_TASKS:
         raise UsageError(f"dataset.json says {task!r}, and only images are read here")
     if task == DETECTION:
@@ -84,23 +101,22 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
     return task
 
 
-def _mode(task: str, options: ReadOptions) -> str:
+def _mode(task: str, options: LabelOptions) -> str:
     """Return what is made of labels."""
     if task == DETECTION:
         return BOX_MODE
     if options.label_mode != AUTO:
         return options.label_mode
-    return "multi_hot" if task == MULTI_LABEL else "index"
+    return "multi_hot" if task in MULTI_LABEL else "index"
 
 
-def plan_classes(shards: ShardSet, options: ReadOptions) -> ClassPlan:
-    """Decide which classes are read and how they are numbered.
+def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
+    """Decide which classes of a task's examples are read and how they are numbered.
 
     Raises:
         UsageError: there is no such class, or the number of classes is not known.
         DataError: a class of the data is not in ``vocabulary``.
     """
-    task = plan_task(shards, options)
     mode = _mode(task, options)
     counts = shards.labels
     vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
@@ -144,7 +160,7 @@ def labelled_examples(shards: ShardSet, task: str) -> int | None:
     """Return how many examples have a label; None: not known."""
     if shards.labels is None or shards.examples is None:
         return None
-    if task == MULTI_LABEL:
+    if task in MULTI_LABEL:
         return shards.examples - shards.unlabelled
     return sum(shards.labels.values())
 

@@ -39,11 +39,11 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
 def check_record(
     paths: Sequence[str], task: str, labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
 ) -> dict[str, Any]:
-    """Check that images and labels can be read from the files.
+    """Check that payloads and labels can be read from the files.
 
     Args:
         paths: the shard files; those before the first record may be empty.
-        task: what they are read for, one of :data:`recordgen.features.IMAGE_TASKS`.
+        task: what they are read for, a name of :data:`recordgen.tasks.TASKS`.
         labels: the features that labels are read from.
         extras: further features that are wanted.
         is_ours: written by Recordgen, so only the names of the extras have to be looked at.
@@ -69,7 +69,7 @@ def check_record(
     there = ", ".join(sorted(first)) or "none"
     # An image without objects has no features of boxes, and the first may be one.
     has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
-    for name in (features.IMAGE_ENCODED, *(labels if has_labels else ())):
+    for name in (_payload(task), *(labels if has_labels else ())):
         if name not in first and not is_ours:
             raise DataError(
                 f"{path}: record 0 has no feature {name!r}, only {there}; {_remedy(name, first)}"
@@ -86,9 +86,14 @@ def check_record(
     return known
 
 
+def _payload(task: str) -> str:
+    """Return the feature that holds the payload of a task's examples."""
+    return features.TEXT if task in features.TEXT_TASKS else features.IMAGE_ENCODED
+
+
 def _remedy(name: str, there: Iterable[str]) -> str:
     """Return what helps where a record has no feature of this name, but others."""
-    if name == features.IMAGE_ENCODED:
+    if name in (features.IMAGE_ENCODED, features.TEXT):
         return "recordgen.read(files, feature_spec=…) reads any features"
     if name == features.IMAGE_OBJECT_LABEL:
         return f"vocabulary=[…] numbers {features.IMAGE_OBJECT_TEXT}"
@@ -96,7 +101,7 @@ def _remedy(name: str, there: Iterable[str]) -> str:
         return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
     if features.IMAGE_OBJECT_XMIN in there:
         return f"task={DETECTION!r} reads boxes"
-    return "label_mode='none' reads images without labels"
+    return "label_mode='none' reads examples without labels"
 
 
 def predicate_spec(
@@ -106,7 +111,7 @@ def predicate_spec(
 
     Args:
         paths: the shard files.
-        task: what they are read for, one of :data:`recordgen.features.IMAGE_TASKS`.
+        task: what they are read for, a name of :data:`recordgen.tasks.TASKS`.
         lists: further features that may have several values in a record.
         is_ours: written by Recordgen; else the first record says which features there are.
 

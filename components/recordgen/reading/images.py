@@ -66,8 +66,11 @@ class ImageReading:
         """
         if plan.classes is None:
             raise TypeError("a plan for images has classes")
-        kind = BoxTargets if plan.classes.mode == BOX_MODE else Targets
-        targets = kind.of(plan.classes, options)
+        targets: Targets | BoxTargets
+        if plan.classes.mode == BOX_MODE:
+            targets = BoxTargets.of(plan.classes, options)
+        else:
+            targets = Targets.of(plan.classes, options)
         written = shards.dataset.features if shards.dataset is not None else {}
         is_ours = shards.dataset is not None and not written
         if written and features.IMAGE_ENCODED not in written:

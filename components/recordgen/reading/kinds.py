@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.features import TEXT_TASKS
 from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import (
@@ -17,10 +18,12 @@ from recordgen.reading.options import (
     EntityOptions,
     ReadOptions,
     RecordOptions,
+    TextOptions,
 )
-from recordgen.reading.plan import ReadPlan, plan_reading, plan_records
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.texts import TextReading
 from recordgen.tasks import TASKS
 
 
@@ -62,6 +65,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+    "text": Kind(
+        options=TextOptions,
+        training={},
+        plan=plan_texts,
+        reading=TextReading.of,
+        labelled=frozenset(TEXT_TASKS),
     ),
     "entities": Kind(
         options=EntityOptions,

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from recordgen.errors import UsageError
-from recordgen.features import IMAGE_TASKS, TEXT_ENTITIES
+from recordgen.features import IMAGE_TASKS, TEXT_ENTITIES, TEXT_TASKS
 from recordgen.options import check_image_size, check_names
 
 #: ``tf.data.AUTOTUNE``, said without importing TensorFlow.
@@ -119,15 +119,15 @@ class RecordOptions:
     autotune: bool = False
 
     def __post_init__(self) -> None:
-        _at_least(1, batch_size=self.batch_size)
+        check_at_least(1, batch_size=self.batch_size)
         if self.shuffle_buffer != AUTO:
-            _at_least(0, shuffle_buffer=self.shuffle_buffer)
+            check_at_least(0, shuffle_buffer=self.shuffle_buffer)
         for name in ("cycle_length", "num_parallel_calls", "prefetch"):
             if getattr(self, name) != AUTOTUNE:
-                _at_least(1, **{name: getattr(self, name)})
+                check_at_least(1, **{name: getattr(self, name)})
         for name in ("epochs", "threads"):
             if getattr(self, name) is not None:
-                _at_least(1, **{name: getattr(self, name)})
+                check_at_least(1, **{name: getattr(self, name)})
         if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
             raise UsageError(
                 f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
@@ -156,75 +156,33 @@ class RecordOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOptions(RecordOptions):
-    """How images and labels are read; what :class:`RecordOptions` has, and the following.
+class LabelOptions(RecordOptions):
+    """How labels are read; what :class:`RecordOptions` has, and the following.
 
     Attributes:
-        image_size: height and width of what is returned, in pixels.
-        dtype: ``float32`` in [0, 1], or ``uint8`` in 0..255.
-        resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
-            largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
-            100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        decoder: ``fast``: JPEGs with chroma doubled, not interpolated, at the smallest scale that
-            covers the size; ``exact``: every pixel as ``tf.io.decode_jpeg`` has it by default,
-            resized with antialiasing.
-        augment: random changes; None: none.
-        task: what the examples are for, one of :data:`recordgen.features.IMAGE_TASKS`; ``auto``:
-            what ``dataset.json`` says, ``image_classification`` without one.
+        task: what the examples are for, a name of :data:`recordgen.tasks.TASKS`; ``auto``: what
+            ``dataset.json`` says.
         label_mode: ``index`` (int64), ``one_hot`` or ``multi_hot`` (float32 [classes]), or
             ``none``: unlabelled records are read too, and there are no labels; ``auto``:
-            ``multi_hot`` for ``image_multi_label``, else ``index``. Not for boxes.
-        box_format: what the four numbers of a box are, one of :data:`BOX_FORMATS`.
-        boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
-        max_boxes: at most so many boxes of an image, the largest ones, and always padded to so
-            many; None: all.
-        min_visible: boxes of which a smaller share of the area is left after cropping are left
-            out, 0..1.
-        labels: only examples, or boxes, of these classes; their numbers stay those of
-            ``labels.txt``. In a dataset written with ``--shard-by label`` only their files are
-            opened.
+            ``multi_hot`` where examples have any number of labels, else ``index``.
+        labels: only examples of these classes; their numbers stay those of ``labels.txt``. In a
+            dataset written with ``--shard-by label`` only their files are opened.
         vocabulary: number the classes by their place in this sequence, not in ``labels.txt``.
         weights: ``balanced``: every class weighs the same in all, the mean weight is 1; or a weight
             for each class; None: no weights.
-        extras: further features to hand out, such as ``image/source_id``.
-        on_error: what to do with images that do not decode: ``fail``; ``skip`` them, with a warning
-            that counts them; or a function that is called with each one's source id.
+        extras: further features to hand out, such as ``image/source_id`` or ``source_id``.
     """
 
-    image_size: tuple[int, int] = (224, 224)
-    dtype: str = "float32"
-    resize: str = "stretch"
-    decoder: str = "fast"
-    augment: Augmentation | None = None
     task: str = AUTO
     label_mode: str = AUTO
-    box_format: str = "rel_xyxy"
-    boxes: str = "padded"
-    max_boxes: int | None = None
-    min_visible: float = 0.3
     labels: Collection[str] | None = None
     vocabulary: Sequence[str] | None = None
     weights: str | Mapping[str, float] | None = None
     extras: Sequence[str] = ()
-    on_error: str | Callable[[str], None] = "fail"
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        check_image_size(self.image_size)
-        _one_of("dtype", self.dtype, DTYPES)
-        _one_of("resize", self.resize, RESIZES)
-        _one_of("decoder", self.decoder, DECODERS)
-        _one_of("task", self.task, (AUTO, *IMAGE_TASKS))
         _one_of("label_mode", self.label_mode, LABEL_MODES)
-        _one_of("box_format", self.box_format, BOX_FORMATS)
-        _one_of("boxes", self.boxes, BOXES)
-        if self.max_boxes is not None:
-            _at_least(1, max_boxes=self.max_boxes)
-        _from_to("min_visible", self.min_visible, 0, 1)
-        if not callable(self.on_error):
-            _one_of("on_error", self.on_error, ON_ERROR)
-        if self.augment is not None:
-            _of_type(Augmentation, "an Augmentation(…) or None", augment=self.augment)
         if isinstance(self.weights, str):
             _one_of("weights", self.weights, (BALANCED,))
         elif self.weights is not None:
@@ -246,6 +204,85 @@ class ReadOptions(RecordOptions):
         if self.label_mode == "none" and self.weights is not None:
             raise UsageError("weights need labels: choose another label_mode than 'none'")
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions(LabelOptions):
+    """How texts and labels are read; what :class:`LabelOptions` has, and the following.
+
+    Attributes:
+        tokenizer: takes a batch of texts (string [batch]) and returns what is handed out for them,
+            such as an adapted ``keras.layers.TextVectorization``, or what
+            :func:`recordgen.text_vectorization` returns; None: the texts themselves.
+    """
+
+    tokenizer: Callable[..., Any] | None = None
+
+    def __post_init__(self) -> None:
+        LabelOptions.__post_init__(self)
+        _one_of("task", self.task, (AUTO, *TEXT_TASKS))
+        if self.tokenizer is not None and not callable(self.tokenizer):
+            raise UsageError(
+                f"tokenizer must be a function of texts, such as an adapted TextVectorization "
+                f"(got {self.tokenizer!r})"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions(LabelOptions):
+    """How images and labels are read; what :class:`LabelOptions` has, and the following.
+
+    Attributes:
+        image_size: height and width of what is returned, in pixels.
+        dtype: ``float32`` in [0, 1], or ``uint8`` in 0..255.
+        resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
+            largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
+            100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
+        decoder: ``fast``: JPEGs with chroma doubled, not interpolated, at the smallest scale that
+            covers the size; ``exact``: every pixel as ``tf.io.decode_jpeg`` has it by default,
+            resized with antialiasing.
+        augment: random changes; None: none.
+        task: one of :data:`recordgen.features.IMAGE_TASKS`; ``auto`` without a ``dataset.json``:
+            ``image_classification``.
+        label_mode: not for boxes.
+        labels: of boxes, those of these classes.
+        box_format: what the four numbers of a box are, one of :data:`BOX_FORMATS`.
+        boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
+        max_boxes: at most so many boxes of an image, the largest ones, and always padded to so
+            many; None: all.
+        min_visible: boxes of which a smaller share of the area is left after cropping are left
+            out, 0..1.
+        on_error: what to do with images that do not decode: ``fail``; ``skip`` them, with a warning
+            that counts them; or a function that is called with each one's source id.
+    """
+
+    image_size: tuple[int, int] = (224, 224)
+    dtype: str = "float32"
+    resize: str = "stretch"
+    decoder: str = "fast"
+    augment: Augmentation | None = None
+    box_format: str = "rel_xyxy"
+    boxes: str = "padded"
+    max_boxes: int | None = None
+    min_visible: float = 0.3
+    on_error: str | Callable[[str], None] = "fail"
+
+    def __post_init__(self) -> None:
+        LabelOptions.__post_init__(self)
+        check_image_size(self.image_size)
+        _one_of("dtype", self.dtype, DTYPES)
+        _one_of("resize", self.resize, RESIZES)
+        _one_of("decoder", self.decoder, DECODERS)
+        _one_of("task", self.task, (AUTO, *IMAGE_TASKS))
+        _one_of("box_format", self.box_format, BOX_FORMATS)
+        _one_of("boxes", self.boxes, BOXES)
+        if self.max_boxes is not None:
+            check_at_least(1, max_boxes=self.max_boxes)
+        _from_to("min_visible", self.min_visible, 0, 1)
+        if not callable(self.on_error):
+            _one_of("on_error", self.on_error, ON_ERROR)
+        if self.augment is not None:
+            _of_type(Augmentation, "an Augmentation(…) or None", augment=self.augment)
+
     @property
     def draws_pixels(self) -> bool:
         """Whether the decoded image differs from one reading to the next."""
@@ -263,15 +300,15 @@ class EntityOptions(RecordOptions):
         buckets: texts of like length come in one batch, where their order is free (training):
             ``auto``; or lengths in tokens: each batch is padded to the first that is long enough
             for it, so that there are few shapes. None: they come as they are.
-        max_tokens: cut texts off behind so many tokens, and pad all to so many; None: pad to the
-            longest of the batch.
+        sequence_length: cut texts off behind so many tokens, and pad all to so many; None: pad to
+            the longest of the batch.
         extras: further features to hand out, such as ``source_id`` or ``text``; lists are ragged.
     """
 
     task: str = AUTO
     tokenizer: Callable[[Any], Any] | None = None
     buckets: str | Sequence[int] | None = None
-    max_tokens: int | None = None
+    sequence_length: int | None = None
     extras: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -282,19 +319,19 @@ class EntityOptions(RecordOptions):
             _one_of("extras", name, tuple(TEXT_ENTITIES))
         if self.tokenizer is not None and not callable(self.tokenizer):
             raise UsageError(f"tokenizer must be a function of tokens (got {self.tokenizer!r})")
-        if self.max_tokens is not None:
-            _at_least(1, max_tokens=self.max_tokens)
+        if self.sequence_length is not None:
+            check_at_least(1, sequence_length=self.sequence_length)
         if isinstance(self.buckets, str):
             _one_of("buckets", self.buckets, (AUTO,))
         elif self.buckets is not None:
             _of_type(Sequence, f"{AUTO!r}, lengths in tokens, or None", buckets=self.buckets)
             for length in self.buckets:
-                _at_least(1, buckets=length)
+                check_at_least(1, buckets=length)
             if sorted(set(self.buckets)) != list(self.buckets) or not self.buckets:
                 raise UsageError(f"buckets must be lengths that grow (got {self.buckets!r})")
-        if self.map_example is not None and (self.max_tokens is None or self.extras):
+        if self.map_example is not None and (self.sequence_length is None or self.extras):
             raise UsageError(
-                "map_example needs examples of one shape: give max_tokens=…, and no extras"
+                "map_example needs examples of one shape: give sequence_length=…, and no extras"
             )
 
 
@@ -326,7 +363,8 @@ def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
         raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
 
 
-def _at_least(least: int, **named: Any) -> None:
+def check_at_least(least: int, **named: Any) -> None:
+    """Check whole numbers of 64 bits by name. Raises: UsageError."""
     for name, value in named.items():
         if not _is_integer(value):
             raise UsageError(f"{name} must be a whole number (got {value!r})")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from recordgen import features
 from recordgen.features import FeatureSpec
+from recordgen.tasks import TASKS
 
 _DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
@@ -19,15 +19,14 @@ def parsing_spec(
 
     Args:
         names: the features wanted; None: all of the task.
-        task: one of :data:`recordgen.features.IMAGE_TASKS`.
+        task: a name of :data:`recordgen.tasks.TASKS`.
     """
-    known = features.IMAGE_TASKS[task]
+    known = TASKS[task].features
     wanted = known if names is None else tuple(names)
-    return {name: parsed_as(spec) for name, spec in known.items() if name in wanted}
+    return {name: _parsed(spec) for name, spec in known.items() if name in wanted}
 
 
-def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
-    """Return what ``tf.io.parse_example`` takes to read a feature."""
+def _parsed(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
     dtype = _DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)

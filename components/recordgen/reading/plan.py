@@ -21,9 +21,10 @@ from recordgen.reading.classes import (
     labelled_examples,
     plan_classes,
     plan_task,
+    plan_text_task,
     shown_names,
 )
-from recordgen.reading.options import AUTOTUNE, MEMORY, ReadOptions, RecordOptions
+from recordgen.reading.options import AUTOTUNE, MEMORY, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
 
 # Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
@@ -80,9 +81,9 @@ class ReadPlan:
         block_length: consecutive records of one file.
         shuffle_buffer: records that are held for shuffling; 0: none, in the order of the shards.
         cache: what is kept.
-        task: of images, one of :data:`recordgen.features.IMAGE_TASKS`; "" for records of any kind.
-        classes: of images.
-        is_checked: every image was decoded when it was converted, so none can fail.
+        task: what the examples are for; "" for records of any kind.
+        classes: of examples with labels.
+        is_checked: every payload was decoded when it was converted, so none can fail.
     """
 
     files: tuple[str, ...]
@@ -117,15 +118,25 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         UsageError: an option does not go with the data.
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
-    task = plan_task(shards, options)
-    classes = plan_classes(shards, options)
+    is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
+    return _plan_labelled(shards, options, plan_task(shards, options), is_checked)
+
+
+def plan_texts(shards: ShardSet, options: LabelOptions) -> ReadPlan:
+    """Plan how labelled texts are read. Raises: as :func:`plan_reading`."""
+    return _plan_labelled(shards, options, plan_text_task(shards, options), True)
+
+
+def _plan_labelled(
+    shards: ShardSet, options: LabelOptions, task: str, is_checked: bool
+) -> ReadPlan:
+    classes = plan_classes(shards, options, task)
     files = [file for file in shards.files if _may_hold(file, classes)]
     if not files:
         raise DataError(_nothing_left(shards, options))
     examples = _wanted_examples(shards, task, classes, options)
     if examples == 0:
         raise DataError(_nothing_left(shards, options))
-    is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
     return _plan(shards, files, examples, options, is_checked, task, classes)
 
 
@@ -212,7 +223,7 @@ def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
 
 
 def _wanted_examples(
-    shards: ShardSet, task: str, classes: ClassPlan, options: ReadOptions
+    shards: ShardSet, task: str, classes: ClassPlan, options: LabelOptions
 ) -> int | None:
     if options.predicate is not None:
         return None
@@ -220,13 +231,13 @@ def _wanted_examples(
         return None if classes.filters else shards.examples
     if classes.mode == BOX_MODE or (classes.mode == "none" and classes.wanted is None):
         return shards.examples
-    if task != MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
+    if task not in MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
         return sum(classes.counts.values())
     # An example may have several of the classes.
     return labelled_examples(shards, task) if classes.wanted is None else None
 
 
-def _nothing_left(shards: ShardSet, options: ReadOptions) -> str:
+def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
     where = f"split {shards.split!r}" if shards.split else shards.files[0].path
     if options.labels is not None:
         there = shown_names(sorted(shards.labels or {}))

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions
+from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.plan import CachePlan, ReadPlan
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
@@ -85,11 +85,11 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     order = (bool(plan.shuffle_buffer), options.seed)
     parts: list[object] = [cache.stage, plan.record_shard, plan.classes, order]
     parts += [(file, storage.version(file)) for file in plan.files]
-    if isinstance(options, ReadOptions):
+    if isinstance(options, LabelOptions):
         parts.append(tuple(options.extras))
-        if cache.stage == "images":
-            parts += [options.image_size, options.resize, options.decoder]
-            parts.append(options.on_error == "fail")
+    if isinstance(options, ReadOptions) and cache.stage == "images":
+        parts += [options.image_size, options.resize, options.decoder]
+        parts.append(options.on_error == "fail")
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 

@@ -11,12 +11,12 @@ from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.class_numbers import ClassNumbers
 from recordgen.reading.classes import ClassPlan, class_weights
-from recordgen.reading.options import ReadOptions
+from recordgen.reading.options import LabelOptions
 
 
 @dataclass(frozen=True)
 class Targets:
-    """How labels are read; see :class:`recordgen.reading.options.ReadOptions`.
+    """How labels are read; see :class:`recordgen.reading.options.LabelOptions`.
 
     Attributes:
         numbers: how classes are numbered.
@@ -27,17 +27,31 @@ class Targets:
     weights: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, classes: ClassPlan, options: ReadOptions) -> Targets:
-        """Return what the options ask for. Raises: UsageError."""
+    def of(
+        cls,
+        classes: ClassPlan,
+        options: LabelOptions,
+        *,
+        text: str = features.IMAGE_CLASS_TEXT,
+        label: str = features.IMAGE_CLASS_LABEL,
+    ) -> Targets:
+        """Return what the options ask for.
+
+        Args:
+            classes: which are read.
+            options: label_mode and weights.
+            text: the feature that holds the labels' texts.
+            label: the feature that holds their numbers.
+
+        Raises:
+            UsageError: an option does not go with the data.
+        """
         weights: tuple[float, ...] = ()
         if options.weights is not None:
             if classes.mode == "multi_hot":
                 raise UsageError("weights need one label per example: not label_mode='multi_hot'")
             weights = class_weights(options.weights, classes)
-        numbers = ClassNumbers.of(
-            classes, text=features.IMAGE_CLASS_TEXT, label=features.IMAGE_CLASS_LABEL
-        )
-        return cls(numbers, weights)
+        return cls(ClassNumbers.of(classes, text=text, label=label), weights)
 
     @property
     def mode(self) -> str:

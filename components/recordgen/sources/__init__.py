@@ -11,7 +11,7 @@ from recordgen import storage
 from recordgen.errors import SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, Row
-from recordgen.sources import automl_csv, automl_jsonl, image_folder, iob
+from recordgen.sources import automl_csv, automl_jsonl, image_folder, iob, text_csv
 from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
@@ -69,6 +69,10 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
         "csv": _in_lines(automl_csv.parse_lines),
         "jsonl": _in_lines(automl_jsonl.parse_lines),
         "folder": lambda path, task, adjusted: image_folder.read_folder(path),
+    },
+    "text": {
+        "csv": _in_lines(text_csv.parse_lines),
+        "jsonl": _in_lines(automl_jsonl.parse_lines),
     },
     "entities": {
         "jsonl": _in_lines(automl_jsonl.parse_lines),

@@ -26,7 +26,7 @@ from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
 from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task, check_label
 
-_SPLIT_COLUMNS = frozenset({"split", "ml_use", "mluse", "dataset_split", "set"})
+SPLIT_COLUMNS = frozenset({"split", "ml_use", "mluse", "dataset_split", "set"})
 _PATH_COLUMNS = frozenset(
     {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
@@ -34,14 +34,14 @@ _PATH_COLUMNS = frozenset(
 )
 
 _IMAGE_SUFFIX = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
-# "TRAIN;a.jpg;cat", or tabs: a spreadsheet's other ideas of CSV.
-_OTHER_SEPARATOR = re.compile(
+#: "TRAIN;a.jpg;cat", or tabs: a spreadsheet's other ideas of CSV.
+OTHER_SEPARATOR = re.compile(
     rb"\s*(train(ing)?|validat(ion|e)|test|unassigned|split|ml_use|label|image_uri)[;\t]",
     re.IGNORECASE,
 )
 
-# (fields, source, line) → what the line says
-_Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
+#: (fields, source, line) → what the line says
+Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
 
 
 def parse_lines(
@@ -63,7 +63,7 @@ def parse_lines(
         SourceError: the file is UTF-16.
     """
     line_parser = LineParser(task, adjusted)
-    parse: _Parser = line_parser.parse_row
+    parse: Parser = line_parser.parse_row
     first = True
     for number, raw in enumerate(lines, start=1):
         if number == 1:
@@ -72,7 +72,7 @@ def parse_lines(
             raw = raw.removeprefix(codecs.BOM_UTF8)
         if not raw.strip():
             continue
-        if first and b"," not in raw and _OTHER_SEPARATOR.match(raw):
+        if first and b"," not in raw and OTHER_SEPARATOR.match(raw):
             raise SourceError(f"{source}:{number}: fields must be separated by commas")
         fields = split_line(raw, source, number)
         if isinstance(fields, Reject):
@@ -143,13 +143,18 @@ class LineParser:
             return self._to_row(used[0], second, used[2:], source, line)  # a bad ML_USE
         return self._to_row("", used[0], used[1:], source, line)
 
-    def parse_header(self, fields: Sequence[str]) -> _Parser | None:
+    def knows(self, field: str) -> bool:
+        """Say whether a header's field names a column that a row is made of."""
+        known = (SPLIT_COLUMNS, _PATH_COLUMNS, *self._task.columns.values())
+        return any(column_name(field) in names for names in known)
+
+    def parse_header(self, fields: Sequence[str]) -> Parser | None:
         """Return the parser for the columns that a header line names; None: it is a data line.
 
         A header names a path column and, if it has more columns, a split or one of the task's;
         columns of other names are allowed beside them and ignored.
         """
-        roles = {"split": _SPLIT_COLUMNS, "uri": _PATH_COLUMNS, **self._task.columns}
+        roles = {"split": SPLIT_COLUMNS, "uri": _PATH_COLUMNS, **self._task.columns}
         columns: dict[str, list[int]] = {}
         for index, field in enumerate(fields):
             for role, names in roles.items():
@@ -162,7 +167,7 @@ class LineParser:
         annotation_at = [
             index
             for role in self._task.columns
-            for index in _alike(fields, columns.get(role, [len(fields)]))[
+            for index in alike(fields, columns.get(role, [len(fields)]))[
                 : None if takes_labels else 1
             ]
         ]
@@ -170,12 +175,12 @@ class LineParser:
         def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
             if len(row) > len(fields) and any(row[len(fields) :]):
                 message = f"expected {len(fields)} fields as in the header (got {len(row)})"
-                uri = _at(row, uri_at)
+                uri = at(row, uri_at)
                 return Reject(source, line, uri, RejectCode.TOO_MANY_FIELDS.value, message)
-            annotation = [_at(row, index) for index in annotation_at]
+            annotation = [at(row, index) for index in annotation_at]
             if takes_labels:
                 annotation = list(filter(None, annotation))
-            return self._to_row(_at(row, split_at), _at(row, uri_at), annotation, source, line)
+            return self._to_row(at(row, split_at), at(row, uri_at), annotation, source, line)
 
         return parse
 
@@ -191,7 +196,7 @@ class LineParser:
             return Reject(source, line, "", RejectCode.NO_PATH.value, message)
         try:
             check_label(uri)
-            annotation = self._task.from_fields(_without_padding(fields), self._adjusted)
+            annotation = self._task.from_fields(without_padding(fields), self._adjusted)
         except AnnotationError as exc:
             shown = uri if uri.isprintable() else ascii(uri)
             return Reject(source, line, shown, exc.code.value, exc.message)
@@ -210,27 +215,23 @@ def names_path_column(fields: Sequence[str]) -> bool:
     )
 
 
-def is_known_column(field: str, task: Task) -> bool:
-    """Say whether a header's field names a column that a row is made of."""
-    known = (_SPLIT_COLUMNS, _PATH_COLUMNS, *task.columns.values())
-    return any(column_name(field) in names for names in known)
-
-
-def _alike(fields: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
+def alike(fields: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
     """Return the columns that are named as the first of them: ``label_1``, ``label_2``."""
-    names = [column_name(_at(fields, index)) for index in indices]
+    names = [column_name(at(fields, index)) for index in indices]
     return [index for index, name in zip(indices, names, strict=True) if name == names[0]]
 
 
-def _without_padding(fields: Sequence[str]) -> Sequence[str]:
+def without_padding(fields: Sequence[str]) -> Sequence[str]:
+    """Return fields without the empty ones at their end."""
     end = len(fields)
     while end and not fields[end - 1]:
         end -= 1
     return fields[:end]
 
 
-def _at(fields: Sequence[str], index: int) -> str:
-    return fields[index] if index < len(fields) else ""
+def at(fields: Sequence[str], index: int) -> str:
+    """Return a field, stripped; "": the line is shorter."""
+    return fields[index].strip() if index < len(fields) else ""
 
 
 def _looks_like_path(text: str) -> bool:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.rows import Reject, Row
-from recordgen.sources.automl_csv import LineParser, column_name, is_known_column
+from recordgen.sources.automl_csv import LineParser, column_name
+from recordgen.sources.text_csv import TextParser
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task
@@ -56,20 +57,22 @@ def dataframe_rows(
         UsageError: no column has the name of a path column.
     """
     columns = ", ".join(map(str, frame.columns))
-    frame = frame[[name for name in frame.columns if is_known_column(str(name), task)]]
+    parser = TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
+    frame = frame[[name for name in frame.columns if parser.knows(str(name))]]
     if task.repeats is not None:
         frame = _spread_lists(frame)
     names = [str(column) for column in frame.columns]
-    parse = LineParser(task, adjusted).parse_header(names)
+    parse = parser.parse_header(names)
     if parse is None:
+        wanted = "text" if task.kind == "text" else "image_uri"
         raise UsageError(
-            f"a DataFrame needs the column image_uri, and split or label beside it (got {columns})"
+            f"a DataFrame needs the column {wanted}, and split or label beside it (got {columns})"
         )
     present = frame.notna().to_numpy()
     values = frame.to_numpy(dtype=object)
     for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
         fields = [
-            _to_text(value, name, line) if known else ""
+            _to_text(value, name, line, task) if known else ""
             for value, known, name in zip(row, there, names, strict=True)
         ]
         yield parse(fields, SOURCE, line)
@@ -111,7 +114,7 @@ def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([frame.drop(columns=name), spread], axis=1)
 
 
-def _to_text(value: Any, column: str, line: int) -> str:
+def _to_text(value: Any, column: str, line: int, task: Task) -> str:
     """Return a cell as a CSV field: a label 3.0 of a column with gaps was 3 before pandas.
 
     Raises:
@@ -120,8 +123,9 @@ def _to_text(value: Any, column: str, line: int) -> str:
     if isinstance(value, bytes | dict) or _is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "
-            f"{value!r:.80}); several labels need task='image_multi_label' and one label column"
+            f"{value!r:.80}); several labels need task='{task.kind}_multi_label' and "
+            f"one label column"
         )
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return str(value).strip()
+    return str(value)

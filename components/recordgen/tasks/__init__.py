@@ -15,7 +15,10 @@ from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
 from recordgen.tasks.task import Task
+from recordgen.tasks.text_classification import TextClassification
 from recordgen.tasks.text_entities import TextEntities
+from recordgen.tasks.text_multi_label import TextMultiLabel
+from recordgen.tasks.text_sentiment import TextSentiment
 
 __all__ = [
     "TASKS",
@@ -23,14 +26,25 @@ __all__ = [
     "ImageMultiLabel",
     "ObjectDetection",
     "Task",
+    "TextClassification",
     "TextEntities",
+    "TextMultiLabel",
+    "TextSentiment",
     "task_for",
 ]
 
 #: All tasks by name.
 TASKS: Mapping[str, type[Task]] = {
     kind.name: kind
-    for kind in (ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities)
+    for kind in (
+        ImageClassification,
+        ImageMultiLabel,
+        ObjectDetection,
+        TextClassification,
+        TextEntities,
+        TextMultiLabel,
+        TextSentiment,
+    )
 }
 
 

@@ -18,14 +18,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.errors import UsageError
 from recordgen.example import FeatureValue
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
+from recordgen.tasks.task import (
+    AnnotationError,
+    Merged,
+    Task,
+    add_up,
+    check_label,
+    display_name,
+    need_mixed_shards,
+)
 
 
 class ImageMultiLabel(ImageTask):
@@ -79,15 +86,6 @@ class ImageMultiLabel(ImageTask):
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
         texts: Sequence[bytes] = values.get(features.IMAGE_CLASS_TEXT, ())
         return _encode(text.decode() for text in texts)
-
-
-def need_mixed_shards(task: str, options: ConvertOptions) -> None:
-    """Refuse shards by label for examples that may have several. Raises: UsageError."""
-    if options.shard_by == "label":
-        raise UsageError(
-            f"shard_by=label needs one label per example, which {task} does not have; "
-            f"use shard_by=hash"
-        )
 
 
 def _encode(labels: Iterable[str]) -> str | None:

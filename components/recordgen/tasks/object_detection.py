@@ -30,9 +30,16 @@ from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.image_multi_label import need_mixed_shards
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.task import AnnotationError, Merged, Task, add_up, check_label, display_name
+from recordgen.tasks.task import (
+    AnnotationError,
+    Merged,
+    Task,
+    add_up,
+    check_label,
+    display_name,
+    need_mixed_shards,
+)
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 BOXES_CLIPPED = "boxes_clipped"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from recordgen.errors import PayloadError
+from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
@@ -227,6 +227,15 @@ class Task(ABC):
         """Return further files of the output that depend on the labels: text by name."""
         del labels
         return {}
+
+
+def need_mixed_shards(task: str, options: ConvertOptions) -> None:
+    """Refuse shards by label for examples that may have several. Raises: UsageError."""
+    if options.shard_by == "label":
+        raise UsageError(
+            f"shard_by=label needs one label per example, which {task} does not have; "
+            f"use shard_by=hash"
+        )
 
 
 def add_up(

@@ -7,15 +7,19 @@ under ``said``, unless that is nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from recordgen.errors import PayloadError
 from recordgen.rows import RejectCode, content_uri, is_content_uri
-from recordgen.tasks.task import AnnotationError, Said, Task, uri_in
+from recordgen.tasks.task import AnnotationError, Said, Task, check_label, printable
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
+
+#: What the older shape of a line calls the object that holds the text, or names its file.
+_SNIPPET_KEYS = ("text_snippet", "textSnippet")
+_SNIPPET_FILE_KEYS = ("content_uri", "contentUri")
 
 
 class TextSaid(NamedTuple):
@@ -54,7 +58,23 @@ class TextTask(Task):
 
 
 def inline(text: str, said: Any) -> Said:
-    """Return what a row says that holds its text itself."""
+    """Return what a row says that holds its text itself.
+
+    Raises:
+        AnnotationError: the text is empty, or no Unicode.
+    """
+    if not text.strip():
+        raise AnnotationError(
+            RejectCode.EMPTY_TEXT, "the text is empty; leave the row out, or give it a text"
+        )
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise AnnotationError(
+            RejectCode.BAD_ENCODING,
+            f"character {exc.start + 1} of the text is half of a surrogate pair, which no UTF-8 "
+            f"has; write the whole character",
+        ) from exc
     return Said(content_uri(text), TextSaid(text, said).encode())
 
 
@@ -66,32 +86,65 @@ def stored(uri: str, said: Any) -> Said:
 def said_of(record: Mapping[str, Any], said: Any) -> Said:
     """Return what a line of JSONL says whose annotation is read already.
 
+    The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural
+    Language ``{"text_snippet": {"content": …}}``, or ``content_uri`` there.
+
     Raises:
-        AnnotationError: it has no text, and names no file of one.
+        AnnotationError: it has no text and names no file of one, or has both.
     """
-    text = record.get(CONTENT_KEY)
-    if text is None:
-        return stored(uri_in(record, TextTask.uri_key, TextTask.noun), said)
-    if not isinstance(text, str) or not text.strip():
+    text, file = record.get(CONTENT_KEY), record.get(TextTask.uri_key)
+    if (snippet := either(record, _SNIPPET_KEYS)) is not None:
+        if not isinstance(snippet, Mapping):
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION,
+                f'text_snippet must be an object, such as {{"content": "…"}} (got {snippet!r:.80})',
+            )
+        text = snippet.get("content") if text is None else text
+        file = either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
+    if text is not None and file is not None:
         raise AnnotationError(
-            RejectCode.BAD_ANNOTATION, f"{CONTENT_KEY} must be a text (got {text!r:.80})"
+            RejectCode.BAD_ANNOTATION,
+            f"a line has a text ({CONTENT_KEY}) or names the file of one ({TextTask.uri_key}), not "
+            f"both",
         )
-    return inline(text, said)
+    if text is not None:
+        if not isinstance(text, str):
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION, f"{CONTENT_KEY} must be a text (got {text!r:.80})"
+            )
+        return inline(text, said)
+    if not isinstance(file, str) or not file.strip():
+        raise AnnotationError(
+            RejectCode.NO_PATH,
+            f"each line needs {CONTENT_KEY}, the text, or {TextTask.uri_key}, a text file's path "
+            f"or URL (got the keys {', '.join(map(printable, record)) or 'none'!s:.80})",
+        )
+    return stored(check_label(file.strip()), said)
+
+
+def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """Return the value of the first of ``keys`` that a JSON object has, or None."""
+    return next((record[key] for key in keys if record.get(key) is not None), None)
 
 
 def text_of(annotation: str | None, payload: bytes) -> str:
     """Return the text of a row: its own, or that of its file.
 
     Raises:
-        PayloadError: the file is not UTF-8.
+        PayloadError: the file is not UTF-8, or holds nothing but blanks.
     """
     own = TextSaid.decode(annotation).text
     if own is not None:
         return own
     try:
-        return payload.decode("utf-8-sig")
+        text = payload.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise PayloadError(
             RejectCode.BAD_ENCODING.value,
             f"byte {exc.start + 1} of the text is not UTF-8; save the file as UTF-8",
         ) from exc
+    if not text.strip():
+        raise PayloadError(
+            RejectCode.EMPTY_TEXT.value, "the text is empty; leave the row out, or give it a text"
+        )
+    return text

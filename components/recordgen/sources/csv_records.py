@@ -1,0 +1,154 @@
+r"""The records of a CSV file whose fields may hold line breaks, as RFC 4180 has them.
+
+A quote that is never closed would take in the rest of the file. So a record has bounded length; one
+that cannot be read is rejected with its first line, and reading goes on with the line behind that.
+Lines that may be the rest of a broken record are no rows: they are rejected one by one, up to the
+first that can only begin a row: with a quote, or with ML_USE and a comma.
+
+    1  TRAIN,"no end, praise          →  rejected: quotes
+    2  a line without quotes          →  rejected: may belong to line 1
+    3  TRAIN,"Good, and cheap",praise →  ["TRAIN", "Good, and cheap", "praise"]
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from recordgen.rows import Reject, RejectCode
+from recordgen.sources.lines import MAX_LINE_BYTES
+
+# A line that begins a row beyond doubt.
+_BEGINS_ROW = re.compile(rb'\s*("|(train(ing)?|validat(ion|e)|test|unassigned)\s*,)', re.IGNORECASE)
+
+
+class Record(NamedTuple):
+    """One record.
+
+    Attributes:
+        line: its first physical line, from 1.
+        fields: as they are written, without the blanks before them.
+    """
+
+    line: int
+    fields: list[str]
+
+
+class _Broken(Exception):
+    """A line cannot belong to any record."""
+
+    def __init__(self, code: RejectCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Reject]:
+    r"""Yield the records of physical lines, and a Reject for each that cannot be read.
+
+    Args:
+        lines: without their ``\n``; blank lines between records are skipped.
+        source: the file's name.
+    """
+    feed = _Feed(lines)
+    reader = _reader(feed)
+    while True:
+        feed.begin()
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except (csv.Error, _Broken) as exc:
+            reader = _reader(feed)
+            yield from _rejected(feed, exc, source)
+        else:
+            if len(fields) > 1 or any(map(str.strip, fields)):
+                yield Record(feed.first, fields)
+
+
+def _reader(feed: _Feed) -> Iterator[list[str]]:
+    return csv.reader(feed, strict=True, skipinitialspace=True)
+
+
+class _Feed:
+    """Gives a reader of records its lines, and takes back those of a broken one."""
+
+    def __init__(self, lines: Iterable[bytes]) -> None:
+        self._lines = iter(lines)
+        self._again: deque[bytes] = deque()
+        self._taken: list[bytes] = []
+        self._bytes = 0
+        self.first = 1
+
+    def begin(self) -> None:
+        """Begin a record with the next line."""
+        self.first += len(self._taken)
+        self._taken.clear()
+        self._bytes = 0
+
+    def restart(self) -> bytes:
+        """Take back all lines of this record but the first, and return that."""
+        self._again.extendleft(reversed(self._taken[1:]))
+        del self._taken[1:]
+        return self._taken[0]
+
+    def peek(self) -> bytes | None:
+        """Return the next line, which stays the next; None: there is none."""
+        if not self._again:
+            self._again.extend(line for line in [next(self._lines, None)] if line is not None)
+        return self._again[0] if self._again else None
+
+    def skip(self) -> None:
+        """Leave out the line that :meth:`peek` gave."""
+        self.begin()
+        self._taken.append(self._again.popleft())
+
+    def __iter__(self) -> _Feed:
+        return self
+
+    def __next__(self) -> str:
+        raw = self._again.popleft() if self._again else next(self._lines)
+        self._taken.append(raw)
+        self._bytes += len(raw) + 1
+        if self._bytes > MAX_LINE_BYTES:
+            raise _Broken(
+                RejectCode.BAD_LINE,
+                f"a row must be at most {MAX_LINE_BYTES} bytes long: close its quotes, or put its "
+                f"text into a file of its own",
+            )
+        if b"\0" in raw:
+            raise _Broken(
+                RejectCode.BAD_LINE, "the line holds a NUL character; is this a CSV file?"
+            )
+        try:
+            return raw.decode("utf-8") + "\n"
+        except UnicodeDecodeError as exc:
+            raise _Broken(
+                RejectCode.BAD_ENCODING,
+                f"byte {exc.start + 1} of the line is not UTF-8; save the file as UTF-8",
+            ) from exc
+
+
+def _rejected(feed: _Feed, exc: csv.Error | _Broken, source: str) -> Iterator[Reject]:
+    """Yield the reject of a broken record, and those of lines that may be the rest of it."""
+    first = feed.restart()
+    if isinstance(exc, _Broken):
+        code, message = exc.code, exc.message
+    else:
+        shown = ascii(first[:80].decode("utf-8", "replace"))
+        code = RejectCode.BAD_LINE
+        message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
+    yield Reject(source, feed.first, "", code.value, message)
+    number, is_open = feed.first, first.count(b'"') % 2 == 1
+    while is_open:
+        line = feed.peek()
+        if line is None or _BEGINS_ROW.match(line):
+            return
+        feed.skip()
+        is_open = line.count(b'"') % 2 == 0
+        if line.strip():
+            message = f"this may belong to the row that begins in line {number}, which is broken"
+            yield Reject(source, feed.first, "", RejectCode.BAD_LINE.value, message)

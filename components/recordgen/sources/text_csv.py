@@ -1,0 +1,207 @@
+r"""AutoML's CSV files of texts: ``[ML_USE],("text"|FILE.txt)`` and what the task says behind it.
+
+No header; ML_USE and the labels are optional *per row*. Of text classification::
+
+    TRAIN,"Good, and cheap.",praise  →  text "Good, and cheap.", label praise, in train
+    Good and cheap.,praise           →  text "Good and cheap.", label praise, its split drawn
+    TEST,gs://bucket/1.txt           →  the text in that file, without a label, in test
+
+Fields may be quoted, and then hold commas and line breaks (:mod:`recordgen.sources.csv_records`).
+A text is kept as it is written, but for blanks before it, or before its quotes. A first line that
+holds only column names (``split,text,label``, in any order) is a header.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from recordgen import storage
+from recordgen.errors import SourceError
+from recordgen.rows import Reject, RejectCode, Row
+from recordgen.sources.automl_csv import (
+    OTHER_SEPARATOR,
+    SPLIT_COLUMNS,
+    Parser,
+    alike,
+    at,
+    column_name,
+    without_padding,
+)
+from recordgen.sources.csv_records import read_records
+from recordgen.sources.lines import UTF16_MARKS
+from recordgen.splits import is_ml_use, parse_ml_use
+from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.text_task import TextSaid, inline, stored
+
+_TEXT_COLUMNS = frozenset(
+    {"text", "content", "text_content", "textcontent", "sentence", "review", "comment", "document"}
+    | {"message", "body", "utterance", "tweet", "text_snippet"}
+)
+_FILE_COLUMNS = frozenset(
+    {"text_gcs_uri", "textgcsuri", "text_uri", "text_file", "text_path", "gcs_file_path"}
+    | {"gcs_path", "gcs_uri", "uri", "path", "url", "file_path", "filepath", "filename"}
+    | {"file_name", "file"}
+)
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+
+_CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
+_ML_USES = ("TRAIN", "TRAINING", "VALIDATION", "VALIDATE", "TEST", "UNASSIGNED")
+
+
+class _Payload(NamedTuple):
+    """A text as it stands in a line, or the file that has it."""
+
+    text: str
+    file: str = ""
+
+    @classmethod
+    def of(cls, field: str) -> _Payload:
+        return cls("", field.strip()) if is_file(field) else cls(field)
+
+
+def parse_lines(
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
+    r"""Parse the physical lines of an import file of texts.
+
+    Args:
+        lines: without their ``\n``; a first UTF-8 byte order mark is skipped.
+        source: the file's name, for rows and messages.
+        task: reads the fields behind the text.
+        adjusted: counts what was changed to make rows usable, by kind.
+
+    Raises:
+        SourceError: the file is UTF-16, or its fields are not separated by commas.
+    """
+    parser = TextParser(task, adjusted)
+    parse: Parser = parser.parse_row
+    for number, record in enumerate(read_records(_checked(lines, source), source)):
+        if isinstance(record, Reject):
+            yield record
+        elif number == 0 and (header := parser.parse_header(record.fields)) is not None:
+            parse = header
+        else:
+            yield parse(record.fields, source, record.line)
+
+
+def is_file(field: str) -> bool:
+    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``."""
+    text = field.strip()
+    if len(text.splitlines()) != 1:
+        return False
+    if text.lower().endswith(".txt"):
+        return True
+    # A URL among other words is part of a text.
+    return _URL.fullmatch(text) is not None and storage.is_known(text)
+
+
+class TextParser:
+    """Makes rows of the fields of texts, for one task."""
+
+    def __init__(self, task: Task, adjusted: Counter[str]) -> None:
+        self._task = task
+        self._adjusted = adjusted
+
+    def knows(self, field: str) -> bool:
+        """Say whether a header's field names a column that a row is made of."""
+        known = (SPLIT_COLUMNS, _TEXT_COLUMNS, _FILE_COLUMNS, *self._task.columns.values())
+        return any(column_name(field) in names for names in known)
+
+    def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a record without header; see the module's examples."""
+        used = without_padding([field if field.strip() else "" for field in fields])
+        first = used[0].strip() if used else ""
+        if used and is_ml_use(first) and (len(used) > 1 or len(fields) > 1):
+            text = used[1] if len(used) > 1 else ""
+            return self._to_row(first, _Payload.of(text), used[2:], source, line)
+        is_full = self._task.repeats is None and len(used) == 3
+        if len(used) > 1 and (is_full or _is_misspelt(first) or is_file(used[1])):
+            try:
+                parse_ml_use(first)
+            except ValueError as exc:
+                message = (
+                    f"{exc}; quote a text that holds a comma, and write an empty field before one "
+                    f"that looks like ML_USE"
+                )
+                return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
+        return self._to_row("", _Payload.of(used[0] if used else ""), used[1:], source, line)
+
+    def parse_header(self, fields: Sequence[str]) -> Parser | None:
+        """Return the parser for the columns that a header names; None: it is a data line.
+
+        A header names a text's or file's column and, if it has more columns, a split or one of the
+        task's; columns of other names are allowed beside them and ignored.
+        """
+        roles = {"split": SPLIT_COLUMNS, "text": _TEXT_COLUMNS, "file": _FILE_COLUMNS}
+        columns: dict[str, list[int]] = {}
+        for index, field in enumerate(fields):
+            for role, names in (roles | dict(self._task.columns)).items():
+                if column_name(field.strip()) in names:
+                    columns.setdefault(role, []).append(index)
+        if columns.keys().isdisjoint({"text", "file"}) or (
+            len(fields) > 1 and columns.keys() <= {"text", "file"}
+        ):
+            return None
+        nowhere = [len(fields)]
+        text_at, file_at, split_at = (columns.get(role, nowhere)[0] for role in roles)
+        label_at = [
+            index
+            for role in self._task.columns
+            for index in alike(fields, columns.get(role, nowhere))
+        ]
+
+        def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
+            if any(field.strip() for field in row[len(fields) :]):
+                message = (
+                    f"expected {len(fields)} fields as in the header (got {len(row)}); quote a "
+                    f"text that holds a comma"
+                )
+                return Reject(source, line, "", RejectCode.TOO_MANY_FIELDS.value, message)
+            text = row[text_at] if text_at < len(row) else ""
+            payload = _Payload.of(text) if text.strip() else _Payload("", at(row, file_at))
+            labels = [at(row, index) for index in label_at]
+            return self._to_row(at(row, split_at), payload, labels, source, line)
+
+        return parse
+
+    def _to_row(
+        self, ml_use: str, payload: _Payload, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        text, uri = payload
+        try:
+            split = parse_ml_use(ml_use)
+        except ValueError as exc:
+            return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
+        try:
+            labels = without_padding([field.strip() for field in fields])
+            said = TextSaid.decode(self._task.from_fields(labels, self._adjusted)).said
+            row = stored(check_label(uri), said) if uri else inline(text, said)
+        except AnnotationError as exc:
+            shown = uri if uri.isprintable() else ascii(uri)
+            return Reject(source, line, shown, exc.code.value, exc.message)
+        return Row(source, line, split, *row)
+
+
+def _is_misspelt(field: str) -> bool:
+    """Say whether a field can only be a misspelt ML_USE."""
+    return _CAPITALS.fullmatch(field) is not None and bool(
+        get_close_matches(field, _ML_USES, n=1, cutoff=0.8)
+    )
+
+
+def _checked(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
+    """Yield lines, the first without its mark. Raises: SourceError."""
+    for number, raw in enumerate(lines):
+        if number == 0:
+            if raw.startswith(UTF16_MARKS):
+                raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+            if b"," not in raw and OTHER_SEPARATOR.match(raw):
+                raise SourceError(f"{source}:1: fields must be separated by commas")
+        yield raw

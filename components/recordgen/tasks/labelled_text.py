@@ -1,0 +1,194 @@
+"""What the tasks of labelled texts have in common: the labels, and the features of an example.
+
+``said`` of an annotation (:mod:`recordgen.tasks.text_task`) is the list of labels, sorted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from recordgen import features
+from recordgen.dataset import record_line
+from recordgen.example import FeatureValue, parse_example, serialize_example
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode, is_content_uri
+from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.task import AnnotationError, Made, Merged, Said, add_up, check_label
+from recordgen.tasks.text_task import TextSaid, TextTask, either, said_of, text_of
+
+if TYPE_CHECKING:
+    from recordgen.resolving import PlannedRow
+
+#: The annotations in the older shape of a line.
+OLDER_KEY = "annotations"
+
+
+class LabelledText(TextTask):
+    """A task that gives each text labels."""
+
+    columns: ClassVar = {"label": LABEL_COLUMNS | {"sentiment"}}
+
+    @abstractmethod
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        """Return the labels that a line of a JSONL file gives. Raises: AnnotationError."""
+
+    @abstractmethod
+    def class_features(self, texts: Sequence[bytes], numbers: Sequence[int]) -> dict[str, Any]:
+        """Return the features of at least one label, in the order of their numbers."""
+
+    def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
+        """Return the labels of a CSV line as they are kept. Raises: AnnotationError."""
+        return list(map(check_label, labels))
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        return _said(self.check_labels(filter(None, fields))).encode()
+
+    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+        return [said_of(record, _said(self.from_json(record)).said)]
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        found, duplicates = add_up(annotations, _labels)
+        text = TextSaid.decode(annotations[0]).text  # that of all: it gives them their uri
+        return Merged(_said(found, text).encode(), duplicates)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
+        return not set(_labels(annotation)) <= set(_labels(stored))
+
+    def labels(self, annotation: str) -> Sequence[str]:
+        return _labels(annotation)
+
+    def shown(self, annotation: str) -> str:
+        return ", ".join(map(repr, _labels(annotation)))
+
+    def make(
+        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Made:
+        text = text_of(row.annotation, payload).encode()
+        labels = _labels(row.annotation)
+        values: dict[str, FeatureValue] = {
+            features.TEXT: text,
+            features.TEXT_SOURCE_ID: row.uri.encode(),
+        }
+        if labels:
+            numbered = sorted((vocabulary.index(label), label) for label in labels)
+            values |= self.class_features(
+                [label.encode() for _, label in numbered], [number for number, _ in numbered]
+            )
+        return Made(serialize_example(values), _digested(text, labels, row.uri), labels)
+
+    def digested(self, record: bytes) -> bytes:
+        values = parse_example(record)
+
+        def first(name: str) -> Any:
+            found: list[Any] = values.get(name, [])
+            return found[0] if found else b""
+
+        uri = first(features.TEXT_SOURCE_ID).decode()
+        return _digested(first(features.TEXT), _stored_labels(values), uri)
+
+    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+        [uri] = values[features.TEXT_SOURCE_ID]
+        [text] = values[features.TEXT]
+        name = uri.decode()
+        own = text.decode() if is_content_uri(name) else None
+        return Said(name, _said(_stored_labels(values), own).encode())
+
+
+class OneLabel(LabelledText):
+    """A task that gives each text at most one label."""
+
+    features: ClassVar = features.TEXT_CLASSIFICATION
+
+    def class_features(self, texts: Sequence[bytes], numbers: Sequence[int]) -> dict[str, Any]:
+        return {features.CLASS_TEXT: texts[0], features.CLASS_LABEL: numbers[0]}
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        labels = sorted(set().union(*map(_labels, annotations)))
+        if len(labels) > 1:
+            raise AnnotationError(
+                RejectCode.CONFLICTING_LABELS,
+                f"one text, several labels: {', '.join(map(repr, labels))}",
+            )
+        return super().merge(annotations)._replace(duplicates=len(annotations) - 1)
+
+    def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
+        found = list(labels)
+        if len(found) > 1:
+            raise AnnotationError(
+                RejectCode.TOO_MANY_FIELDS,
+                f"expected {self.expected} (got {len(found)} fields behind the text); quote a text "
+                f"that holds a comma",
+            )
+        return super().check_labels(found)
+
+
+def older_annotations(
+    record: Mapping[str, Any], keys: Sequence[str]
+) -> Sequence[Mapping[str, Any]]:
+    """Return the annotations of the older shape: ``[{"display_name": "a", "classification": {}}]``.
+
+    Args:
+        record: the parsed line.
+        keys: what such an annotation may hold, beside its name.
+
+    Raises:
+        AnnotationError: they are not a list of objects, or of another kind.
+    """
+    found = record.get(OLDER_KEY) or []
+    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+        raise AnnotationError(
+            RejectCode.BAD_ANNOTATION, f"{OLDER_KEY} must be a list of objects (got {found!r:.80})"
+        )
+    for item in found:
+        other = sorted(set(item) - {*keys, *NAME_KEYS, *_IGNORED_KEYS})
+        if other:
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION,
+                f"each of {OLDER_KEY} must hold {keys[0]} (got "
+                f"{', '.join(map(ascii, other)):.80}); keep the rows of different tasks in files "
+                f"of their own",
+            )
+    return found
+
+
+#: The label of an annotation in the older shape.
+NAME_KEYS = ("display_name", "displayName")
+
+_IGNORED_KEYS = ("annotation_spec_id", "annotationSpecId")
+
+
+def older_label(item: Mapping[str, Any]) -> str:
+    """Return the label of an annotation in the older shape. Raises: AnnotationError."""
+    name = either(item, NAME_KEYS)
+    if isinstance(name, str) and name.strip():
+        return check_label(name.strip())
+    raise AnnotationError(
+        RejectCode.BAD_ANNOTATION,
+        f'each of {OLDER_KEY} must have a display_name, such as {{"display_name": "cat"}} '
+        f"(got {dict(item)!r:.80})",
+    )
+
+
+def _said(labels: Iterable[str], text: str | None = None) -> TextSaid:
+    """Return what an annotation says; labels may repeat."""
+    return TextSaid(text, sorted(set(labels)) or None)
+
+
+def _labels(annotation: str | None) -> Sequence[str]:
+    labels: list[str] = TextSaid.decode(annotation).said or []
+    return labels
+
+
+def _stored_labels(values: Mapping[str, Sequence[Any]]) -> Sequence[str]:
+    return sorted(text.decode() for text in values.get(features.CLASS_TEXT, ()))
+
+
+def _digested(text: bytes, labels: Sequence[str], uri: str) -> bytes:
+    said = json.dumps(list(labels), ensure_ascii=False) if labels else None
+    return record_line(hashlib.sha256(text).hexdigest(), said, uri)

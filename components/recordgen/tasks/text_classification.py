@@ -1,0 +1,38 @@
+"""Text classification, one label per text: ``[ML_USE],("text"|FILE.txt),[LABEL]``.
+
+Vertex AI "Prepare text training data for classification", single-label::
+
+    TRAIN,"Good, and cheap.",praise
+    {"textContent": "Good, and cheap.", "classificationAnnotation": {"displayName": "praise"}}
+
+become ``text: b"Good, and cheap."``, ``class/text: b"praise"`` and ``class/label: 0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recordgen.rows import RejectCode
+from recordgen.tasks.labelled_text import OneLabel, older_annotations, older_label
+from recordgen.tasks.task import AnnotationError, display_name
+
+
+class TextClassification(OneLabel):
+    """Text classification with at most one label per text."""
+
+    name = "text_classification"
+    expected = '[ML_USE],("TEXT"|FILE.txt),[LABEL]'
+    json_keys = ("classificationAnnotation",)
+
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        if (one := record.get("classificationAnnotation")) is not None:
+            return [display_name(one, "classificationAnnotation")]
+        labels = list(map(older_label, older_annotations(record, ("classification",))))
+        if len(labels) > 1:
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION,
+                f"expected one label per text (got {', '.join(map(repr, labels)):.80}); for "
+                f"several, --task text_multi_label",
+            )
+        return labels

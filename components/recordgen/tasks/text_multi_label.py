@@ -1,0 +1,67 @@
+"""Text classification, any number of labels: ``[ML_USE],("text"|FILE.txt),[LABEL1,…,LABELn]``.
+
+Vertex AI "Prepare text training data for classification", multi-label::
+
+    TRAIN,"Good, but late.",praise,delivery
+    {"textContent": "Good, but late.",
+     "classificationAnnotations": [{"displayName": "praise"}, {"displayName": "delivery"}]}
+
+become ``class/text: [b"delivery", b"praise"]`` and ``class/label: [0, 1]``, in the order of the
+vocabulary. Several rows of one text add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from recordgen import features
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.tasks.labelled_text import LabelledText, older_annotations, older_label
+from recordgen.tasks.task import AnnotationError, Task, display_name, need_mixed_shards
+
+# AutoML's; more are an unquoted text full of commas.
+_MAX_LABELS = 100
+
+
+class TextMultiLabel(LabelledText):
+    """Text classification with any number of labels per text."""
+
+    name = "text_multi_label"
+    expected = '[ML_USE],("TEXT"|FILE.txt),[LABEL1,…,LABELn]'
+    repeats = "label"
+    json_keys = ("classificationAnnotations", "classificationAnnotation")
+    features: ClassVar = features.TEXT_MULTI_LABEL
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:
+        need_mixed_shards(cls.name, options)
+        return cls()
+
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        name, single = self.json_keys
+        several = record.get(name) or []
+        if not isinstance(several, list):
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION,
+                f'{name} must be a list, such as [{{"displayName": "cat"}}] (got {several!r:.80})',
+            )
+        labels = [display_name(item, f"each of {name}") for item in several]
+        if record.get(single) is not None:
+            labels.append(display_name(record[single], single))
+        labels += map(older_label, older_annotations(record, ("classification",)))
+        return self.check_labels(labels)
+
+    def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
+        found = super().check_labels(labels)
+        if len(found) > _MAX_LABELS:
+            raise AnnotationError(
+                RejectCode.TOO_MANY_FIELDS,
+                f"a text must have at most {_MAX_LABELS} labels (got {len(found)}); quote a text "
+                f"that holds commas",
+            )
+        return found
+
+    def class_features(self, texts: Sequence[bytes], numbers: Sequence[int]) -> dict[str, Any]:
+        return {features.CLASS_TEXT: list(texts), features.CLASS_LABEL: list(numbers)}

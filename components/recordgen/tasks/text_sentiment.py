@@ -1,0 +1,77 @@
+"""Text sentiment, a whole number per text: ``[ML_USE],("text"|FILE.txt),[SENTIMENT]``.
+
+Vertex AI "Prepare text training data for sentiment analysis"::
+
+    TRAIN,"Good, and cheap.",2
+    {"textContent": "Good, and cheap.", "sentimentAnnotation": {"sentiment": 2, "sentimentMax": 4}}
+
+become ``class/text: b"2"`` and ``class/label: 2``. 0 is the worst, and the vocabulary has all whole
+numbers up to the largest that is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.tasks.labelled_text import OneLabel, older_annotations
+from recordgen.tasks.task import AnnotationError, Task
+from recordgen.tasks.text_task import either
+
+#: The largest sentiment that Vertex AI knows.
+MAX_SENTIMENT = 10
+
+_WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
+_OLDER_KEYS = ("text_sentiment", "textSentiment")
+
+
+class TextSentiment(OneLabel):
+    """Text sentiment: at most one whole number from 0 to 10 per text."""
+
+    name = "text_sentiment"
+    expected = '[ML_USE],("TEXT"|FILE.txt),[SENTIMENT]'
+    json_keys = ("sentimentAnnotation",)
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:
+        if options.labels == "text":
+            raise UsageError(
+                f"labels=text does not go with {cls.name}: a sentiment is a number, and its own "
+                f"number in the vocabulary; leave it out"
+            )
+        return cls()
+
+    def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
+        found = record.get("sentimentAnnotation")
+        older = [either(item, _OLDER_KEYS) for item in older_annotations(record, _OLDER_KEYS)]
+        if len(older) > 1 or (older and found is not None):
+            raise AnnotationError(
+                RejectCode.BAD_ANNOTATION, "expected one sentiment per text (got several)"
+            )
+        if found is None:
+            if not older:
+                return []
+            [found] = older
+        if not isinstance(found, Mapping):
+            return [_sentiment(found, MAX_SENTIMENT)]
+        most = either(found, ("sentimentMax", "sentiment_max"))
+        limit = MAX_SENTIMENT if most is None else int(_sentiment(most, MAX_SENTIMENT))
+        return [_sentiment(found.get("sentiment"), limit)]
+
+    def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
+        return [_sentiment(label, MAX_SENTIMENT) for label in super().check_labels(labels)]
+
+
+def _sentiment(value: Any, most: int) -> str:
+    """Return a sentiment as its label: ``2`` and ``"02"`` → ``"2"``. Raises: AnnotationError."""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if not isinstance(value, bool) and _WHOLE.fullmatch(text) and int(text) <= most:
+        return str(int(text))
+    raise AnnotationError(
+        RejectCode.BAD_ANNOTATION,
+        f"a sentiment must be a whole number from 0 to {most} (got {value!r:.80})",
+    )
