@@ -11,6 +11,7 @@ import pytest
 
 import recordgen
 from recordgen.example import parse_example
+from recordgen.features import IMAGE_TASKS
 from recordgen.rows import Reject
 from recordgen.sources import ImportFile, RowReader, storage
 from recordgen.sources.deciding import decide
@@ -47,14 +48,15 @@ def test_each_rejected_line_says_that(
 
 
 def test_the_table_names_all_tasks() -> None:
-    """The first table has a line for each task, with what it expects and its JSONL key."""
-    rows = re.findall(r"\| \[`(\w+)`\]\(.*?\) \| `(.+)` \| `(\w+)` \|", PAGE.split("\n## ")[0])
-    assert rows == [
-        (name, kind.expected.split(", a box")[0], kind.json_keys[0]) for name, kind in TASKS.items()
+    """The first table has a line for each task, with its page and its JSONL key."""
+    rows = re.findall(r"\| \[`(\w+)`\]\((.*?)\) \| .+ \| (?:`(\w+)`|none) \|", PAGE)
+    assert [(name, key) for name, _, key in rows] == [
+        (name, "".join(kind.json_keys[:1])) for name, kind in TASKS.items()
     ]
+    assert all((PAGE_FILE.parent / page).exists() for _, page, _ in rows)
     assert set(re.findall(r"^\| (\w+) \|", section("Rows that are rejected"), re.MULTILINE)) == {
         "task",
-        *TASKS,
+        *IMAGE_TASKS,
     }
 
 

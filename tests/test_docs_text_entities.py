@@ -1,4 +1,4 @@
-"""docs/tasks/text_entities.md says what is so; what stands behind >>> is run with the other pages'."""
+"""docs/tasks/text_entities.md says what is so; its statements are run in test_docs_tasks."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from recordgen.tasks.text_entities import TextEntities
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/tasks/text_entities.md").read_text(encoding="utf-8")
+IMPORTED, REJECTED = PAGE.split("\n## Tokens")[0], PAGE.split("\n## Rows that are rejected")[1]
 
 # | `line` | code | message |, or | `sentence` and `tags` | code | message |
 _REJECT = re.compile(r"^\| `(.+)` \| (\w+) \| (.+) \|$", re.MULTILINE)
@@ -31,7 +32,7 @@ def read(folder: Path, line: str) -> Row | Reject:
     return item
 
 
-@pytest.mark.parametrize(("line", "code", "message"), _REJECT.findall(PAGE))
+@pytest.mark.parametrize(("line", "code", "message"), _REJECT.findall(REJECTED))
 def test_each_rejected_line_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
     """The table of wrong lines has the code and the words that each of them gets."""
     item = read(tmp_path, line)
@@ -42,7 +43,7 @@ def test_each_rejected_line_says_that(line: str, code: str, message: str, tmp_pa
 
 def test_both_formats_say_the_same(tmp_path: Path) -> None:
     """The line of JSONL and the two lines of text on the page name the same entities."""
-    json_line, tagged = re.findall(r"^```\n(.*?)\n```", PAGE, re.DOTALL | re.MULTILINE)
+    json_line, tagged = re.findall(r"^```\n(.*?)\n```", IMPORTED, re.DOTALL | re.MULTILINE)
     lines = [line.partition(".txt")[2].strip() for line in tagged.splitlines()]
     rows = read(tmp_path, json_line), read(tmp_path, "` and `".join(lines))
     assert all(isinstance(row, Row) for row in rows)

@@ -19,6 +19,7 @@ from recordgen import options, storage
 from recordgen.dataset import LABELS_FILE
 from recordgen.errors import NothingToConvertError, UsageError
 from recordgen.example import parse_example, serialize_example
+from recordgen.features import IMAGE_TASKS
 from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
@@ -34,9 +35,9 @@ def test_options_name_all_tasks() -> None:
     """What the options allow is what there is, and each task says all that it must."""
     assert (options.AUTO, *TASKS) == options.TASKS
     for name, kind in TASKS.items():
-        assert task_for(ConvertOptions(task=name)).name == kind.name == name
-        assert kind.expected.startswith("[ML_USE],")
-        assert all((kind.columns, kind.json_keys, kind.features))
+        assert (kind.name, kind.expected != "", kind.noun != "") == (name, True, True)
+    for name in IMAGE_TASKS:
+        assert task_for(ConvertOptions(task=name)).name == name
     with pytest.raises(UsageError, match="not decided"):
         task_for(ConvertOptions())
 

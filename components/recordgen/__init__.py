@@ -49,8 +49,8 @@ _EXPORTS = {
     "reading_plan": "reading",
     "render_report": "report",
     "steps_per_epoch": "reading",
-    "token_lookup": "reading",
     "text_vectorization": "reading",
+    "token_lookup": "reading",
     "train_dataset": "reading",
     "write": "writing",
 }

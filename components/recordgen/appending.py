@@ -87,7 +87,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
     dataset = read_dataset(output)
-    if dataset.features:
+    if dataset.task not in TASKS:
         raise UsageError(
             f"{output}: holds examples written from Python; only what convert wrote can be "
             f"appended to"

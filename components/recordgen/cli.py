@@ -27,6 +27,7 @@ from recordgen.options import (
     COMPRESSIONS,
     INPUT_FORMATS,
     MISSING_SPLIT,
+    PREDICTIONS,
     SHARD_BY,
     SPLIT_BY,
     TASKS,
@@ -389,6 +390,19 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "boxes are of the picture as stored in the file, or turned upright by its Exif",
         choices=BOX_ORIENTATIONS,
     )
+    add("split_column", "of a table, the column of ML_USE; else told by values", metavar="NAME")
+    add("target_column", "of a table, the column that is to be predicted", metavar="NAME")
+    add("weight_column", "of a table, the column of weights, 0 to 10000", metavar="NAME")
+    add(
+        "prediction",
+        "of a table: whether the target is a class or a number; auto: told by its values",
+        choices=PREDICTIONS,
+    )
+    add(
+        "tfmd_schema",
+        "of a table, types of its columns: a TensorFlow Metadata schema as pbtxt",
+        metavar="FILE",
+    )
     add("max_image_mb", "reject larger files", type=float, metavar="MB")
     add("max_image_pixels", "reject images with more pixels", type=int, metavar="N")
     add(
@@ -420,7 +434,7 @@ class _Several(argparse.Action):
 
 
 def _options(args: argparse.Namespace) -> dict[str, object]:
-    values = {name: getattr(args, name) for name in ConvertOptions.__dataclass_fields__}
+    values = {name: getattr(args, name) for name in ConvertOptions.names()}
     ConvertOptions(**values)  # wrong values are reported before Beam is loaded
     return values
 

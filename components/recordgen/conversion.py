@@ -51,11 +51,11 @@ from recordgen.runners import (
     release,
 )
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
-from recordgen.sources import ImportFile, find_import_files
+from recordgen.sources import ImportFile, find_import_files, with_lists
 from recordgen.sources.deciding import decide
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
-from recordgen.tasks import TASKS, task_for
+from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.transforms import Source
 from recordgen.version import __version__
 
@@ -215,6 +215,8 @@ def plan(
     if append_to is not None:
         decoded = task_there(os.fspath(append_to), decoded)
     opened, decoded = open_source(source, decoded)
+    if append_to is not None:
+        _need_names(decoded)
     existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
     need_local_workers(beam_args, "a dry run")
     with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
@@ -282,6 +284,7 @@ def convert_source(
         return ConversionResult(output, dataset, rejects, seconds, counts, unchanged=True)
     begin = resume_run if resume else open_run
     if append:
+        _need_names(options)
         check_appendable(output)
     with begin(output, overwrite=overwrite, append=append) as run:
         existing = find_existing(output, options) if append else None
@@ -316,6 +319,16 @@ def convert_source(
         resumed if run.leftovers else None,
         task_reason=source.reason,
     )
+
+
+def _need_names(options: ConvertOptions) -> None:
+    """Refuse to append what cannot be told from what is there. Raises: UsageError."""
+    task = TASKS[options.task]
+    if not task.names_payloads:
+        raise UsageError(
+            f"a {task.noun} of {task.name} has no name, so new ones cannot be told from those that "
+            f"are there; convert all of them anew, with --overwrite"
+        )
 
 
 def _confirm(
@@ -373,7 +386,7 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
 
 def make_options(values: dict[str, Any]) -> ConvertOptions:
     """Decode keyword options. Raises: UsageError for an unknown name or a wrong value."""
-    check_names(values, [item.name for item in fields(ConvertOptions)])
+    check_names(values, ConvertOptions.names())
     for name in ("allow_scheme", "allow_root"):
         if name in values:
             values = {**values, name: parse_names(values[name])}
@@ -398,6 +411,8 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
+        if options.task in TASKS and TASKS[options.task].kind == Tabular.kind:
+            return _open_table(source, options)
         from recordgen.sources.dataframe import dataframe_rows, dataframe_task
 
         options = replace(options, task=dataframe_task(source, options.task))
@@ -412,13 +427,21 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
 
 
+def _open_table(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    from recordgen.sources.table_frame import frame_rows, frame_table
+
+    table = frame_table(frame, options)
+    return Source.of_rows(frame_rows(frame, table), {}), replace(options, columns=table.to_json())
+
+
 def _open_files(
     files: Sequence[ImportFile], options: ConvertOptions
 ) -> tuple[Source, ConvertOptions]:
     finding = decide(files, options)
     if finding.reason:
         _log.debug("task %s: %s", finding.options.task, finding.reason)
-    return replace(Source.of_files(files), reason=finding.reason), finding.options
+    source = Source.of_files(with_lists(files, finding.options))
+    return replace(source, reason=finding.reason), finding.options
 
 
 @contextmanager

@@ -143,6 +143,7 @@ _BYTES = b"\x0a"
 _FLOAT = b"\x12"
 _INT64 = b"\x1a"
 _LIST_VALUE = b"\x0a"
+_TAGS = {"bytes": _BYTES, "float32": _FLOAT, "int64": _INT64}
 
 _F4 = struct.Struct("<f")
 _ONE_BYTE = [bytes((value,)) for value in range(1 << 7)]
@@ -228,6 +229,28 @@ def _varints(values: npt.NDArray[np.int64]) -> bytes:
         digits[:, :-1] |= stays[:, 1:].astype(np.uint8) << 7  # another digit follows
         out.append(digits[stays].tobytes())
     return b"".join(out)
+
+
+def feature_head(name: str, dtype: str, size: int) -> bytes:
+    """Return what stands in ``Features`` before a single value of ``size`` bytes.
+
+    Args:
+        name: the feature's.
+        dtype: ``bytes``, ``int64`` (of which :func:`packed_int` gives the value) or ``float32``
+            (4 bytes, little-endian).
+        size: of the value.
+    """
+    return _small_head(name, _TAGS[dtype], size)
+
+
+def packed_int(value: int) -> bytes:
+    """Return a whole number of 64 bits as a feature holds it."""
+    return _varint(value)
+
+
+def whole_example(features: bytes) -> bytes:
+    """Return the example whose ``Features`` are given serialised, in the order of their names."""
+    return _FEATURES + _varint(len(features)) + features
 
 
 def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:

@@ -6,6 +6,7 @@ API, tf_slim, TF Model Garden), so that other readers find what they look for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,13 @@ ENTITY_START = "entity/start"
 ENTITY_END = "entity/end"
 ENTITY_TEXT = "entity/class/text"
 ENTITY_LABEL = "entity/class/label"
+
+VIDEO_URI = "video/uri"
+VIDEO_SOURCE_ID = "video/source_id"
+VIDEO_SEGMENT_START = "video/segment/start"
+VIDEO_SEGMENT_END = "video/segment/end"
+VIDEO_CLASS_TEXT = "video/class/text"
+VIDEO_CLASS_LABEL = "video/class/label"
 
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)
@@ -82,6 +90,8 @@ class FeatureSpec:
         """Return ``{"dtype": "uint8", "shape": [28, 28]}``, and the default if there is one."""
         shape = None if self.shape is None else list(self.shape)
         default = self.default.decode() if isinstance(self.default, bytes) else self.default
+        if isinstance(default, float) and not math.isfinite(default):
+            default = str(default)  # JSON has no such numbers
         return {"dtype": self.dtype, "shape": shape} | (
             {} if default is None else {"default": default}
         )
@@ -90,6 +100,8 @@ class FeatureSpec:
     def from_json(cls, data: Mapping[str, Any]) -> FeatureSpec:
         """Build a spec from what :meth:`to_json` gave."""
         default, shape = data.get("default"), data["shape"]
+        if data["dtype"] == "float32" and isinstance(default, str):
+            default = float(default)
         return cls(
             data["dtype"],
             default.encode() if isinstance(default, str) else default,
@@ -175,6 +187,16 @@ TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
     ENTITY_LABEL: FeatureSpec("int64", shape=None),
 }
 
+#: Video classification: one segment per example, in seconds; an infinite end is the video's.
+VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+    VIDEO_URI: FeatureSpec("bytes", None),
+    VIDEO_SOURCE_ID: FeatureSpec("bytes", None),
+    VIDEO_SEGMENT_START: FeatureSpec("float32", None),
+    VIDEO_SEGMENT_END: FeatureSpec("float32", None),
+    VIDEO_CLASS_TEXT: FeatureSpec("bytes", b""),
+    VIDEO_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
+}
+
 #: Features whose statistics say something; bytes of pixels and unique keys do not.
 STATISTICS_ALLOWLIST = (
     IMAGE_FORMAT,
@@ -191,4 +213,8 @@ STATISTICS_ALLOWLIST = (
     TAGS_TEXT,
     ENTITY_TEXT,
     ENTITY_LABEL,
+    # Not the ends of segments: an infinite one leaves no mean.
+    VIDEO_SEGMENT_START,
+    VIDEO_CLASS_TEXT,
+    VIDEO_CLASS_LABEL,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import posixpath
 import re
@@ -163,6 +164,8 @@ def _name(values: Mapping[str, Sequence[Any]], feature: str) -> str:
 def _shown(value: Any) -> Any:
     if isinstance(value, list):
         return [_shown(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for it
     if not isinstance(value, bytes):
         return value
     try:

@@ -25,9 +25,11 @@ TASKS = (
     "image_multi_label",
     "object_detection",
     "text_classification",
-    "text_entities",
     "text_multi_label",
     "text_sentiment",
+    "text_entities",
+    "tabular",
+    "video_classification",
 )
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 CHECKS = ("decode", "header", "none")
@@ -37,6 +39,7 @@ SHARD_BY = ("hash", "label")
 BAD_BOXES = ("clip", "drop", "reject")
 BOX_ORIENTATIONS = ("stored", "upright")
 MISSING_SPLIT = ("assign", "drop")
+PREDICTIONS = (AUTO, "classification", "regression")
 
 #: What stands for no value where an option that takes several cannot be left out.
 NO_NAMES = "none"
@@ -71,6 +74,15 @@ class ConvertOptions:
         box_orientation: boxes are of the picture as it is ``stored`` in the file, and turned with
             it where its EXIF orientation asks for that; or of the ``upright`` one, as people and
             browsers see it.
+        split_column: of a table, the column that holds ML_USE; None: told by its values.
+        target_column: of a table, the column that is to be predicted; None: there is none.
+        weight_column: of a table, the column of weights from 0 to 10,000; None: there is none.
+        prediction: of a table with a target, ``classification`` or ``regression``; ``auto``: text
+            and few whole numbers are classes.
+        tfmd_schema: path or URL of a TensorFlow Metadata schema (pbtxt) with the types of a
+            table's columns; None: they are told from all rows.
+        columns: of a table, what was decided of its columns, see :class:`recordgen.columns.Table`;
+            not to be given.
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
         max_image_pixels: images of more pixels are rejected before they are decoded.
         max_reject_fraction: the run fails above this share of rejected rows, 0..1.
@@ -93,6 +105,12 @@ class ConvertOptions:
     max_side: int | None = None
     bad_boxes: str = "clip"
     box_orientation: str = "stored"
+    split_column: str | None = None
+    target_column: str | None = None
+    weight_column: str | None = None
+    prediction: str = AUTO
+    tfmd_schema: str | None = field(default=None, metadata={"affects_bytes": False})
+    columns: str = field(default="", metadata={"decided": True})
     max_image_mb: float = 30
     max_image_pixels: int = 100_000_000
     max_reject_fraction: float = 0.01
@@ -113,6 +131,7 @@ class ConvertOptions:
         _one_of("check", self.check, CHECKS)
         _one_of("bad_boxes", self.bad_boxes, BAD_BOXES)
         _one_of("box_orientation", self.box_orientation, BOX_ORIENTATIONS)
+        _one_of("prediction", self.prediction, PREDICTIONS)
         _above_zero("shard_mb", self.shard_mb)
         _above_zero("max_image_mb", self.max_image_mb)
         _above_zero("max_image_pixels", self.max_image_pixels)
@@ -152,6 +171,11 @@ class ConvertOptions:
     def access(self) -> Access:
         """What rows may reach. Raises: UsageError."""
         return Access(self.allow_scheme, self.allow_root)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the options that can be given."""
+        return tuple(f.name for f in fields(cls) if not f.metadata.get("decided", False))
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that decide what is written, as they stand in ``dataset.json``."""

@@ -147,7 +147,7 @@ def to_dataset(
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
-        warnings=advice(staged.vocabulary, splits, rows, task.noun),
+        warnings=(*advice(staged.vocabulary, splits, rows, task.noun), *task.advice()),
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=task.stored_features(),
     )

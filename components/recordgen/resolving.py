@@ -8,7 +8,6 @@ that hash, so nothing outside a bucket decides what becomes of its rows:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -154,7 +153,27 @@ def merge_rows(rows: Sequence[PlacedRow], task: Task) -> MergedRows:
     and the task says what their annotations come to. Annotations that contradict each other reject
     all rows, a split that differs rejects that row.
     """
-    ordered = sorted(rows, key=lambda row: (row.source, row.line))
+    ordered = sorted(rows, key=_line)
+    named, agreeing, conflicts = _one_split(ordered)
+    try:
+        task.merge([row.annotation for row in ordered])  # a contradiction spoils them all
+        annotation, duplicates = task.merge([row.annotation for row in agreeing])
+    except AnnotationError as exc:
+        lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
+        message = f"{exc.message} in {lines}; keep one"
+        return MergedRows(None, [reject(row, exc.code, message) for row in ordered])
+    kept = ordered[0]._replace(split=named.split, annotation=annotation)
+    return MergedRows(kept, conflicts, duplicates, len(agreeing) - 1 - duplicates)
+
+
+def _one_split(
+    ordered: Sequence[PlacedRow],
+) -> tuple[PlacedRow, list[PlacedRow], list[Reject]]:
+    """Tell rows that agree about a split from others: the first row that names one wins.
+
+    Returns:
+        That row, or the first of all; those that agree or name none; those that do not.
+    """
     named = next((row for row in ordered if row.split is not None), ordered[0])
     conflicts = [
         reject(
@@ -166,16 +185,11 @@ def merge_rows(rows: Sequence[PlacedRow], task: Task) -> MergedRows:
         for row in ordered
         if row.split not in (None, named.split)
     ]
-    agreeing = [row for row in ordered if row.split in (None, named.split)]
-    try:
-        task.merge([row.annotation for row in ordered])  # a contradiction spoils them all
-        annotation, duplicates = task.merge([row.annotation for row in agreeing])
-    except AnnotationError as exc:
-        lines = ", ".join(f"{row.source}:{row.line}" for row in ordered[:5])
-        message = f"{exc.message} in {lines}; keep one"
-        return MergedRows(None, [reject(row, exc.code, message) for row in ordered])
-    kept = ordered[0]._replace(split=named.split, annotation=annotation)
-    return MergedRows(kept, conflicts, duplicates, len(agreeing) - 1 - duplicates)
+    return named, [row for row in ordered if row.split in (None, named.split)], conflicts
+
+
+def _line(row: PlacedRow) -> tuple[str, int]:
+    return row.source, row.line
 
 
 def resolve_bucket(
@@ -207,8 +221,12 @@ def resolve_bucket(
         Planned rows by group, in their order; and the summary.
     """
     rejects: list[Reject] = []
-    distinct, duplicates, merged = _distinct(sorted(placed, key=_order), task, rejects)
-    new, existing = _without_known(distinct, known, folders, task, rejects)
+    there = list(known)
+    ordered = sorted(placed, key=_order)
+    if there:
+        ordered = _beside_known_parts(ordered, there, folders, task, rejects)
+    distinct, duplicates, merged = _distinct(ordered, task, rejects)
+    new, existing = _without_known(distinct, there, folders, task, rejects)
     kept = [row for row in new if row.split is not None] if drop_unnamed else new
     found = list(_without_refused(kept, _infos(kept, task, infos), rejects))
     if options.split_by == "content":
@@ -222,11 +240,7 @@ def resolve_bucket(
         by_group.setdefault(key, []).append(row)
     groups = {Group(*key): rows for key, rows in by_group.items()}
     planned = chain.from_iterable(groups.values())
-    said = Counter(row.annotation for row in planned if row.annotation is not None)
-    labels: Counter[str] = Counter()
-    for annotation, count in said.items():
-        for label in task.labels(annotation):
-            labels[label] += count
+    labels = task.count_labels(row.annotation for row in planned if row.annotation is not None)
     summary = BucketSummary(
         bucket,
         {group: len(rows) for group, rows in groups.items()},
@@ -242,7 +256,7 @@ def resolve_bucket(
 
 
 def _one_label(annotation: str | None, task: Task) -> str:
-    """Return the label of a task that has at most one per example; "": there is none."""
+    """Return the label of an example that has one or none, which is ""."""
     return next(iter(task.labels(annotation)), "") if annotation is not None else ""
 
 
@@ -261,8 +275,11 @@ def _distinct(
             continue
         if end - start == 1:
             distinct.append(row)
+        elif not any(same.uri for same in ordered[start:end]):
+            # Each is an example by itself, also where they say the same.
+            distinct += ordered[start:end]
         else:
-            for same in _by_example(ordered[start:end], task):
+            for same in _by_example(_whole_payloads(ordered[start:end], task, rejects), task):
                 found = merge_rows(same, task)
                 rejects += found.rejects
                 duplicates += found.duplicates
@@ -271,6 +288,24 @@ def _distinct(
                     distinct.append(found.row)
         start = end
     return distinct, duplicates, added
+
+
+def _whole_payloads(
+    rows: Sequence[PlacedRow], task: Task, rejects: list[Reject]
+) -> list[PlacedRow]:
+    """Give the parts of a payload one split, so that it never straddles two."""
+    payloads: dict[str, list[PlacedRow]] = {}
+    for row in rows:
+        payloads.setdefault(storage.resolve(row.uri, row.source) if row.uri else "", []).append(row)
+    kept: list[PlacedRow] = []
+    for payload, same in payloads.items():
+        if not payload or len({task.part(row.annotation) for row in same}) == 1:
+            kept += same
+            continue
+        named, agreeing, conflicts = _one_split(sorted(same, key=_line))
+        rejects += conflicts
+        kept += [row._replace(split=named.split) for row in agreeing]
+    return kept
 
 
 def _by_example(rows: Sequence[PlacedRow], task: Task) -> list[list[PlacedRow]]:
@@ -284,6 +319,36 @@ def _by_example(rows: Sequence[PlacedRow], task: Task) -> list[list[PlacedRow]]:
         part = task.part(row.annotation) if row.uri else f"{row.line:020d}"
         found.setdefault((payload, part), []).append(row)
     return [found[key] for key in sorted(found)]
+
+
+def _beside_known_parts(
+    rows: Sequence[PlacedRow],
+    known: Iterable[KnownRow],
+    folders: Collection[str],
+    task: Task,
+    rejects: list[Reject],
+) -> list[PlacedRow]:
+    """Give rows the split in which other parts of their payload are already."""
+    parts: dict[str, dict[str, KnownRow]] = {}
+    for item in known:
+        parts.setdefault(item.uri, {}).setdefault(task.part(item.annotation), item)
+    kept: list[PlacedRow] = []
+    for row in rows:
+        there = parts.get(row.uri, {}) if row.uri else {}
+        is_another = storage.is_relative(row.uri) and storage.folder_of(row.source) not in folders
+        if is_another or len({*there, task.part(row.annotation)}) == 1:
+            kept.append(row)
+            continue
+        first = next(iter(there.values()))
+        if row.split in (None, first.split):
+            kept.append(row._replace(split=first.split))
+        else:
+            message = (
+                f"split {row.split!r} contradicts {first.split!r} of what {first.shard} holds of "
+                f"it, which stays"
+            )
+            rejects.append(reject(row, RejectCode.CONFLICTING_SPLITS, message))
+    return kept
 
 
 def _without_known(
@@ -354,7 +419,10 @@ def _infos(
     stored = [task.is_stored(row.uri) for row in rows]
     answers = iter(infos([row for row, there in zip(rows, stored, strict=True) if there]))
     for row, there in zip(rows, stored, strict=True):
-        yield next(answers) if there else FileInfo(len(row.annotation or ""), _IN_THE_ROW)
+        if there:
+            yield next(answers)
+        else:
+            yield FileInfo(task.own_bytes(row.annotation or ""), _IN_THE_ROW)
 
 
 def _without_refused(

@@ -258,7 +258,8 @@ def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
 def ways_on(output: str) -> str:
     """Say what can be done about a finished dataset that is in the way."""
     try:
-        appendable = not read_dataset(output).features
+        task = TASKS.get(read_dataset(output).task)
+        appendable = task is not None and task.names_payloads
     except SourceError:
         appendable = False
     return f"choose another output{', --append' if appendable else ''} or --overwrite"

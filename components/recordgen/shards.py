@@ -87,7 +87,7 @@ class ShardTask:
                 storage.resolve(row.uri, row.source),
                 row.uri,
                 row.annotation,
-                [vocabulary.index(label) for label in task.labels(row.annotation)]
+                task.numbers_in_record(row.annotation, vocabulary)
                 if row.annotation is not None
                 else None,
                 row.bytes,

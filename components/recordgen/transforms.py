@@ -94,7 +94,7 @@ class Source:
     @classmethod
     def of_files(cls, files: Sequence[ImportFile]) -> Source:
         """Return import files as a source. Raises: SourceError, StorageError."""
-        return cls(files=tuple(files), bytes=sum(_size(file.path) for file in files))
+        return cls(files=tuple(files), bytes=sum(map(_size, files)))
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row | Reject], adjusted: Mapping[str, int]) -> Source:
@@ -109,7 +109,7 @@ class Source:
         """Where the import files lie, or the payloads of rows in memory."""
         yield from (file.path for file in self.files)
         for row in chain.from_iterable(self.rows):
-            if isinstance(row, Row):
+            if isinstance(row, Row) and row.uri:
                 yield storage.resolve(row.uri, row.source)
 
     def parts(self) -> list[Any]:
@@ -126,7 +126,10 @@ class Source:
         return tuple(file.path for file in self.files) or ("DataFrame",)
 
 
-def _size(path: str) -> int:
+def _size(file: ImportFile) -> int:
+    path = file.path
+    if file.bytes is not None:
+        return file.bytes
     if path.endswith("/"):
         return len(list_images(path)) * _ROW_BYTES
     try:

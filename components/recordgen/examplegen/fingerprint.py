@@ -7,7 +7,7 @@ would be a stale cache hit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -16,10 +16,11 @@ from recordgen import storage
 from recordgen.access import Access, RowGate
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Row, is_content_uri
-from recordgen.sources import ImportFile, RowReader
+from recordgen.rows import Row
+from recordgen.sources import ImportFile, RowReader, with_lists
 from recordgen.sources.deciding import decide
 from recordgen.storage import Terms
+from recordgen.tasks import TASKS, Task, task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
 _THREADS = 32
@@ -53,25 +54,17 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
         return "unknown"
 
 
-def _payload_version(row: Row, access: Access) -> str:
+def _payload_version(row: Row, access: Access, task: Task | None) -> str:
     """Return the version of a row's payload, which is not looked at if the row may not reach it.
 
-    One that stands in the row changes when the row does, also where its labels lie in another file.
+    One that stands in the row changes when the row does, also where the row lies in another file.
     """
-    if is_content_uri(row.uri):
+    if task is not None and not task.is_stored(row.uri):
         return row.annotation or ""
     path = storage.resolve(row.uri, row.source)
     if access.refusal(path, row.source) is not None:
         return "not allowed"
     return version_or_missing(path, Terms(RowGate(access, row.source)))
-
-
-def _read_all(files: Sequence[ImportFile], options: ConvertOptions) -> Iterator[Row]:
-    if not files:
-        return
-    for item in RowReader(decide(files, options).options).read_all(files):
-        if isinstance(item, Row):
-            yield item
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
@@ -105,8 +98,20 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
             present.append(file)
 
     images = 0
-    rows = _read_all(present, options)
-    look_up = partial(_payload_version, access=options.access)
+    rows: Iterator[Row] = iter(())
+    task = None
+    is_named = options.task not in TASKS or TASKS[options.task].names_payloads
+    if present and is_named:
+        options = decide(present, options).options
+        task = task_for(options)
+        present = with_lists(present, options)
+        for file in present:
+            if file.named_by is not None:
+                gate = RowGate(options.access, file.named_by)
+                add(file.path, version_or_missing(file.path, Terms(gate)))
+        items = RowReader(options).read_all(present)
+        rows = (item for item in items if isinstance(item, Row))
+    look_up = partial(_payload_version, access=options.access, task=task)
     with ThreadPoolExecutor(_THREADS) as pool:
         while window := list(islice(rows, _WINDOW)):
             for row, version in zip(window, pool.map(look_up, window), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ class Evaluation:
     """What a model's answers came to.
 
     Attributes:
-        measure: what the score is: ``accuracy`` or ``auc``.
+        measure: what the score is, such as ``accuracy`` or ``auc``.
         score: 0..1; NaN if the examples do not tell.
-        loss: the mean, as in training.
+        loss: the mean; what it is of, says the tally.
         examples: labelled examples that were looked at.
         by_label: further numbers for the artifact ``metrics``.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
@@ -40,7 +40,13 @@ class Evaluation:
 
 
 class Tally(Protocol):
-    """What is counted of answers, for a number of classes."""
+    """What is counted of answers, for a number of classes.
+
+    Attributes:
+        needs: what a split must have for a score, as an error says it.
+    """
+
+    needs: ClassVar[str]
 
     def __init__(self, classes: int) -> None: ...
 
@@ -49,7 +55,8 @@ class Tally(Protocol):
 
         Args:
             truth: ``label`` of the signature ``truth``, of labelled examples.
-            scores: what the model says of them, float32 [batch, classes].
+            scores: what the model says of them, by its signature ``evaluate``; of labels float32
+                [batch, classes].
         """
         ...
 
@@ -60,6 +67,8 @@ class Tally(Protocol):
 
 class OneLabelTally:
     """Which label was taken for which, in examples with one label each."""
+
+    needs: ClassVar[str] = "labelled example"
 
     def __init__(self, classes: int) -> None:
         self._confusion = np.zeros((classes, classes), np.int64)  # by label and answer
@@ -85,6 +94,8 @@ class OneLabelTally:
 
 class ManyLabelsTally:
     """How well scores tell which labels an example has, in examples with any number of them."""
+
+    needs: ClassVar[str] = "label that only some of its examples have"
 
     def __init__(self, classes: int) -> None:
         self._counts = ScoreCounts(classes)

@@ -24,6 +24,7 @@ from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_te
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.texts import TextReading
+from recordgen.reading.videos import VideoOptions, VideoReading, plan_videos
 from recordgen.tasks import TASKS
 
 
@@ -79,6 +80,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_records,
         reading=EntityReading.of,
         labelled=frozenset(),
+    ),
+    "video": Kind(
+        options=VideoOptions,
+        training={},
+        plan=plan_videos,
+        reading=VideoReading.of,
+        labelled=frozenset({"video_classification"}),
     ),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
@@ -23,10 +23,18 @@ def parsing_spec(
     """
     known = TASKS[task].features
     wanted = known if names is None else tuple(names)
-    return {name: _parsed(spec) for name, spec in known.items() if name in wanted}
+    return to_parsing_spec({name: spec for name, spec in known.items() if name in wanted})
 
 
-def _parsed(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
+def to_parsing_spec(
+    known: Mapping[str, FeatureSpec],
+) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
+    """Return the spec with which ``tf.io.parse_example`` reads features that lie in lists."""
+    return {name: parsed_as(spec) for name, spec in known.items()}
+
+
+def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
+    """Return what ``tf.io.parse_example`` takes to read a feature."""
     dtype = _DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)

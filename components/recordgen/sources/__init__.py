@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, Row
-from recordgen.sources import automl_csv, automl_jsonl, image_folder, iob, text_csv
+from recordgen.sources import (
+    automl_csv,
+    automl_jsonl,
+    image_folder,
+    iob,
+    table_csv,
+    text_csv,
+    video_lists,
+)
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import TASKS, task_for
+from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.tasks.task import Task
 
 
@@ -23,10 +32,14 @@ class ImportFile(NamedTuple):
     Attributes:
         path: local path or URL.
         split: the split of its rows that name none (a TFX input split); None: drawn.
+        named_by: the import file that names this list of videos; None: the user does.
+        bytes: its size, if it is known.
     """
 
     path: str
     split: str | None = None
+    named_by: str | None = None
+    bytes: int | None = None
 
 
 def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
@@ -63,6 +76,13 @@ def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
     return read
 
 
+def _read_table(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+    if not isinstance(task, Tabular):
+        raise TypeError(f"unreachable: {task.name} is no table")
+    with open_lines(path) as lines:
+        yield from table_csv.parse_lines(lines, source=path, table=task.table)
+
+
 #: By the kind of the task, then by format.
 _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
     "image": {
@@ -78,12 +98,40 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
         "jsonl": _in_lines(automl_jsonl.parse_lines),
         "iob": iob.read_sentences,
     },
+    "table": {"csv": _read_table},
+    "video": {
+        "csv": _in_lines(video_lists.parse_lines),
+        "jsonl": _in_lines(automl_jsonl.parse_lines),
+    },
 }
 
 
 def formats_of(task: str) -> tuple[str, ...]:
     """Return the formats in which examples of a task come."""
     return tuple(_READERS[TASKS[task].kind])
+
+
+def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
+    """Return import files, each with the lists of videos behind it that its lines name.
+
+    Args:
+        files: import files.
+        options: task and format, which must be decided by now; and what lines may reach.
+
+    Raises:
+        SourceError: a list is missing, or may not be read; says which line names it.
+        StorageError: storage failed.
+    """
+    task = task_for(options)
+    if (task.kind, options.input_format) != ("video", "csv"):
+        return list(files)
+    found: dict[ImportFile, None] = {}
+    for file in files:
+        found[file] = None
+        for item in video_lists.find_lists(file.path, task, options.access):
+            split = item.split or file.split
+            found[ImportFile(item.path, split, file.path, item.bytes)] = None
+    return list(found)
 
 
 class RowReader:
@@ -96,6 +144,7 @@ class RowReader:
     def __init__(self, options: ConvertOptions) -> None:
         self._task = task_for(options)
         self._format = options.input_format
+        self._access = options.access
         self.adjusted: Counter[str] = Counter()
 
     def read(self, file: ImportFile) -> Iterator[Row | Reject]:
@@ -110,6 +159,8 @@ class RowReader:
             StorageError: storage failed.
         """
         read_rows = _READERS[self._task.kind][self._format]
+        if file.named_by is not None:
+            read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
         for item in read_rows(file.path, self._task, self.adjusted):
             if isinstance(item, Row) and item.split is None and file.split is not None:
                 item = item._replace(split=file.split)

@@ -31,9 +31,13 @@ _PATH_COLUMNS = frozenset(
     {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
     | {"file", "image", "image_name", "image_file"}
+    | {"video_uri", "videogcsuri", "video_url", "video_path", "video", "video_name", "video_file"}
 )
 
-_IMAGE_SUFFIX = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
+_SUFFIX = re.compile(
+    r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|csv)$",
+    re.IGNORECASE,
+)
 #: "TRAIN;a.jpg;cat", or tabs: a spreadsheet's other ideas of CSV.
 OTHER_SEPARATOR = re.compile(
     rb"\s*(train(ing)?|validat(ion|e)|test|unassigned|split|ml_use|label|image_uri)[;\t]",
@@ -235,7 +239,7 @@ def at(fields: Sequence[str], index: int) -> str:
 
 
 def _looks_like_path(text: str) -> bool:
-    return "/" in text or _IMAGE_SUFFIX.search(text) is not None
+    return "/" in text or _SUFFIX.search(text) is not None
 
 
 def _no_path(fields: Sequence[str], task: Task) -> str:

@@ -88,12 +88,13 @@ def _label_columns(frame: pd.DataFrame) -> list[Any]:
 def _list_column(frame: pd.DataFrame) -> Any:
     """Return the one label column if it holds lists, else None."""
     columns = _label_columns(frame)
-    if len(columns) == 1 and any(map(_is_list, frame[columns[0]])):
+    if len(columns) == 1 and any(map(is_list, frame[columns[0]])):
         return columns[0]
     return None
 
 
-def _is_list(value: Any) -> bool:
+def is_list(value: Any) -> bool:
+    """Say whether a cell holds several values."""
     import numpy as np
 
     return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet has arrays
@@ -106,7 +107,7 @@ def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
     name = _list_column(frame)
     if name is None:
         return frame
-    lists = [list(value) if _is_list(value) else [value] for value in frame[name]]
+    lists = [list(value) if is_list(value) else [value] for value in frame[name]]
     count = max(map(len, lists), default=0) or 1
     padded = [[*values, *[None] * (count - len(values))] for values in lists]
     spread = pd.DataFrame(padded, index=frame.index, columns=range(count), dtype=object)
@@ -120,7 +121,7 @@ def _to_text(value: Any, column: str, line: int, task: Task) -> str:
     Raises:
         UsageError: it is no single value.
     """
-    if isinstance(value, bytes | dict) or _is_list(value):
+    if isinstance(value, bytes | dict) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "
             f"{value!r:.80}); several labels need task='{task.kind}_multi_label' and "

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, repeat
 from typing import Protocol
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rows import Row
-from recordgen.sources import automl_csv, formats_of
-from recordgen.sources.automl_jsonl import parse_object
+from recordgen.sources import formats_of
+from recordgen.sources.clues import PLAIN, clues_of_csv, clues_of_jsonl
 from recordgen.sources.iob import is_of_sentences
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
-from recordgen.tasks.task import AnnotationError
+from recordgen.tasks import (
+    TASKS,
+    ImageClassification,
+    Tabular,
+    TextEntities,
+)
 
-# Enough to meet what is rare, and nothing beside what is read later.
+# Enough to meet what is rare.
 _FILES_LOOKED_AT = 16
-_LINES_LOOKED_AT = 10_000
 
 # A comma too many is a mistake in its line and makes no other task of the file.
 _LEAST_SHARE = 0.2
@@ -61,7 +61,7 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
 
     Raises:
         UsageError: the files have different formats, or their lines read as different tasks.
-        SourceError: a file is missing or cannot be read.
+        SourceError: a file is missing or cannot be read, or is no table where it must be one.
         StorageError: storage failed.
     """
     reasons = []
@@ -82,6 +82,10 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
             f"{options.task} comes as {', '.join(formats)} (got the format {options.input_format})"
             f"{hint}"
         )
+    if TASKS[options.task].kind == Tabular.kind:
+        from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
+
+        options = replace(options, columns=find_table(files, options).to_json())
     return Finding(options, ", ".join(reasons))
 
 
@@ -97,7 +101,8 @@ def _decide_format(files: Sequence[File], task: str) -> str:
 
 def _format_of(path: str, task: str) -> str:
     """Return the format of an import file: by the task and the name, then by the first line."""
-    if task == TextEntities.name and (path.endswith("/") or is_of_sentences(path)):
+    is_folder = task == TextEntities.name and path.endswith("/")
+    if is_folder or (task in (AUTO, TextEntities.name) and is_of_sentences(path)):
         return "iob"
     if path.endswith("/"):
         return "folder"
@@ -115,79 +120,50 @@ def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
         return TextEntities.name, f"{files[0].path}: sentences and their tags"
     if input_format == "folder":
         return ImageClassification.name, f"{files[0].path}: a folder of images"
-    look = {"csv": _look_at_csv, "jsonl": _look_at_jsonl}[input_format]
+    clues = {"csv": clues_of_csv, "jsonl": clues_of_jsonl}[input_format]
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for file in files[:_FILES_LOOKED_AT]:
-        for task, reason in look(file.path):
+        for task, reason in clues(file.path):
             first.setdefault(task, reason)
             counts[task] += 1
-    plain = ImageClassification.name
-    read = [
-        task
-        for task, count in counts.items()
-        if task != plain and count >= _LEAST_SHARE * counts.total()
-    ]
+    families = _frequent(_by_family(counts))
+    if len(families) > 1:
+        raise _several([_most_frequent(counts, family) for family in families], first)
+    family = next(iter(families), "image")
+    plain = PLAIN.get(family, "")
+    own = Counter({task: n for task, n in counts.items() if _family(task) == family})
+    read = [task for task in _frequent(own) if task != plain]
     if len(read) > 1:
-        readings = "; ".join(f"{task}: {first[task]}" for task in read)
-        raise UsageError(
-            f"the import files read as more than one task ({readings}); say --task, and keep the "
-            f"rows of each in files of their own"
-        )
-    if read:
-        return read[0], first[read[0]]
-    return plain, first.get(plain) or f"{files[0].path}: no line has an annotation"
+        raise _several(read, first)
+    task = read[0] if read else plain
+    return task, first.get(task) or f"{files[0].path}: no line has an annotation"
 
 
-class _Fields(ImageMultiLabel):
-    """Keeps all fields behind the path as they are."""
-
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        return json.dumps(list(fields)) if fields else None
+def _family(task: str) -> str:
+    """Return the kind of what a task is about; entities are in texts."""
+    return "text" if task == TextEntities.name else TASKS[task].kind
 
 
-def _look_at_csv(path: str) -> Iterator[tuple[str, str]]:
-    """Yield (task, reason) of lines that tell."""
-    with open_lines(path) as lines:
-        some = islice(lines, _LINES_LOOKED_AT)
-        blank, first = 0, b""
-        for first in some:
-            if first.strip():
-                break
-            blank += 1
-        columns = automl_csv.split_line(first, path, blank + 1)
-        if isinstance(columns, list) and ObjectDetection.has_header(columns):
-            yield ObjectDetection.name, f"{path}:{blank + 1} names the columns of a box"
-            return
-        rows = automl_csv.parse_lines(
-            chain(repeat(b"", blank), [first], some),
-            source=path,
-            task=_Fields(),
-            adjusted=Counter(),
-        )
-        for row in rows:
-            if isinstance(row, Row) and row.annotation is not None:
-                fields = json.loads(row.annotation)
-                if ObjectDetection.has_box(fields):
-                    yield ObjectDetection.name, f"{path}:{row.line} has a box"
-                elif sum(map(bool, fields)) > 1:
-                    yield (
-                        ImageMultiLabel.name,
-                        f"{path}:{row.line} has {sum(map(bool, fields))} labels",
-                    )
-                else:
-                    yield ImageClassification.name, f"{path}:{row.line} has one label"
+def _by_family(counts: Mapping[str, int]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for task, count in counts.items():
+        found[_family(task)] += count
+    return found
 
 
-def _look_at_jsonl(path: str) -> Iterator[tuple[str, str]]:
-    """Yield (task, reason) of lines that tell."""
-    with open_lines(path) as lines:
-        for number, raw in enumerate(islice(lines, _LINES_LOOKED_AT), start=1):
-            try:
-                record = parse_object(raw)
-            except AnnotationError:
-                continue  # whoever reads the rows will say so
-            for task in (ImageClassification, ImageMultiLabel, ObjectDetection):
-                key = task.json_keys[0]
-                if record.get(key):
-                    yield task.name, f"{path}:{number} has {key}"
+def _most_frequent(counts: Mapping[str, int], family: str) -> str:
+    return max((task for task in counts if _family(task) == family), key=lambda task: counts[task])
+
+
+def _frequent(counts: Counter[str]) -> list[str]:
+    """Return what is counted often enough to be no mistake."""
+    return [name for name, count in counts.items() if count >= _LEAST_SHARE * counts.total()]
+
+
+def _several(tasks: Sequence[str], first: Mapping[str, str]) -> UsageError:
+    readings = "; ".join(f"{task}: {first[task]}" for task in tasks)
+    return UsageError(
+        f"the import files read as more than one task ({readings}); say --task, and keep the rows "
+        f"of each in files of their own"
+    )

@@ -101,6 +101,16 @@ def is_file(field: str) -> bool:
     return _URL.fullmatch(text) is not None and storage.is_known(text)
 
 
+def names_text_column(fields: Sequence[str]) -> bool:
+    """Say whether a line can only name columns, a text's among them."""
+    return (
+        len(fields) > 1
+        and any(column_name(field) in _TEXT_COLUMNS for field in fields)
+        and not any(is_file(field) or is_ml_use(field) for field in fields)
+        and not any(len(field.split()) > 3 for field in fields)
+    )
+
+
 class TextParser:
     """Makes rows of the fields of texts, for one task."""
 

@@ -14,22 +14,26 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.tabular import Tabular
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_classification import TextClassification
 from recordgen.tasks.text_entities import TextEntities
 from recordgen.tasks.text_multi_label import TextMultiLabel
 from recordgen.tasks.text_sentiment import TextSentiment
+from recordgen.tasks.video_classification import VideoClassification
 
 __all__ = [
     "TASKS",
     "ImageClassification",
     "ImageMultiLabel",
     "ObjectDetection",
+    "Tabular",
     "Task",
     "TextClassification",
     "TextEntities",
     "TextMultiLabel",
     "TextSentiment",
+    "VideoClassification",
     "task_for",
 ]
 
@@ -41,9 +45,11 @@ TASKS: Mapping[str, type[Task]] = {
         ImageMultiLabel,
         ObjectDetection,
         TextClassification,
-        TextEntities,
         TextMultiLabel,
         TextSentiment,
+        TextEntities,
+        Tabular,
+        VideoClassification,
     )
 }
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features
 from recordgen.example import FeatureValue
+from recordgen.float32 import as_float32
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
@@ -51,8 +51,6 @@ _KEYS = ("xMin", "yMin", "xMax", "yMax")
 
 # So far outside, a coordinate is no slip: it counts pixels.
 _FAR = (-1.0, 2.0)
-
-_FLOAT32 = struct.Struct("<f")
 
 
 class Box(NamedTuple):
@@ -259,18 +257,7 @@ def _encode(boxes: Iterable[Box]) -> str | None:
 
 
 def _as_stored(box: Box) -> Box:
-    return Box(box.label, *map(_as_float32, box[1:]))
-
-
-def _as_float32(value: float) -> float:
-    """Return the number with the fewest digits that a float32 feature cannot tell from another.
-
-    0.10000000149011612 → 0.1
-    """
-    stored = _FLOAT32.pack(value)
-    [exact] = _FLOAT32.unpack(stored)
-    digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine tell all of them apart
-    return next(number for number in digits if _FLOAT32.pack(number) == stored)
+    return Box(box.label, *map(as_float32, box[1:]))
 
 
 def _upright(box: Box) -> Box:

@@ -95,6 +95,7 @@ class Task(ABC):
         json_keys: the keys of its annotations there, its own one first.
         features: those of its examples.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
+        names_payloads: rows name what they are about, so that one can be told from another.
     """
 
     name: ClassVar[str]
@@ -107,6 +108,7 @@ class Task(ABC):
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
     batch_rows: ClassVar[int]
+    names_payloads: ClassVar[bool] = True
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -152,6 +154,18 @@ class Task(ABC):
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the labels of an example, each once."""
 
+    def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
+        """Return how many examples each label has, of several examples' annotations."""
+        counts: Counter[str] = Counter()
+        for annotation, count in Counter(annotations).items():
+            for label in self.labels(annotation):
+                counts[label] += count
+        return counts
+
+    def numbers_in_record(self, annotation: str, vocabulary: Vocabulary) -> Sequence[int]:
+        """Return the numbers of labels that the record of an annotation holds."""
+        return [vocabulary.index(label) for label in self.labels(annotation)]
+
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
@@ -168,6 +182,10 @@ class Task(ABC):
         """Say whether a row's payload lies in storage, not in its annotation."""
         del uri
         return True
+
+    def own_bytes(self, annotation: str) -> int:
+        """Return the size of a payload that stands in its row, as a record holds it, about."""
+        return len(annotation)
 
     @abstractmethod
     def make(
@@ -221,6 +239,10 @@ class Task(ABC):
     def stored_features(self) -> Mapping[str, FeatureSpec]:
         """Return how ``dataset.json`` describes the features, where they differ by dataset."""
         return {}
+
+    def advice(self) -> Sequence[str]:
+        """Return a sentence for each thing worth a second look, beside the labels."""
+        return ()
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
 from recordgen.tasks import ImageClassification, ImageMultiLabel
 
-#: The tasks that have a model; see recordgen.training.objectives.
+#: The tasks that have a model; see recordgen.training.learners.
 MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name)
 
 SMALL_CNN = "small_cnn"

@@ -1,0 +1,24 @@
+"""Numbers as a float32 feature holds them."""
+
+from __future__ import annotations
+
+import math
+import struct
+
+_FLOAT32 = struct.Struct("<f")
+
+
+def as_float32(value: float) -> float:
+    """Return the number with the fewest digits that a float32 feature cannot tell from another.
+
+    0.10000000149011612 → 0.1
+
+    Raises:
+        OverflowError: it is too large for float32.
+    """
+    if not math.isfinite(value):
+        return value
+    stored = _FLOAT32.pack(value)
+    [exact] = _FLOAT32.unpack(stored)
+    digits = [float(f"{exact:.{count}g}") for count in range(6, 10)]  # nine tell all of them apart
+    return next(number for number in digits if _FLOAT32.pack(number) == stored)

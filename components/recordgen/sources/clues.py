@@ -1,0 +1,266 @@
+"""What the first lines of an import file say about its task.
+
+Each line that tells gives a clue: a task, and the words that say which line it was.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from recordgen.rows import Reject, Row
+from recordgen.sources import automl_csv, text_csv
+from recordgen.sources.automl_jsonl import parse_object
+from recordgen.sources.csv_records import Record, read_records
+from recordgen.sources.lines import open_lines
+from recordgen.splits import is_ml_use
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    Tabular,
+    TextClassification,
+    TextEntities,
+    TextMultiLabel,
+    TextSentiment,
+    VideoClassification,
+)
+from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.task import AnnotationError
+from recordgen.tasks.text_sentiment import MAX_SENTIMENT
+from recordgen.tasks.text_task import CONTENT_KEY, TextSaid
+
+#: A task, and which line reads so.
+Clue = tuple[str, str]
+
+#: The task of each kind whose lines may say nothing but what they are about.
+PLAIN: Mapping[str, str] = {
+    "image": ImageClassification.name,
+    "text": TextClassification.name,
+    "video": VideoClassification.name,
+}
+
+# Enough to meet what is rare, and nothing beside what is read later.
+_LINES_LOOKED_AT = 10_000
+
+_IMAGE = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
+_VIDEO = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|csv)$", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+# The columns that tell a text from other strings of a table.
+_SENTIMENT_COLUMN = "sentiment"
+
+# A table of texts alone is told from other files by a header of so many columns.
+_COLUMNS_OF_A_TABLE = 3
+
+
+def clues_of_jsonl(path: str) -> Iterator[Clue]:
+    """Yield the clues of the lines of a JSONL file. Raises: SourceError, StorageError."""
+    with open_lines(path) as lines:
+        for number, raw in enumerate(islice(lines, _LINES_LOOKED_AT), start=1):
+            try:
+                record = parse_object(raw)
+            except AnnotationError:
+                continue  # whoever reads the rows will say so
+            for keys, of_record in _SUBJECTS:
+                if key := next((key for key in keys if key in record), None):
+                    for task, said in of_record(record, key):
+                        yield task, f"{path}:{number} has {said}"
+
+
+def _of_image(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
+    for task in (ImageClassification, ImageMultiLabel, ObjectDetection):
+        if record.get(task.json_keys[0]):
+            yield task.name, task.json_keys[0]
+
+
+def _of_text(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
+    said = False
+    for task in (TextClassification, TextMultiLabel, TextSentiment, TextEntities):
+        if record.get(task.json_keys[0]):
+            said = True
+            yield task.name, task.json_keys[0]
+    older = record.get(OLDER_KEY)
+    if not said and isinstance(older, list) and older:
+        kinds = {name for item in older if isinstance(item, Mapping) for name in item}
+        if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
+            yield TextEntities.name, f"{OLDER_KEY} of parts of a text"
+        elif not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
+            yield TextSentiment.name, f"{OLDER_KEY} of a sentiment"
+        elif len(older) > 1:
+            yield TextMultiLabel.name, f"{len(older)} {OLDER_KEY}"
+        else:
+            yield TextClassification.name, f"one of {OLDER_KEY}"
+    elif not said:
+        yield TextClassification.name, key
+
+
+def _of_video(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
+    yield VideoClassification.name, key
+
+
+# Keys under which a line of JSONL says what it is about, and what tells its task then.
+_SUBJECTS: Sequence[tuple[Sequence[str], Callable[[Mapping[str, Any], str], Iterator[Clue]]]] = (
+    ((ImageClassification.uri_key,), _of_image),
+    ((CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"), _of_text),
+    ((VideoClassification.uri_key,), _of_video),
+)
+
+
+def clues_of_csv(path: str) -> Iterator[Clue]:
+    """Yield the clues of the records of a CSV file. Raises: SourceError, StorageError."""
+    with open_lines(path) as lines:
+        some = list(islice(lines, _LINES_LOOKED_AT))
+    records = [item for item in _records(some, path) if isinstance(item, Record)]
+    if not records:
+        return
+    first = records[0]
+    header = [field.strip() for field in first.fields]
+    if ObjectDetection.has_header(header):
+        yield ObjectDetection.name, f"{path}:{first.line} names the columns of a box"
+    elif text_csv.names_text_column(header):
+        yield from _of_texts(some, path, header)
+    elif _names_segments(header):
+        yield VideoClassification.name, f"{path}:{first.line} names the columns of a segment"
+    elif automl_csv.names_path_column(header):
+        yield from _of_images(some, path)
+    elif _is_table(records):
+        yield Tabular.name, f"{path}:{first.line} names columns, and the lines behind it fill them"
+    else:
+        yield from _by_subject(some, path, records)
+
+
+def _names_segments(header: Sequence[str]) -> bool:
+    names = {automl_csv.column_name(field) for field in header}
+    columns = VideoClassification.columns
+    return automl_csv.names_path_column(header) and all(
+        names & columns[role] for role in ("start", "end")
+    )
+
+
+def _records(lines: Sequence[bytes], path: str) -> Iterator[Record | Reject]:
+    unmarked = [line.removeprefix(codecs.BOM_UTF8) for line in lines[:1]]
+    return read_records([*unmarked, *lines[1:]], path)
+
+
+def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) -> Iterator[Clue]:
+    """Yield the clues of a file without a header, by what its records are about."""
+    found: dict[str, list[int]] = {}
+    for record in records:
+        if kind := _kind(_subject(record.fields)):
+            found.setdefault(kind, []).append(record.line)
+    most = max(found, key=lambda kind: len(found[kind]), default="image")
+    for kind, numbers in found.items():
+        if kind != most:  # perhaps a mistake of few lines, perhaps another task
+            for number in numbers:
+                yield PLAIN[kind], f"{path}:{number} is about a {kind}"
+    if most == "video":
+        for number in found[most]:
+            yield VideoClassification.name, f"{path}:{number} names a video, or a list of them"
+    elif most == "text":
+        yield from _of_texts(lines, path, ())
+    else:
+        yield from _of_images(lines, path)
+
+
+def _subject(fields: Sequence[str]) -> str:
+    """Return the field that says what a record is about: behind ML_USE if that is there."""
+    used = [field.strip() for field in fields]
+    if len(used) > 1 and (is_ml_use(used[0]) or _kind(used[0]) == "" != _kind(used[1])):
+        return used[1]
+    return used[0]
+
+
+def _kind(subject: str) -> str:
+    """Return the kind of what a field names or holds; "" if it may be anything."""
+    if _IMAGE.search(subject):
+        return "image"
+    if _VIDEO.search(subject):
+        return "video"
+    if subject.lower().endswith(".txt"):
+        return "text"
+    if len(subject.split()) > 1:
+        return "text"
+    return "image" if "/" in subject else ""
+
+
+def _is_table(records: Sequence[Record]) -> bool:
+    """Say whether the first record names columns, and others fill them."""
+    names = [field.strip() for field in records[0].fields]
+    others = records[1:]
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or not others:
+        return False
+    if any(map(_NUMBER.fullmatch, names)) or is_ml_use(names[0]):
+        return False
+    if any(_IMAGE.search(name) or _VIDEO.search(name) or "/" in name for name in names):
+        return False
+    whole = [record.fields for record in others if len(record.fields) == len(names)]
+    if len(whole) * 2 < len(others):
+        return False
+    if any(_kind(field) in ("image", "video") for field in whole[0]):
+        return False
+    has_numbers = any(
+        all(_NUMBER.fullmatch(text) for fields in whole if (text := fields[index].strip()))
+        and any(fields[index].strip() for fields in whole)
+        for index in range(len(names))
+    )
+    return has_numbers or (len(names) >= _COLUMNS_OF_A_TABLE and not _has_sentences(whole))
+
+
+def _has_sentences(rows: Iterable[Sequence[str]]) -> bool:
+    return any(len(field.split()) > 3 for fields in rows for field in fields)
+
+
+class _Fields(ImageMultiLabel):
+    """Keeps all fields behind the path as they are."""
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        return json.dumps(list(fields)) if fields else None
+
+
+def _of_images(lines: Iterable[bytes], path: str) -> Iterator[Clue]:
+    for row in automl_csv.parse_lines(lines, source=path, task=_Fields(), adjusted=Counter()):
+        if isinstance(row, Row) and row.annotation is not None:
+            fields = json.loads(row.annotation)
+            labels = sum(map(bool, fields))
+            if ObjectDetection.has_box(fields):
+                yield ObjectDetection.name, f"{path}:{row.line} has a box"
+            elif labels > 1:
+                yield ImageMultiLabel.name, f"{path}:{row.line} has {labels} labels"
+            else:
+                yield ImageClassification.name, f"{path}:{row.line} has one label"
+
+
+class _TextFields(TextMultiLabel):
+    """Keeps all fields behind the text as they are."""
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        return TextSaid(None, list(fields) or None).encode()
+
+
+def _of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Iterator[Clue]:
+    rows = [
+        (row.line, TextSaid.decode(row.annotation).said or [])
+        for row in text_csv.parse_lines(lines, source=path, task=_TextFields(), adjusted=Counter())
+        if isinstance(row, Row)
+    ]
+    labels = [label for _, said in rows for label in said if label]
+    names_sentiment = any(automl_csv.column_name(name) == _SENTIMENT_COLUMN for name in header)
+    are_sentiments = bool(labels) and all(map(_is_sentiment, labels))
+    for line, said in rows:
+        count = sum(map(bool, said))
+        if count > 1:
+            yield TextMultiLabel.name, f"{path}:{line} has a text and {count} labels"
+        elif are_sentiments or names_sentiment:
+            yield TextSentiment.name, f"{path}:{line} has a text and its sentiment"
+        else:
+            yield TextClassification.name, f"{path}:{line} has a text"
+
+
+def _is_sentiment(label: str) -> bool:
+    return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT

@@ -1,0 +1,351 @@
+"""What the columns of a table are: told from all rows, before the first of them is converted.
+
+A column of whole numbers is int64, one of numbers float32, any other text. Numbers are as programs
+write them: ``007`` and whole numbers of more than 64 bits are names, which a number would lose.
+Empty fields are missing values and say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from recordgen.columns import Column, Prediction, Table
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.sources.lines import open_lines
+from recordgen.sources.table_csv import Record, read_records
+from recordgen.splits import ML_USE_EXPECTED, is_ml_use
+from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
+
+if TYPE_CHECKING:
+    from recordgen.sources.deciding import File
+
+# Held in memory at once.
+_BLOCK_LINES = 20_000
+
+# A misspelt word does not make a feature of the split, which would tell a model what it must not
+# know: its rows are rejected.
+_SPLIT_SHARE = 0.95
+
+#: So many different whole numbers are classes, unless ``prediction`` says otherwise.
+MAX_CLASSES = 20
+
+# So many of a text column's values are numbers that the others look like mistakes.
+_NUMBER_SHARE = 0.9
+
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+
+def find_table(files: Sequence[File], options: ConvertOptions) -> Table:
+    """Return the columns of import files.
+
+    Args:
+        files: the first of them begins with a header; others may.
+        options: name columns, and the schema.
+
+    Raises:
+        SourceError: a file is missing or cannot be read; or its first line is another header.
+        UsageError: the columns cannot be what the options say.
+    """
+    header, seen = _read_all(files)
+    return decide_table(header, seen, options, schema_types(header, options))
+
+
+def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str, str]:
+    """Return the dtypes by column that the schema gives, or none if there is no schema.
+
+    Raises:
+        UsageError: it does not name the columns of the header, but for the split's.
+        SourceError: it cannot be read.
+    """
+    if options.tfmd_schema is None:
+        return {}
+    from recordgen.sources.tfmd_schema import column_types
+
+    types = column_types(options.tfmd_schema)
+    missing = [name for name in types if name not in header]
+    unknown = [name for name in header if name not in types]
+    if options.split_column is not None:
+        unknown = [name for name in unknown if name != options.split_column]
+    elif len(unknown) == 1:
+        unknown = []  # the split's, if its values are those
+    if missing or unknown:
+        raise UsageError(
+            f"{options.tfmd_schema} must name the columns of the header, but for the split's: "
+            + "; ".join(
+                f"{word} {', '.join(map(repr, names))}"
+                for word, names in (("it has no", unknown), ("the header has no", missing))
+                if names
+            )
+        )
+    return types
+
+
+def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
+    header: list[str] = []
+    seen: list[_Seen] = []
+    for file in files:
+        with open_lines(file.path) as lines:
+            records = (r for r in read_records(lines, file.path) if isinstance(r, Record))
+            first = next(records, None)
+            if first is None:
+                continue
+            if not header:
+                header = check_header(first.split(), f"{file.path}:{first.line}")
+                seen = [_Seen() for _ in header]
+            elif list(first.split()) != header:
+                _check_first_row(first, header, seen, file.path)
+                look_at([first], header, seen)
+            while some := list(islice(records, _BLOCK_LINES)):
+                look_at(some, header, seen)
+    if not header:
+        raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
+    return header, seen
+
+
+def check_header(fields: Sequence[str], where: str) -> list[str]:
+    """Return the names of columns. Raises: SourceError: they cannot be names of features."""
+    [*names] = fields
+    if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
+        raise SourceError(f"{where}: fields must be separated by commas")
+    if "" in names:
+        raise SourceError(
+            f"{where}: column {names.index('') + 1} has no name; a table begins with a header that "
+            f"names each column (pandas writes its index so: to_csv(…, index=False))"
+        )
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SourceError(f"{where}: two columns are named {twice!r}; rename one")
+    if all(_is_number(name) for name in names):
+        raise SourceError(
+            f"{where}: a table begins with a header that names its columns (got {','.join(names)})"
+        )
+    return names
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], path: str) -> None:
+    """Check that the first line of a later file, which is not the header, is a row."""
+    fields = first.split()
+    named = len(set(fields) & set(header))
+    misfit = any(
+        item.is_number and text.strip() and not _is_number(text)
+        for text, item in zip(fields, seen, strict=False)
+    )
+    if named * 2 > len(header) or misfit or len(fields) != len(header):
+        raise SourceError(
+            f"{path}:{first.line}: the first line is neither the header of the first file nor a "
+            f"row that fits its columns (expected {','.join(header)!r:.200}, got "
+            f"{first.text!r:.200}); convert tables of other columns apart"
+        )
+
+
+@dataclass
+class _Seen:
+    """What was seen of a column so far.
+
+    Attributes:
+        values: fields that are not empty.
+        is_whole: all of them are whole numbers.
+        is_number: all of them are numbers.
+        words: how many of them are words of ML_USE, until it is clear that few are.
+        distinct: different whole numbers, until they are many.
+        odd: a value that is no number, where nearly all around it are; else empty.
+    """
+
+    values: int = 0
+    is_whole: bool = True
+    is_number: bool = True
+    words: int | None = 0
+    distinct: set[int] | None = field(default_factory=set)
+    odd: str = ""
+
+    @property
+    def dtype(self) -> str:
+        if self.values and self.is_number:
+            return "int64" if self.is_whole else "float32"
+        return "bytes"
+
+    @property
+    def is_split(self) -> bool:
+        return bool(self.words) and (self.words or 0) >= _SPLIT_SHARE * self.values
+
+
+def look_at_all(records: Iterable[Record], header: Sequence[str]) -> list[_Seen]:
+    """Return what columns hold in records."""
+    seen = [_Seen() for _ in header]
+    waiting = iter(records)
+    while some := list(islice(waiting, _BLOCK_LINES)):
+        look_at(some, header, seen)
+    return seen
+
+
+def look_at(records: Sequence[Record], header: Sequence[str], seen: Sequence[_Seen]) -> None:
+    """Take note of what columns hold in records; those with other fields are left out."""
+    commas = len(header) - 1
+    lines = [
+        record.text
+        for record in records
+        if (
+            record.text.count(",") == commas and len(record.text) > commas
+            if record.fields is None
+            else len(record.fields) == len(header) and any(record.fields)
+        )
+    ]
+    if not lines:
+        return
+    for item, texts in zip(seen, parse(lines, header, range(len(header))), strict=True):
+        if texts.null_count < len(texts):
+            _look_at_column(item, texts)
+
+
+def _look_at_column(item: _Seen, texts: Any) -> None:
+    values = len(texts) - texts.null_count
+    item.values += values
+    if item.words is not None:
+        counts = pc.value_counts(texts).to_pylist()
+        words = sum(
+            count["counts"] for count in counts if count["values"] and _is_word(count["values"])
+        )
+        item.words = item.words + words if words * 2 >= values else None
+    if not item.is_number:
+        return
+    stripped = trimmed(texts)
+    if (whole := whole_numbers(stripped)) is not None:
+        if item.distinct is not None:
+            item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
+            if len(item.distinct) > MAX_CLASSES:
+                item.distinct = None
+        return
+    item.is_whole, item.distinct = False, None
+    if not _are_decimals(stripped):
+        item.is_number = False
+        item.odd = _odd_value(stripped)
+
+
+def _is_word(text: str) -> bool:
+    return bool(text.strip()) and is_ml_use(text.strip())
+
+
+def _are_decimals(texts: Any) -> bool:
+    """Say whether texts are numbers that stay what they are as such."""
+    if decimals(texts) is None:
+        return False
+    if pc.any(pc.match_substring_regex(texts, r"^[+-]?0[0-9]")).as_py():
+        return False
+    # All whole, and yet no whole numbers of 64 bits: they are keys.
+    return bool(pc.any(pc.match_substring_regex(texts, r"[.eE]")).as_py())
+
+
+def _odd_value(texts: Any) -> str:
+    """Return the first text that is no number, if nearly all others are; else an empty one."""
+    is_number = pc.match_substring_regex(texts, _NUMBER)
+    present = len(texts) - texts.null_count
+    others = texts.filter(pc.invert(pc.fill_null(is_number, True)))
+    if len(others) and len(others) <= (1 - _NUMBER_SHARE) * present:
+        return str(others[0].as_py())
+    return ""
+
+
+def decide_table(
+    header: Sequence[str],
+    seen: Sequence[_Seen],
+    options: ConvertOptions,
+    types: Mapping[str, str],
+) -> Table:
+    """Return the table that columns make.
+
+    Args:
+        header: the names of the columns.
+        seen: what they hold.
+        options: which of them are for what.
+        types: those that are given, by column.
+
+    Raises:
+        UsageError: the options, or the types, do not go with the columns.
+    """
+    found = dict(zip(header, seen, strict=True))
+    for option in ("split_column", "target_column", "weight_column"):
+        name = getattr(options, option)
+        if name is not None and name not in found:
+            raise UsageError(
+                f"{option}: there is no column {name!r}; the header has {', '.join(header)}"
+            )
+    split = options.split_column or _split_column(found)
+    target, weight = options.target_column, options.weight_column
+    used = [name for name in (split, target, weight) if name is not None]
+    if len(set(used)) < len(used):
+        raise UsageError(f"a column is for one thing only (got {', '.join(used)})")
+    columns = tuple(
+        Column(name, types.get(name) or ("bytes" if name == split else item.dtype))
+        for name, item in found.items()
+    )
+    dtypes = {column.name: column.dtype for column in columns}
+    if weight is not None:
+        if dtypes[weight] == "bytes":
+            odd = found[weight].odd
+            raise UsageError(
+                f"weight_column {weight!r} must hold numbers"
+                + (f" (got {odd!r})" if odd else ", and some of its values are none")
+            )
+        columns = tuple(Column(weight, "float32") if c.name == weight else c for c in columns)
+    prediction = None
+    if target is not None:
+        prediction = _prediction(target, dtypes[target], found[target], options)
+    elif options.prediction != AUTO:
+        raise UsageError(f"prediction={options.prediction} needs a target_column")
+    notes = [
+        f"column {name!r} is text because of values such as {item.odd!r}, though nearly all others "
+        f"are numbers"
+        for name, item in found.items()
+        if dtypes[name] == "bytes" and item.odd and name != split and name not in types
+    ]
+    notes += [
+        f"column {name!r} is empty: no example has it"
+        for name, item in found.items()
+        if not item.values and name != split
+    ]
+    return Table(columns, split, target, weight, prediction, tuple(notes))
+
+
+def _split_column(found: Mapping[str, _Seen]) -> str | None:
+    names = [name for name, item in found.items() if item.is_split]
+    if len(names) > 1:
+        raise UsageError(
+            f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; say which "
+            f"is the split's with split_column"
+        )
+    return names[0] if names else None
+
+
+def _prediction(name: str, dtype: str, item: _Seen, options: ConvertOptions) -> Prediction:
+    """Return what a target asks for. Raises: UsageError: it cannot be predicted so."""
+    if options.prediction == "classification":
+        if dtype == "float32":
+            raise UsageError(
+                f"prediction=classification needs a target of text or whole numbers; the column "
+                f"{name!r} holds fractions"
+            )
+        return "classification"
+    if options.prediction == "regression":
+        if dtype == "bytes":
+            raise UsageError(
+                f"prediction=regression needs a target of numbers; the column {name!r} holds text"
+                + (f", such as {item.odd!r}" if item.odd else "")
+            )
+        return "regression"
+    if dtype == "bytes" or (dtype == "int64" and item.distinct is not None):
+        return "classification"
+    return "regression"

@@ -1,0 +1,86 @@
+"""A pandas DataFrame as a table: lines of CSV, and the types that its columns have.
+
+A row's line is its 1-based position. A column of whole floats with gaps was one of whole numbers
+before pandas; one of text stays text, also where all of it is digits.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from recordgen.columns import Table
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
+from recordgen.rows import Reject, Row
+from recordgen.sources.dataframe import SOURCE, is_list
+from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
+from recordgen.sources.table_csv import Record, rows_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DTYPES = {"integer": "int64", "floating": "float32", "mixed-integer-float": "float32"}
+
+
+def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
+    """Return the columns of a frame.
+
+    Raises:
+        SourceError: its columns cannot be named so.
+        UsageError: the columns cannot be what the options say.
+    """
+    header = check_header([str(name) for name in frame.columns], SOURCE)
+    types = schema_types(header, options)
+    if not types:
+        types = {name: _dtype(frame.iloc[:, at]) for at, name in enumerate(header)}
+    return decide_table(header, look_at_all(_records(frame), header), options, types)
+
+
+def frame_rows(frame: pd.DataFrame, table: Table) -> Iterator[Row | Reject]:
+    """Yield a Row, or a Reject, for each row of a frame."""
+    return rows_of(_records(frame), SOURCE, table)
+
+
+def _dtype(column: pd.Series[Any]) -> str:
+    import pandas as pd
+
+    kind = pd.api.types.infer_dtype(column.astype(object), skipna=True)
+    return "int64" if _was_whole(column) else _DTYPES.get(kind, "bytes")
+
+
+def _was_whole(column: pd.Series[Any]) -> bool:
+    """Say whether a column of floats has gaps, and only whole numbers beside them."""
+    import pandas as pd
+
+    if not pd.api.types.is_float_dtype(column.dtype):
+        return False
+    present = column.dropna()
+    return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
+
+
+def _records(frame: pd.DataFrame) -> Iterator[Record]:
+    names = [str(name) for name in frame.columns]
+    whole = [_was_whole(frame.iloc[:, at]) for at in range(len(names))]
+    present = frame.notna().to_numpy()
+    values = frame.to_numpy(dtype=object)
+    for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
+        fields = [
+            _to_text(int(value) if is_whole else value, name, line) if known else ""
+            for value, known, name, is_whole in zip(row, there, names, whole, strict=True)
+        ]
+        text = io.StringIO()
+        csv.writer(text, lineterminator="").writerow(fields)
+        yield Record(line, text.getvalue(), fields)
+
+
+def _to_text(value: Any, column: str, line: int) -> str:
+    """Return a cell as a CSV field. Raises: UsageError: it is no single value."""
+    if isinstance(value, bytes | dict) or is_list(value):
+        raise UsageError(
+            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
+            f"{value!r:.80})"
+        )
+    return str(value)

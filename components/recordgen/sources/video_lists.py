@@ -1,0 +1,155 @@
+"""AutoML's two-level CSV of videos: an import file names lists, and these name segments.
+
+    TRAIN,gs://bucket/train.csv              gs://bucket/1.mp4,car,120,180.5
+    TEST,gs://bucket/test.csv                gs://bucket/1.mp4,bike,150,inf
+    import file                              list
+
+An import file may hold rows of segments beside lines that name lists, or only rows. What a list
+names starts at its own folder. Lists are read for whoever wrote the import file, so they are gated
+as its rows' payloads are: :mod:`recordgen.access`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from recordgen import storage
+from recordgen.access import Access, RowGate
+from recordgen.errors import (
+    FileTooLargeError,
+    NotAllowedError,
+    SourceError,
+    UnknownSchemeError,
+)
+from recordgen.rows import Reject, RejectCode, Row, reject
+from recordgen.sources import automl_csv
+from recordgen.sources.lines import bounded_lines, open_lines
+from recordgen.storage import Terms
+from recordgen.tasks.task import Task
+
+_SUFFIX = ".csv"
+
+# A list on a web server is held in memory, and nobody has vouched for it.
+_MAX_LIST_BYTES = 256_000_000
+
+
+class NamedList(NamedTuple):
+    """A list of videos that a line of an import file names.
+
+    Attributes:
+        path: where it lies.
+        split: the split of its rows that name none, if the line names one.
+        bytes: its size.
+    """
+
+    path: str
+    split: str | None
+    bytes: int
+
+
+def parse_lines(
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
+    """Parse the lines of an import file, but for those that name lists: these are read apart.
+
+    Args and Raises: as :func:`recordgen.sources.automl_csv.parse_lines`.
+    """
+    for item in automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted):
+        if isinstance(item, Reject) or not is_list(item.uri):
+            yield item
+        elif item.annotation is not None:
+            message = (
+                f"expected ML_USE and the path of a list of videos; labels and times stand in the "
+                f"list, as {task.expected}"
+            )
+            yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
+
+
+def find_lists(path: str, task: Task, access: Access) -> Iterator[NamedList]:
+    """Yield the lists that an import file names, in the order of its lines.
+
+    Raises:
+        SourceError: the import file or a list is missing, or may not be read.
+        StorageError: storage failed.
+    """
+    with open_lines(path) as lines:
+        some = _first_and_lists(lines)
+        for item in automl_csv.parse_lines(some, source=path, task=task, adjusted=Counter()):
+            if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
+                found = storage.resolve(item.uri, path)
+                yield NamedList(found, item.split, _list_bytes(found, item, access))
+
+
+def read_list(
+    path: str, task: Task, adjusted: Counter[str], *, named_by: str, access: Access
+) -> Iterator[Row | Reject]:
+    """Read the rows of a list.
+
+    Args:
+        path: the list.
+        task: reads the fields behind the path.
+        adjusted: as :func:`parse_lines`.
+        named_by: the import file that names it.
+        access: what that may reach.
+
+    Raises:
+        SourceError: it is missing, or may not be read.
+        StorageError: storage failed.
+    """
+    if (refusal := access.refusal(path, named_by)) is not None:
+        raise SourceError(f"{named_by}: the list of videos {path} may not be read: {refusal}")
+    if not storage.is_http(path):
+        with open_lines(path) as lines:
+            yield from _segments(lines, path, task, adjusted)
+        return
+    try:
+        data = storage.read_bytes(path, _MAX_LIST_BYTES, Terms(RowGate(access, named_by)))
+    except (OSError, NotAllowedError, FileTooLargeError) as exc:
+        raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
+    yield from _segments(bounded_lines(io.BytesIO(data)), path, task, adjusted)
+
+
+def is_list(uri: str) -> bool:
+    """Say whether a line names a list, not a video."""
+    path = urlsplit(uri).path if storage.is_http(storage.normal(uri)) else uri
+    return path.lower().endswith(_SUFFIX)
+
+
+def _segments(
+    lines: Iterable[bytes], source: str, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
+    for item in automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted):
+        if isinstance(item, Row) and is_list(item.uri):
+            message = (
+                f"expected {task.expected}, but the path is that of a further list; name it in "
+                f"the import file"
+            )
+            yield reject(item, RejectCode.BAD_ANNOTATION, message)
+        else:
+            yield item
+
+
+def _first_and_lists(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Keep what may be a header, and what may name a list; blank all other lines."""
+    suffix = _SUFFIX.encode()
+    is_first = True
+    for line in lines:
+        yield line if is_first or suffix in line.lower() else b""
+        is_first = is_first and not line.strip()
+
+
+def _list_bytes(path: str, row: Row, access: Access) -> int:
+    """Return the size of a list. Raises: SourceError: it cannot be read, or may not be."""
+    where = f"{row.source}:{row.line}"
+    if (refusal := access.refusal(path, row.source)) is not None:
+        raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")
+    try:
+        return storage.info(path, Terms(RowGate(access, row.source))).size
+    except FileNotFoundError as exc:
+        raise SourceError(f"{where}: there is no list of videos {path}") from exc
+    except (OSError, NotAllowedError, UnknownSchemeError) as exc:
+        raise SourceError(f"{where}: cannot read the list of videos {path}: {exc}") from exc

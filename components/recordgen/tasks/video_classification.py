@@ -1,0 +1,224 @@
+"""Video classification, segments of videos with a label: ``[ML_USE],PATH,[LABEL,START,END]``.
+
+AutoML's lists and Vertex AI "Prepare video training data for classification"; times are seconds
+from the video's beginning, and ``inf`` is its end::
+
+    gs://bucket/1.mp4,car,120,180.5
+    {"videoGcsUri": "gs://bucket/1.mp4", "timeSegmentAnnotations":
+     [{"displayName": "car", "startTime": "120s", "endTime": "180.5s"}]}
+
+become ``video/segment/start: 120.0``, ``video/segment/end: 180.5``, ``video/class/text: b"car"``
+and ``video/class/label: 0``. Videos are never opened, only named. Each segment is an example of its
+own, and so is each of several labels of one segment, as AutoML has it. The annotation is a JSON
+list of label, start and end; null stands for no label, and for the video's end.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from recordgen import features, storage
+from recordgen.errors import UsageError
+from recordgen.example import FeatureValue, serialize_example
+from recordgen.float32 import as_float32
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.rows import RejectCode
+from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.task import (
+    AnnotationError,
+    Made,
+    Merged,
+    Said,
+    Task,
+    check_label,
+    display_name,
+    uri_in,
+)
+
+if TYPE_CHECKING:
+    from recordgen.resolving import PlannedRow
+
+_SEGMENTS_KEY = "timeSegmentAnnotations"
+_LABEL_KEY = "classificationAnnotation"
+_TIMES_KEY = "timeSegment"
+
+# A fraction needs no digit before its point; "inf" is AutoML's own word.
+_SECONDS = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?", re.ASCII | re.IGNORECASE)
+
+
+class Segment(NamedTuple):
+    """A part of a video.
+
+    Attributes:
+        label: what it shows; None: it is not known.
+        start: in seconds.
+        end: in seconds; infinite: the end of the video.
+    """
+
+    label: str | None
+    start: float
+    end: float
+
+    def encode(self) -> str | None:
+        """Return the annotation; None: the whole video, without a label."""
+        if self == WHOLE:
+            return None
+        end = None if math.isinf(self.end) else self.end
+        return json.dumps([self.label, self.start, end], ensure_ascii=False)
+
+    @classmethod
+    def decode(cls, annotation: str | None) -> Segment:
+        """Return what :meth:`encode` was called of."""
+        if annotation is None:
+            return WHOLE
+        label, start, end = json.loads(annotation)
+        return cls(label, start, math.inf if end is None else end)
+
+
+#: A whole video, of which nothing is said.
+WHOLE = Segment(None, 0.0, math.inf)
+
+
+class VideoClassification(Task):
+    """Video classification, one label per segment."""
+
+    name = "video_classification"
+    kind = "video"
+    noun = "segment"
+    expected = "[ML_USE],PATH,[LABEL,START,END]"
+    columns: ClassVar = {
+        "label": LABEL_COLUMNS,
+        "start": frozenset({"start", "start_time", "time_segment_start", "starttime", "begin"}),
+        "end": frozenset({"end", "end_time", "time_segment_end", "endtime", "stop"}),
+    }
+    uri_key = "videoGcsUri"
+    json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
+    features: ClassVar = features.VIDEO_CLASSIFICATION
+    batch_rows = 256
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:
+        if options.split_by == "content":
+            raise UsageError(
+                f"split_by=content reads what rows name, and {cls.name} never opens a video; use "
+                f"split_by=uri, which keeps all segments of a video in one split"
+            )
+        return cls()
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        if len(fields) > 3:
+            raise AnnotationError(
+                RejectCode.TOO_MANY_FIELDS,
+                f"expected {self.expected} (got {len(fields)} fields behind the path); quote a "
+                f"field that holds a comma",
+            )
+        label, start, end = (*fields, *[""] * (3 - len(fields)))
+        return _segment(check_label(label) or None, start or 0.0, end or math.inf).encode()
+
+    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+        uri = uri_in(record, self.uri_key, "video")
+        found = record.get(_SEGMENTS_KEY) or []
+        if not isinstance(found, list):
+            raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {found!r:.80})")
+        segments = [_timed(item, display_name(item, f"each of {_SEGMENTS_KEY}")) for item in found]
+        if (whole := record.get(_LABEL_KEY)) is not None:
+            label = display_name(whole, _LABEL_KEY)
+            times = whole.get(_TIMES_KEY) or {}
+            if not isinstance(times, Mapping):
+                raise _bad(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
+            segments.append(_timed(times, label))
+        return [Said(uri, segment.encode()) for segment in segments or [WHOLE]]
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        # Rows of one part say the same: a part is all that they say.
+        return Merged(annotations[0], len(annotations) - 1)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
+        return annotation != stored
+
+    def labels(self, annotation: str) -> Sequence[str]:
+        label = Segment.decode(annotation).label
+        return () if label is None else (label,)
+
+    def shown(self, annotation: str) -> str:
+        return repr(Segment.decode(annotation).label)
+
+    def part(self, annotation: str | None) -> str:
+        return annotation or ""
+
+    def is_stored(self, uri: str) -> bool:
+        return False
+
+    def make(
+        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Made:
+        segment = Segment.decode(row.annotation)
+        labels = () if segment.label is None else (segment.label,)
+        said: dict[str, FeatureValue] = {
+            features.VIDEO_URI: address(row.uri, row.source).encode(),
+            features.VIDEO_SOURCE_ID: row.uri.encode(),
+            features.VIDEO_SEGMENT_START: segment.start,
+            features.VIDEO_SEGMENT_END: segment.end,
+        }
+        for label in labels:
+            said[features.VIDEO_CLASS_TEXT] = label.encode()
+            said[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
+        record = serialize_example(said)
+        return Made(record, b"".join(record), labels)
+
+    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+        [uri] = values[features.VIDEO_SOURCE_ID]
+        [start], [end] = values[features.VIDEO_SEGMENT_START], values[features.VIDEO_SEGMENT_END]
+        text: Sequence[bytes] = values.get(features.VIDEO_CLASS_TEXT, ())
+        label = text[0].decode() if text else None
+        return Said(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
+
+
+def address(uri: str, source: str) -> str:
+    """Return where a video lies that a line of the file ``source`` names, from anywhere.
+
+    ``1.mp4`` in ``gs://bucket/lists/train.csv`` → ``gs://bucket/lists/1.mp4``
+    """
+    path = storage.resolve(uri, source)
+    if "://" in path:
+        return path
+    return os.path.abspath(path)
+
+
+def _timed(times: Mapping[str, Any], label: str) -> Segment:
+    """Return the segment of an object with ``startTime`` and ``endTime``, which may be missing."""
+    start, end = times.get("startTime"), times.get("endTime")
+    return _segment(label, 0.0 if start is None else start, math.inf if end is None else end)
+
+
+def _segment(label: str | None, start: str | float, end: str | float) -> Segment:
+    """Return a segment. Raises: AnnotationError: it cannot be one."""
+    found = Segment(label, _seconds(start, "start"), _seconds(end, "end"))
+    if not found.start < found.end:
+        raise _bad(f"a segment must end after its start (got {start} to {end})")
+    return found
+
+
+def _seconds(value: Any, what: str) -> float:
+    """Return a time, given as a number or as text: ``1.5``, ``"1.5"`` or ``"1.5s"``."""
+    text = str(value).strip() if isinstance(value, int | float | str) else ""
+    if not isinstance(value, bool) and _SECONDS.fullmatch(text.removesuffix("s")):
+        try:
+            return as_float32(float(text.removesuffix("s")))
+        except OverflowError:
+            pass
+    raise _bad(
+        f"a segment's {what} must be seconds from the video's beginning, 0 or more, or inf for "
+        f"its end (got {value!r:.40})"
+    )
+
+
+def _bad(message: str) -> AnnotationError:
+    return AnnotationError(RejectCode.BAD_ANNOTATION, message)

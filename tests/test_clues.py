@@ -1,0 +1,119 @@
+"""What import files say of their task, and that it is said which lines do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
+from recordgen.sources import ImportFile
+from recordgen.sources.deciding import Finding, decide
+
+
+def found(folder: Path, name: str, lines: str) -> Finding:
+    path = folder / name
+    path.write_text(lines, encoding="utf-8")
+    return decide([ImportFile(str(path))], ConvertOptions())
+
+
+# lines of a file, its task, and the end of the reason
+CSV = [
+    ("a.jpg,cat", "image_classification", ":1 has one label"),
+    ("img001,cat\nimg002,dog", "image_classification", ":1 has one label"),
+    ("gs://b/my photo.jpg,cat", "image_classification", ":1 has one label"),
+    ("id,breed\n000bec,collie", "image_classification", ":1 has one label"),
+    ("TRAIN,gs://b/photo,cat,dog", "image_multi_label", ":1 has 2 labels"),
+    ("a.jpg,cat,.1,.2,,,.5,.6,,", "object_detection", ":1 has a box"),
+    ("TRAIN,Good and cheap.,praise", "text_classification", ":1 has a text"),
+    ("\ngs://b/1.txt,praise\n", "text_classification", ":2 has a text"),
+    ('"Good, and cheap",praise,price', "text_multi_label", ":1 has a text and 2 labels"),
+    ("Good and cheap,2\nBad and dear,0", "text_sentiment", ":1 has a text and its sentiment"),
+    ("Good and cheap,2\nBad and dear,11", "text_classification", ":1 has a text"),
+    ("review,sentiment\nGood and cheap,good", "text_sentiment", ":2 has a text and its sentiment"),
+    ("text,label\nGood,praise", "text_classification", ":2 has a text"),
+    ("TRAIN,gs://b/list.csv", "video_classification", ":1 names a video, or a list of them"),
+    ("a.mp4,car,1,inf", "video_classification", ":1 names a video, or a list of them"),
+    ("uri,label,start,end\na,car,1,2", "video_classification", ":1 names the columns of a segment"),
+    ("image_uri,label\na,cat", "image_classification", ":2 has one label"),
+    ("age,job\n31,nurse\n,clerk", "tabular", ":1 names columns, and the lines behind it fill them"),
+    ("a,b,c\nx,y,z", "tabular", ":1 names columns, and the lines behind it fill them"),
+]
+
+
+@pytest.mark.parametrize(("lines", "task", "reason"), CSV)
+def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, "a.csv", lines)
+    assert (finding.options.task, finding.options.input_format) == (task, "csv")
+    assert finding.reason == f"{tmp_path / 'a.csv'}{reason}"
+
+
+# a line of a file, its task, and the end of the reason
+JSONL = [
+    ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
+    ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
+    ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "textGcsUri"),
+    (
+        '{"textContent": "a", "classificationAnnotations": [{}]}',
+        "text_multi_label",
+        "classificationAnnotations",
+    ),
+    ('{"textContent": "a", "sentimentAnnotation": {"sentiment": 1}}', "text_sentiment", "ation"),
+    ('{"textContent": "a", "textSegmentAnnotations": [{}]}', "text_entities", "Annotations"),
+    (
+        '{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}',
+        "text_entities",
+        "annotations of parts of a text",
+    ),
+    ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification", "videoGcsUri"),
+]
+
+
+@pytest.mark.parametrize(("line", "task", "reason"), JSONL)
+def test_keys_of_jsonl_tell_their_task(line: str, task: str, reason: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, "a.jsonl", f"{line}\n")
+    assert (finding.options.task, finding.options.input_format) == (task, "jsonl")
+    assert finding.reason.startswith(f"{tmp_path / 'a.jsonl'}:")
+    assert finding.reason.endswith(reason)
+
+
+def test_sentences_are_told_by_their_name(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("O O")
+    finding = found(tmp_path, "sentences.txt", "Good bye")
+    assert (finding.options.task, finding.options.input_format) == ("text_entities", "iob")
+
+
+MIXED = [
+    ("a.csv", "a.jpg,cat\nGood and cheap,praise", "image_classification", "text_classification"),
+    ("a.csv", "a.mp4,car\na.jpg,cat", "image_classification", "video_classification"),
+    (
+        "a.jsonl",
+        '{"imageGcsUri": "a", "classificationAnnotation": {"displayName": "cat"}}\n'
+        '{"textContent": "a", "classificationAnnotation": {"displayName": "cat"}}',
+        "image_classification",
+        "text_classification",
+    ),
+    (
+        "a.jsonl",
+        '{"textContent": "a", "sentimentAnnotation": {"sentiment": 1}}\n'
+        '{"textContent": "a", "textSegmentAnnotations": [{}]}',
+        "text_sentiment",
+        "text_entities",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "lines", "one", "other"), MIXED)
+def test_two_tasks_in_a_file_are_both_shown(
+    name: str, lines: str, one: str, other: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="read as more than one task") as caught:
+        found(tmp_path, name, lines)
+    assert f"{one}: {tmp_path / name}:" in str(caught.value)
+    assert f"{other}: {tmp_path / name}:" in str(caught.value)
+
+
+def test_few_lines_of_another_task_are_mistakes(tmp_path: Path) -> None:
+    finding = found(tmp_path, "a.csv", "a.jpg,cat\n" * 9 + "Good and cheap,praise\n")
+    assert finding.options.task == "image_classification"

@@ -1,0 +1,376 @@
+"""Segments of videos: lists, rows, splits, records and batches, as the task's page says it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+import recordgen
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.example import parse_example
+from recordgen.labels import build_vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.resolving import PlannedRow
+from recordgen.rows import Reject, Row
+from recordgen.sources import ImportFile, RowReader, with_lists
+from recordgen.tasks import VideoClassification
+from recordgen.tasks.video_classification import Segment
+from recordgen.tfrecord import read_records
+from tests.servers import serving
+
+PAGE = (Path(__file__).parents[1] / "docs/tasks/video_classification.md").read_text(
+    encoding="utf-8"
+)
+
+TASK = "video_classification"
+CSV = ConvertOptions(task=TASK, input_format="csv")
+
+MakeCsv = Callable[..., str]
+
+
+def segments(output: Path) -> list[tuple[str, ...]]:
+    """Return (split, source_id, label, start, end) of all records, sorted."""
+    found = []
+    for name, split in recordgen.read_dataset(str(output)).splits.items():
+        for shard in split.shards:
+            for data in read_records(str(output / shard.file)):
+                values = parse_example(data)
+                said = VideoClassification().said(values)
+                label, start, end = Segment.decode(said.annotation)
+                found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
+    return sorted(found)
+
+
+def read(path: str, options: ConvertOptions = CSV) -> list[Row | Reject]:
+    return list(RowReader(options).read_all(with_lists([ImportFile(path)], options)))
+
+
+# line, split, annotation
+LINES = [
+    ("TRAIN,gs://b/1.mp4,car,120,180.5", "train", '["car", 120.0, 180.5]'),
+    ("gs://b/1.mp4,car,.5,1e2", None, '["car", 0.5, 100.0]'),
+    ("1.mp4,car,1,inf", None, '["car", 1.0, null]'),
+    ("1.mp4,car,1,", None, '["car", 1.0, null]'),
+    ("1.mp4,car,,2", None, '["car", 0.0, 2.0]'),
+    ("TEST,1.mp4,car,,", "test", '["car", 0.0, null]'),
+    ("1.mp4,car", None, '["car", 0.0, null]'),
+    ("1.mp4,,1,2", None, "[null, 1.0, 2.0]"),
+    ("1.mp4,,0,inf", None, None),
+    ("1.mp4,,,", None, None),
+    ("1.mp4", None, None),
+]
+
+
+@pytest.mark.parametrize(("line", "split", "annotation"), LINES)
+def test_lines(line: str, split: str | None, annotation: str | None, make_csv: MakeCsv) -> None:
+    """Each published form of a line is a row; what says the same has the same annotation."""
+    source = make_csv([line])
+    [row] = read(source)
+    assert isinstance(row, Row)
+    assert (row.split, row.annotation) == (split, annotation)
+    assert row.uri == next(field for field in line.split(",") if field.endswith(".mp4"))
+
+
+@given(
+    label=st.none() | st.text(st.characters(codec="utf-8", categories=["L", "N"]), min_size=1),
+    start=st.floats(0, 1e6),
+    length=st.floats(0.001, 1e6) | st.just(math.inf),
+)
+def test_a_record_says_what_its_row_said(label: str | None, start: float, length: float) -> None:
+    """Annotation → record → annotation, for any times; so appended rows are told."""
+    task = VideoClassification()
+    try:
+        annotation = task.from_fields([label or "", str(start), str(start + length)], None)
+    except ValueError:
+        assert np.float32(start) == np.float32(start + length)
+        return
+    row = PlannedRow(0, "/f/a.csv", 1, "1.mp4", annotation, 0, "row", False)
+    made = task.make(row, b"", build_vocabulary([label] if label else []), CSV)
+    values = parse_example(b"".join(made.record))
+    assert task.said(values) == ("1.mp4", annotation)
+    assert values["video/uri"] == [b"/f/1.mp4"]
+
+
+def test_lists(tmp_path: Path) -> None:
+    """Rows of a list have its path and lines, and take the split of the line that names it."""
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists/a.csv").write_text("uri,label,start,end\n1.mp4,x,0,1\n2.mp4,y,2,1\n")
+    (tmp_path / "lists/b.CSV").write_text("\n3.mp4,x\nlists/a.csv\n")
+    top = tmp_path / "top.csv"
+    top.write_text("TRAIN,lists/a.csv\n4.mp4,z,1,2\nlists/b.CSV,\nTEST,lists/a.csv,x\n")
+    a, b = f"{tmp_path}/lists/a.csv", f"{tmp_path}/lists/b.CSV"
+    found = [(item.source, item.line, item.uri, item[2]) for item in read(str(top))]
+    assert found[:3] == [
+        (str(top), 2, "4.mp4", None),
+        (str(top), 4, "lists/a.csv", "lists/a.csv"),  # a list with a label
+        (a, 2, "1.mp4", "train"),
+    ]
+    assert found[3:] == [
+        (a, 3, "2.mp4", "2.mp4"),
+        (b, 2, "3.mp4", None),
+        (b, 3, "lists/a.csv", "lists/a.csv"),  # a list in a list
+    ]
+    dataset = recordgen.convert(
+        str(top), tmp_path / "out", task=TASK, max_reject_fraction=0.9
+    ).dataset
+    assert dataset.source == (str(top), a, b)
+    assert (dataset.rows.read, dataset.examples, dataset.rows.rejects) == (6, 3, 3)
+    records = recordgen.read(tmp_path / "out", split="train")
+    assert f"{tmp_path}/lists/1.mp4" in [item["video/uri"].numpy().decode() for item in records]
+
+
+def test_a_list_that_is_missing(make_csv: MakeCsv) -> None:
+    """The error has the line that names the list, and the list's path."""
+    source = make_csv(["1.mp4,x", "TRAIN,gone.csv"])
+    folder = source.rpartition("/")[0]
+    with pytest.raises(
+        SourceError, match=re.escape(f"{source}:2: there is no list of videos {folder}/gone.csv")
+    ):
+        recordgen.plan(source, task=TASK)
+
+
+def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
+    """A remote import file reads no local list, and none outside --allow-root; nothing is asked."""
+    (tmp_path / "secret.csv").write_text("1.mp4,x\n")
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        lines = {
+            "/top.csv": f"TRAIN,{tmp_path}/secret.csv\n",
+            "/far.csv": "TRAIN,lists/a.csv\n",
+            "/lists/a.csv": "1.mp4,x,0,1\n",
+        }
+        return web.Response(text=lines[request.path])
+
+    with serving(answer) as url:
+        with pytest.raises(SourceError, match=r"top.csv:1: .*reach no local files"):
+            recordgen.plan(f"{url}/top.csv", task=TASK)
+        rows = read(f"{url}/far.csv")
+        assert [(row.source, row.uri) for row in rows] == [(f"{url}/lists/a.csv", "1.mp4")]
+        options = ConvertOptions(task=TASK, input_format="csv", allow_root=(f"{url}/other",))
+        with pytest.raises(SourceError, match=r"far.csv:1: .*another --allow-root"):
+            read(f"{url}/far.csv", options)
+        asked.clear()
+        local = tmp_path / "local.csv"
+        local.write_text(f"TRAIN,{url}/lists/a.csv\n")
+        with pytest.raises(SourceError, match=r"local.csv:1: .*--allow-scheme http"):
+            recordgen.plan(str(local), task=TASK)
+        assert asked == []
+
+
+def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A split that one line names is that of all segments; one that contradicts it is rejected."""
+    lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]
+    lines += ["TEST,0.mp4,x,500,501", "TRAIN,0.mp4,x,600,601", "0.mp4,x,500,501"]
+    lines += ["7.mp4,y,7,8", "7.mp4,x,7,8.0"]  # another label; a duplicate
+    result = recordgen.convert(
+        make_csv(lines), tmp_path / "out", task=TASK, max_reject_fraction=0.1
+    )
+    found = segments(tmp_path / "out")
+    splits: dict[str, set[str]] = {}
+    for split, uri, *_ in found:
+        splits.setdefault(uri, set()).add(split)
+    assert {len(names) for names in splits.values()} == {1}
+    assert (splits["0.mp4"], len({*map(tuple, splits.values())}) > 1) == ({"test"}, True)
+    assert [(item.code, item.line) for item in result.rejects] == [("conflicting_splits", 122)]
+    assert (result.dataset.rows.duplicates, len(found)) == (2, 122)
+
+
+def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Segments that are there are left out; new ones of a video go where its others are."""
+    output = tmp_path / "out"
+    old = ["TEST,1.mp4,x,0,1", "TEST,1.mp4,,,", "TRAIN,2.mp4,x", "TRAIN,1.mp4,x,0.1,0.3"]
+    recordgen.convert(make_csv(old), output, task=TASK, max_reject_fraction=0.9)
+    new = ["1.mp4,x,0,1", "1.mp4", "1.mp4,y,5,6", "TRAIN,1.mp4,y,7,8", "2.mp4,a"]
+    result = recordgen.convert(
+        make_csv(new, "new.csv"), output, append=True, max_reject_fraction=0.9
+    )
+    assert result.dataset.rows.existing == 2
+    assert segments(output) == [
+        ("test", "1.mp4", "", "0", "inf"),
+        ("test", "1.mp4", "x", "0", "1"),
+        ("test", "1.mp4", "y", "5", "6"),
+        ("train", "2.mp4", "a", "0", "inf"),
+        ("train", "2.mp4", "x", "0", "inf"),
+    ]
+    assert [(item.code, item.line) for item in result.rejects] == [
+        ("conflicting_splits", 4),
+        ("conflicting_splits", 4),
+    ]
+
+
+def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """CSV, JSONL and a DataFrame of the same segments give the same records; twice: unchanged."""
+    lines = ["TRAIN,/v/1.mp4,x,1.5,3", "TRAIN,/v/1.mp4,y,0,inf", "TEST,/v/2.mp4,y,0,2"]
+    objects: list[dict[str, Any]] = [
+        {
+            "videoGcsUri": "/v/1.mp4",
+            "timeSegmentAnnotations": [
+                {"displayName": "x", "startTime": "1.5s", "endTime": "3.000s"}
+            ],
+            "classificationAnnotation": {"displayName": "y"},
+            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"},
+        },
+        {
+            "videoGcsUri": "/v/2.mp4",
+            "classificationAnnotation": {"displayName": "y", "timeSegment": {"endTime": 2}},
+            "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "test"},
+        },
+    ]
+    frame = pd.DataFrame(
+        {
+            "split": ["TRAIN", "TRAIN", "TEST"],
+            "video_uri": ["/v/1.mp4", "/v/1.mp4", "/v/2.mp4"],
+            "label": ["x", "y", "y"],
+            "start": [1.5, 0, 0],
+            "end": [3, np.inf, 2],
+        }
+    )
+    source = make_csv(lines)
+    sources = [source, make_csv(map(json.dumps, objects), "a.jsonl"), frame]
+    datasets = [
+        recordgen.convert(source, tmp_path / str(number), task=TASK).dataset
+        for number, source in enumerate(sources)
+    ]
+    assert len({dataset.digest for dataset in datasets}) == 1
+    assert len(segments(tmp_path / "0")) == 3
+    assert recordgen.convert(source, tmp_path / "0", task=TASK, resume=True).unchanged
+    by_label = recordgen.convert(source, tmp_path / "by", task=TASK, shard_by="label").dataset
+    assert [shard.label for shard in by_label.splits["train"].shards] == ["x", "y"]
+
+
+def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
+    """Nothing is read, so nothing can be told by content."""
+    with pytest.raises(UsageError, match=r"split_by=content .* never opens a video"):
+        recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, split_by="content")
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten animated GIFs of four frames a second: one second black, then another white."""
+    folder = tmp_path_factory.mktemp("videos")
+    lines = []
+    for number in range(10):
+        frames = [
+            Image.fromarray(np.full((6, 8, 3), shade + number, np.uint8))
+            for shade in [0, 9, 18, 27, 200, 209, 218, 227]
+        ]
+        frames[0].save(
+            folder / f"{number}.gif", save_all=True, append_images=frames[1:], duration=250
+        )
+        lines += [f"{number}.gif,dark,0,1", f"{number}.gif,light,1,inf"]
+    (folder / "train.csv").write_text("\n".join([*lines, "9.gif"]))
+    (folder / "top.csv").write_text("TRAIN,train.csv\nTEST,8.avi\n")
+    recordgen.convert(str(folder / "top.csv"), folder / "out", task=TASK)
+    return folder / "out"
+
+
+def test_batches(output: Path) -> None:
+    """Segments with a label come as (uri, start, end) and its number; without labels all come."""
+    for labels, shape in (("index", (20,)), ("one_hot", (20, 2))):
+        data = recordgen.input_fn(output, batch_size=20, label_mode=labels, seed=1)
+        found, numbers = next(iter(data))
+        assert numbers.shape == shape
+        if labels == "index":
+            assert [math.isinf(end) for end in found["end"]] == [n == 1 for n in numbers]
+            assert {start.numpy() for start in found["start"]} == {0, 1}
+            assert str(output.parent / "3.gif").encode() in found["uri"].numpy()
+    assert recordgen.steps_per_epoch(output, 3) == 6
+    assert recordgen.steps_per_epoch(output, 3, label_mode="none") == 7
+    everything = recordgen.eval_dataset(output, split="train", label_mode="none")
+    assert sum(len(batch["uri"]) for batch in everything) == 21
+    assert set(recordgen.load(output)) == {"train"}  # the other has no label
+    files = str(output / "Split-train/*")
+    data = recordgen.eval_dataset(
+        [files], predicate=lambda record: record["video/segment/start"] > 0
+    )
+    assert sum(len(numbers) for _, numbers in data) == 10
+    with pytest.raises(DataError, match="no labelled segment"):
+        recordgen.input_fn(output, split="test")
+    with pytest.raises(UsageError, match="label_mode must be one of auto, index, one_hot, none"):
+        recordgen.input_fn(output, label_mode="multi_hot")
+
+
+def test_records_without_a_dataset(output: Path, tmp_path: Path) -> None:
+    """Files that no dataset.json lists are segments where the task is said."""
+    [shard] = (output / "Split-train").iterdir()
+    (tmp_path / "a.tfrecord").write_bytes(shard.read_bytes())
+    data = recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK)
+    assert sum(len(labels) for _, labels in data) == 20
+    with pytest.raises(UsageError, match="label_mode='one_hot' needs the number of classes"):
+        recordgen.eval_dataset(str(tmp_path / "a.tfrecord"), task=TASK, label_mode="one_hot")
+
+
+def test_the_page_trains(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code on the page decodes the segment's own frames, and a model learns from them."""
+    import keras
+
+    monkeypatch.chdir(output.parent)
+    [code] = re.findall(r"```python\n(import tensorflow.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {"recordgen": recordgen, "keras": keras}
+    exec(code, names)
+    images, labels = next(iter(names["train"]))
+    assert images.shape == (8, 8, 16, 16, 3)
+    for image, label in zip(images.numpy(), labels.numpy(), strict=True):
+        assert image.min() > 0.7 if label else image.max() < 0.3
+        assert image[0].max() < image[-1].min()  # in their order
+    assert len(names["model"].history.history["loss"]) == 2
+
+
+_REJECT = re.compile(r"\| `(.+)` \| (\w+) \| (.+) \|")
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"), _REJECT.findall(PAGE[PAGE.index("## Wrong rows") :])
+)
+def test_each_wrong_row_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
+    """The table of wrong lines has the code and the words that each of them gets."""
+    kind = "jsonl" if line.startswith("{") else "csv"
+    path = tmp_path / f"a.{kind}"
+    path.write_text(f"{line}\n")
+    [item] = RowReader(ConvertOptions(task=TASK, input_format=kind)).read(ImportFile(str(path)))
+    assert isinstance(item, Reject)
+    assert (item.line, item.code) == (1, code)
+    assert item.message.startswith(message)
+
+
+def code_blocks(section: str) -> Sequence[str]:
+    return re.findall(r"^```\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_converts(tmp_path: Path) -> None:
+    """The lists and lines on the page give the record that it shows."""
+    top, train, lines, *_ = code_blocks(PAGE)
+    top = top.replace("gs://bucket/lists/", "")
+    (tmp_path / "top.csv").write_text(top)
+    (tmp_path / "train.csv").write_text(train)
+    (tmp_path / "validation.csv").write_text("gs://bucket/9.mp4,car\n")
+    recordgen.convert(str(tmp_path / "top.csv"), tmp_path / "out", task=TASK)
+    records = [
+        parse_example(data)
+        for shard in recordgen.read_dataset(str(tmp_path / "out")).splits["train"].shards
+        for data in read_records(str(tmp_path / "out" / shard.file))
+    ]
+    [first] = [item for item in records if item["video/segment/start"] == [120]]
+    shown = re.findall(r"^\| `(video/\S+)` \(\w+\) \| `([^`]+)`", PAGE, re.MULTILINE)
+    assert [(name, _text(values)) for name, [values] in first.items()] == sorted(shown)
+    (tmp_path / "a.jsonl").write_text(lines)
+    dataset = recordgen.convert(str(tmp_path / "a.jsonl"), tmp_path / "json", task=TASK).dataset
+    assert (dataset.examples, dataset.rows.rejects, dataset.labels) == (3, 0, ("bike", "car"))
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
