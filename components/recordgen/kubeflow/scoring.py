@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -9,9 +10,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.training.auc import ScoreCounts, mean_area
-from recordgen.training.config import ACCURACY, AUC
+from recordgen.training.average_precision import BoxMatches
+from recordgen.training.config import ACCURACY, AUC, MEAN_PRECISION
 
 # Consoles draw each label's numbers, and they lie in the artifacts' metadata.
 _MOST_LABELS = 100
@@ -122,6 +124,43 @@ class ManyLabelsTally:
         )
 
 
+class BoxTally:
+    """How well boxes were found."""
+
+    needs: ClassVar[str] = "object"
+
+    def __init__(self, classes: int) -> None:
+        self._matches = BoxMatches()
+        self._examples = 0
+
+    def add(self, truth: npt.NDArray[np.float32], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; ``truth`` is float32 [batch, n, 5], ``scores`` float32 [batch, k, 6]."""
+        for true, found in zip(truth, scores, strict=True):
+            self._matches.add(true, found)
+        self._examples += len(truth)
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return the mean average precision, and the average precision of up to 100 labels.
+
+        The loss is the mean over true boxes of the part that was missed: 1 less the intersection
+        over union with the box that found it, 1 for one that was not found.
+        """
+        precisions = self._matches.average_precisions()
+        if not precisions:
+            return Evaluation(MEAN_PRECISION, math.nan, math.nan, self._examples)
+        return Evaluation(
+            measure=MEAN_PRECISION,
+            score=sum(precisions.values()) / len(precisions),
+            loss=1 - self._matches.overlap / self._matches.true.total(),
+            examples=self._examples,
+            by_label={
+                f"{MEAN_PRECISION}/{labels[number]}": precision
+                for number, precision in precisions.items()
+                if len(labels) <= _MOST_LABELS
+            },
+        )
+
+
 def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the metadata from which consoles draw a confusion matrix."""
     return {
@@ -136,4 +175,5 @@ def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str
 TALLIES: Mapping[str, type[Tally]] = {
     ImageClassification.name: OneLabelTally,
     ImageMultiLabel.name: ManyLabelsTally,
+    ObjectDetection.name: BoxTally,
 }

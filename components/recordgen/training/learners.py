@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.training.detection import ObjectDetector
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Learner
 
@@ -12,4 +13,5 @@ from recordgen.training.learner import Learner
 LEARNERS: Mapping[str, type[Learner]] = {
     ImageClassification.name: OneImageLabel,
     ImageMultiLabel.name: ManyImageLabels,
+    ObjectDetection.name: ObjectDetector,
 }
