@@ -25,103 +25,31 @@ SENTENCES = 1200
 # Of ten sentences, three say themselves where they belong.
 _ML_USE = ("training", "validation", "test", "", "", "", "", "", "", "")
 
-_FIRST_NAMES = [
-    "Anna",
-    "Ben",
-    "Chloé",
-    "Dmitri",
-    "Elif",
-    "Farid",
-    "Grace",
-    "Hiro",
-    "Inés",
-    "Jörg",
-    "Kofi",
-    "Lena",
-    "Musa",
-    "Nora",
-    "Oskar",
-    "Priya",
-    "Quentin",
-    "Rosa",
-    "Sven",
-    "Tariq",
-    "Uma",
-    "Vera",
-    "Wei",
-    "Yusuf",
-    "Zoë",
-    "Paris",
-    "Sydney",
-    "Florence",
-    "Austin",
-    "May",
-    "April",
-]
-_LAST_NAMES = [
-    "Abebe",
-    "Brown",
-    "Costa",
-    "Dubois",
-    "Eriksen",
-    "Fischer",
-    "García",
-    "Haddad",
-    "Ivanova",
-    "Jensen",
-    "Kim",
-    "Lopes",
-    "Meier",
-    "Nakamura",
-    "O'Neill",
-    "Okafor",
-    "Petrov",
-    "Rossi",
-    "Silva",
-    "Tanaka",
-    "Vogel",
-    "Weber",
-    "York",
-]
-_CITIES = [
-    "Paris",
-    "Sydney",
-    "Florence",
-    "Austin",
-    "New York",
-    "Köln",
-    "São Paulo",
-    "Nairobi",
-    "Hanoi",
-    "Kyoto",
-    "The Hague",
-    "Oslo",
-    "Lima",
-    "Porto",
-    "Accra",
-    "Buenos Aires",
-    "Tbilisi",
-    "Cape Town",
-    "Montréal",
-    "Rio de Janeiro",
-    "İzmir",
-    "Graz",
-]
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+
+def _listed(text: str) -> list[str]:
+    return text.split(", ")
+
+
+_FIRST_NAMES = _listed(
+    "Anna, Ben, Chloé, Dmitri, Elif, Farid, Grace, Hiro, Inés, Jörg, Kofi, Lena, Musa, Nora, "
+    "Oskar, Priya, Quentin, Rosa, Sven, Tariq, Uma, Vera, Wei, Yusuf, Zoë, Paris, Sydney, "
+    "Florence, Austin, May, April"
+)
+_LAST_NAMES = _listed(
+    "Abebe, Brown, Costa, Dubois, Eriksen, Fischer, García, Haddad, Ivanova, Jensen, Kim, "
+    "Lopes, Meier, Nakamura, O'Neill, Okafor, Petrov, Rossi, Silva, Tanaka, Vogel, Weber, "
+    "York"
+)
+_CITIES = _listed(
+    "Paris, Sydney, Florence, Austin, New York, Köln, São Paulo, Nairobi, Hanoi, Kyoto, The "
+    "Hague, Oslo, Lima, Porto, Accra, Buenos Aires, Tbilisi, Cape Town, Montréal, Rio de "
+    "Janeiro, İzmir, Graz"
+)
+_MONTHS = _listed(
+    "January, February, March, April, May, June, July, August, September, October, November, "
+    "December"
+)
+_DAYS = _listed("Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday")
 _TEMPLATES = (
     "{person} flew to {city} on {date}.",
     "On {date}, {person} will be in {city}.",

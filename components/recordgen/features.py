@@ -27,6 +27,9 @@ IMAGE_OBJECT_TEXT = "image/object/class/text"
 IMAGE_OBJECT_LABEL = "image/object/class/label"
 TEXT = "text"
 TEXT_SOURCE_ID = "source_id"
+CLASS_TEXT = "class/text"
+CLASS_LABEL = "class/label"
+
 TOKENS = "tokens"
 TAGS_TEXT = "tags/text"
 TAGS_LABEL = "tags/label"
@@ -34,9 +37,6 @@ ENTITY_START = "entity/start"
 ENTITY_END = "entity/end"
 ENTITY_TEXT = "entity/class/text"
 ENTITY_LABEL = "entity/class/label"
-
-CLASS_TEXT = "class/text"
-CLASS_LABEL = "class/label"
 
 VIDEO_URI = "video/uri"
 VIDEO_SOURCE_ID = "video/source_id"
@@ -144,19 +144,6 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: Entities in texts: lists with one value per token, and with one value per entity, by place.
-TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
-    TEXT: FeatureSpec("bytes", None),
-    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
-    TOKENS: FeatureSpec("bytes", shape=None),
-    TAGS_TEXT: FeatureSpec("bytes", shape=None),
-    TAGS_LABEL: FeatureSpec("int64", shape=None),
-    ENTITY_START: FeatureSpec("int64", shape=None),
-    ENTITY_END: FeatureSpec("int64", shape=None),
-    ENTITY_TEXT: FeatureSpec("bytes", shape=None),
-    ENTITY_LABEL: FeatureSpec("int64", shape=None),
-}
-
 #: The features of each task of images, by the name that ``dataset.json`` has for it.
 IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
     "image_classification": IMAGE_CLASSIFICATION,
@@ -185,6 +172,19 @@ TEXT_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
     "text_classification": TEXT_CLASSIFICATION,
     "text_multi_label": TEXT_MULTI_LABEL,
     "text_sentiment": TEXT_CLASSIFICATION,
+}
+
+#: Entities in texts: lists with one value per token, and with one value per entity, by place.
+TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
+    TEXT: FeatureSpec("bytes", None),
+    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+    TOKENS: FeatureSpec("bytes", shape=None),
+    TAGS_TEXT: FeatureSpec("bytes", shape=None),
+    TAGS_LABEL: FeatureSpec("int64", shape=None),
+    ENTITY_START: FeatureSpec("int64", shape=None),
+    ENTITY_END: FeatureSpec("int64", shape=None),
+    ENTITY_TEXT: FeatureSpec("bytes", shape=None),
+    ENTITY_LABEL: FeatureSpec("int64", shape=None),
 }
 
 #: Video classification: one segment per example, in seconds; an infinite end is the video's.

@@ -9,7 +9,6 @@ from recordgen.reading.datasets import (
     train_dataset,
 )
 from recordgen.reading.decoding import decode_images
-from recordgen.reading.entities import token_lookup
 from recordgen.reading.examples import read
 from recordgen.reading.options import (
     Augmentation,
@@ -21,7 +20,7 @@ from recordgen.reading.options import (
 )
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.shards import ShardFile, ShardSet, find_shards
-from recordgen.reading.vectorization import text_vectorization
+from recordgen.reading.vectorization import text_vectorization, token_lookup
 
 __all__ = [
     "Augmentation",

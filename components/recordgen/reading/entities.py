@@ -8,25 +8,22 @@ without changing how many batches there are: every one but the last is full.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-from recordgen import features, splits
+from recordgen import features
 from recordgen.errors import DataError
 from recordgen.features import TEXT_ENTITIES
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import AUTO, EntityOptions
-from recordgen.reading.parsing import parsed_as
-from recordgen.reading.plan import ReadPlan, plan_records
+from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, cached, finished, ordered, read_records
-from recordgen.reading.shards import ShardSet, find_shards
-
-if TYPE_CHECKING:
-    import keras
+from recordgen.reading.shards import ShardSet
+from recordgen.tasks import TextEntities
 
 #: What stands for no tag where a batch is padded; tokens are padded with "".
 PADDING = -1
@@ -73,7 +70,7 @@ class EntityReading:
                         f"{', '.join(sorted(first)) or 'none'}; recordgen.read(files, "
                         f"feature_spec=…) reads any features"
                     )
-        return cls(plan, options, {name: parsed_as(TEXT_ENTITIES[name]) for name in names})
+        return cls(plan, options, parsing_spec(names, task=TextEntities.name))
 
     @property
     def keep(self) -> Keep | None:
@@ -81,7 +78,7 @@ class EntityReading:
         predicate = self.options.predicate
         if predicate is None:
             return None
-        spec = {name: parsed_as(item) for name, item in TEXT_ENTITIES.items()}
+        spec = parsing_spec(task=TextEntities.name)
         return lambda record: predicate(tf.io.parse_single_example(record, spec))
 
     def dataset(self) -> tf.data.Dataset:
@@ -131,7 +128,7 @@ class EntityReading:
         is_right = tf.reduce_all(tokens.row_lengths() == tags.row_lengths())
         with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
             length = self._length(tokens.row_lengths())
-        static = (records.shape[0], self.options.max_tokens)
+        static = (records.shape[0], self.options.sequence_length)
 
         def padded(values: tf.RaggedTensor, padding: str | int) -> tf.Tensor:
             shape = tf.stack([values.nrows(), length])
@@ -148,40 +145,11 @@ class EntityReading:
 
     def _length(self, lengths: tf.Tensor) -> tf.Tensor:
         """Return how many tokens a batch of texts of these lengths (int64 [batch]) is padded to."""
-        if self.options.max_tokens is not None:
-            return tf.constant(self.options.max_tokens, tf.int64)
+        if self.options.sequence_length is not None:
+            return tf.constant(self.options.sequence_length, tf.int64)
         longest = tf.maximum(tf.reduce_max(lengths), 1)
         if self.options.buckets in (None, AUTO):
             return longest
         bounds = tf.constant(self.options.buckets, tf.int64)
         place = tf.searchsorted(bounds, longest[None])[0]
         return tf.concat([bounds, longest[None]], 0)[place]
-
-
-def token_lookup(
-    source: str | os.PathLike[str],
-    *,
-    max_tokens: int = 20_000,
-    split: str = splits.TRAIN,
-) -> keras.layers.StringLookup:
-    """Return a layer that numbers tokens: the most frequent ones of a split, from 2 on.
-
-    0 stands where a text is padded, 1 for every other token. For ``tokenizer=…`` of
-    :func:`recordgen.input_fn`, or as the first layer of a model that takes tokens as they are.
-
-    Args:
-        source: an output folder, an Examples uri or a ``dataset.json`` of entities in texts.
-        max_tokens: how many numbers there are in all.
-        split: the split that is counted.
-
-    Raises:
-        As :func:`recordgen.input_fn`.
-    """
-    import keras  # only here: reading does without it
-
-    options = EntityOptions(shuffle_buffer=0)
-    shards = find_shards(source, split)
-    reading = EntityReading.of(shards, plan_records(shards, options), options)
-    layer = keras.layers.StringLookup(max_tokens=max_tokens, mask_token="")
-    layer.adapt(reading.dataset().map(lambda inputs, tags: inputs[TOKENS]))
-    return layer

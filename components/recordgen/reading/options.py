@@ -300,15 +300,15 @@ class EntityOptions(RecordOptions):
         buckets: texts of like length come in one batch, where their order is free (training):
             ``auto``; or lengths in tokens: each batch is padded to the first that is long enough
             for it, so that there are few shapes. None: they come as they are.
-        max_tokens: cut texts off behind so many tokens, and pad all to so many; None: pad to the
-            longest of the batch.
+        sequence_length: cut texts off behind so many tokens, and pad all to so many; None: pad to
+            the longest of the batch.
         extras: further features to hand out, such as ``source_id`` or ``text``; lists are ragged.
     """
 
     task: str = AUTO
     tokenizer: Callable[[Any], Any] | None = None
     buckets: str | Sequence[int] | None = None
-    max_tokens: int | None = None
+    sequence_length: int | None = None
     extras: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -319,8 +319,8 @@ class EntityOptions(RecordOptions):
             _one_of("extras", name, tuple(TEXT_ENTITIES))
         if self.tokenizer is not None and not callable(self.tokenizer):
             raise UsageError(f"tokenizer must be a function of tokens (got {self.tokenizer!r})")
-        if self.max_tokens is not None:
-            check_at_least(1, max_tokens=self.max_tokens)
+        if self.sequence_length is not None:
+            check_at_least(1, sequence_length=self.sequence_length)
         if isinstance(self.buckets, str):
             _one_of("buckets", self.buckets, (AUTO,))
         elif self.buckets is not None:
@@ -329,9 +329,9 @@ class EntityOptions(RecordOptions):
                 check_at_least(1, buckets=length)
             if sorted(set(self.buckets)) != list(self.buckets) or not self.buckets:
                 raise UsageError(f"buckets must be lengths that grow (got {self.buckets!r})")
-        if self.map_example is not None and (self.max_tokens is None or self.extras):
+        if self.map_example is not None and (self.sequence_length is None or self.extras):
             raise UsageError(
-                "map_example needs examples of one shape: give max_tokens=…, and no extras"
+                "map_example needs examples of one shape: give sequence_length=…, and no extras"
             )
 
 

@@ -1,4 +1,4 @@
-"""Texts → ids of words: a Keras layer that has seen the texts of a split."""
+"""Texts, or tokens, → ids: a Keras layer that has seen those of a split."""
 
 from __future__ import annotations
 
@@ -55,4 +55,30 @@ def text_vectorization(
     texts = eval_dataset(source, batch_size=_BATCH_SIZE, split=split, task=task, label_mode="none")
     layer = keras.layers.TextVectorization(max_tokens, **settings)
     layer.adapt(texts)
+    return layer
+
+
+def token_lookup(
+    source: Source, *, max_tokens: int = 20_000, split: str = splits.TRAIN, task: str = "auto"
+) -> keras.layers.StringLookup:
+    """Return a layer that turns tokens into ids, with those of one split as its vocabulary.
+
+    Args:
+        source: as in :func:`recordgen.input_fn`; a dataset of entities in texts.
+        max_tokens: size of the vocabulary, with 0 for padding and 1 for any other token.
+        split: the split to look at.
+        task: of files without a ``dataset.json``: ``text_entities``.
+
+    Returns:
+        The layer: string [batch, n] → int64 [batch, n].
+
+    Raises:
+        As :func:`text_vectorization`.
+    """
+    import keras
+
+    check_at_least(3, max_tokens=max_tokens)
+    batches = eval_dataset(source, batch_size=_BATCH_SIZE, split=split, task=task)
+    layer = keras.layers.StringLookup(max_tokens=max_tokens, mask_token="")
+    layer.adapt(batches.map(lambda inputs, tags: inputs["tokens"]))
     return layer

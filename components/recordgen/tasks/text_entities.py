@@ -14,7 +14,7 @@ spans as ``[start, end, label]``; and, where tokens were given, that blanks part
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +24,7 @@ from recordgen.example import serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode, is_content_uri
+from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.tags import (
     Span,
     TagError,
@@ -45,7 +46,7 @@ from recordgen.tasks.task import (
     display_name,
     need_mixed_shards,
 )
-from recordgen.tasks.text_task import CONTENT_KEY, TextSaid, TextTask, said_of, text_of
+from recordgen.tasks.text_task import TextSaid, TextTask, either, inline, said_of, text_of
 
 if TYPE_CHECKING:
     from recordgen.resolving import PlannedRow
@@ -85,13 +86,7 @@ class TextEntities(TextTask):
         )
 
     def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
-        if "text_snippet" in record and CONTENT_KEY not in record:
-            record = _as_of_today(record)
-        _check_encodes(record.get(CONTENT_KEY))
-        items = record.get(_SPANS_KEY) or []
-        if not isinstance(items, list):
-            raise _bad(f"{_SPANS_KEY} must be a list of objects (got {items!r:.80})")
-        spans = sorted(set(map(_span, items)))
+        spans = sorted(set(_spans_in(record)))
         said = said_of(record, _said(spans))
         text = TextSaid.decode(said.annotation).text
         if text is not None and spans:
@@ -131,8 +126,6 @@ class TextEntities(TextTask):
         text = text_of(row.annotation, payload)
         said = TextSaid.decode(row.annotation).said
         tokens = (split_at_blanks if _has_blanks(said) else tokenize)(text)
-        if not tokens:
-            raise PayloadError(RejectCode.EMPTY_FILE.value, "there is nothing but blanks in it")
         spans = _spans(row.annotation)
         try:
             tags = _check(text, tokens, spans)
@@ -179,7 +172,7 @@ def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> Said:
     """Return what a row says whose tokens are given, with spans of them with blanks between."""
     text = " ".join(tokens)
     own = [text[start:end] for start, end in tokenize(text)]
-    return said_of({CONTENT_KEY: text}, _said(spans, own != list(tokens)))
+    return inline(text, _said(spans, own != list(tokens)))
 
 
 def _said(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | None:
@@ -220,43 +213,43 @@ def _check_apart(spans: Sequence[Span]) -> None:
             raise TagError(f"the spans {one} and {other} overlap; a character is in one entity")
 
 
-def _check_encodes(text: Any) -> None:
-    """Refuse half a character, which JSON can say. Raises: AnnotationError."""
-    try:
-        str(text).encode()
-    except UnicodeEncodeError as exc:
-        raise AnnotationError(
-            RejectCode.BAD_ENCODING,
-            f"character {exc.start + 1} of the text is half a surrogate pair; write it whole",
-        ) from exc
+def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
+    """Yield the spans that a line of JSONL says, in today's shape and in the older one.
+
+    Raises:
+        AnnotationError: one cannot be used.
+    """
+    for item in _objects(record, _SPANS_KEY):
+        label = display_name(item, f"each of {_SPANS_KEY}")
+        yield _span(item.get("startOffset"), item.get("endOffset"), label)
+    for item in _objects(record, OLDER_KEY):
+        segment: Any = item
+        for keys in (("text_extraction", "textExtraction"), ("text_segment", "textSegment")):
+            segment = either(segment, keys)
+            if not isinstance(segment, Mapping):
+                raise _bad(
+                    f"each of {OLDER_KEY} must be an object with a {keys[0]} (got {item!r:.80})"
+                )
+        name = either(item, ("display_name", "displayName"))
+        yield _span(
+            either(segment, ("start_offset", "startOffset")),
+            either(segment, ("end_offset", "endOffset")),
+            display_name({"displayName": name}, f"each of {OLDER_KEY}"),
+        )
 
 
-def _as_of_today(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a line of AutoML Natural Language as Vertex AI has it."""
-    snippet, items = record["text_snippet"], record.get("annotations") or []
-    if not isinstance(snippet, Mapping) or not isinstance(items, list):
-        raise _bad("text_snippet must be an object with content, and annotations a list")
-    segments = []
-    for item in items:
-        extraction = item.get("text_extraction") if isinstance(item, Mapping) else None
-        segment = extraction.get("text_segment") if isinstance(extraction, Mapping) else None
-        if not isinstance(segment, Mapping):
-            raise _bad(
-                f"each of annotations must be an object with a text_extraction that has a "
-                f"text_segment (got {item!r:.80})"
-            )
-        names = {"start_offset": "startOffset", "end_offset": "endOffset"}
-        offsets = {names[key]: value for key, value in segment.items() if key in names}
-        segments.append({**offsets, "displayName": item.get("display_name")})
-    rest = {name: value for name, value in record.items() if name != "annotations"}
-    return {**rest, CONTENT_KEY: snippet.get("content"), _SPANS_KEY: segments}
+def _objects(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    found = record.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
+        raise _bad(f"{key} must be a list of objects (got {found!r:.80})")
+    return found
 
 
-def _span(item: Any) -> Span:
-    """Return the span that an object of JSON says. Raises: AnnotationError."""
-    label = display_name(item, f"each of {_SPANS_KEY}")
+def _span(start: Any, end: Any, label: str) -> Span:
+    """Return a span whose offsets are numbers, or texts of them. Raises: AnnotationError."""
     # protobuf's JSON leaves a 0 out.
-    span = Span(_offset(item, "startOffset", 0), _offset(item, "endOffset", None), label)
+    first = _offset(0 if start is None else start, "startOffset")
+    span = Span(first, _offset(end, "endOffset"), label)
     if span.start == span.end:
         raise _bad(f"the span {span} is empty; endOffset is the place behind its last character")
     if span.start > span.end:
@@ -264,8 +257,7 @@ def _span(item: Any) -> Span:
     return span
 
 
-def _offset(item: Mapping[str, Any], key: str, missing: int | None) -> int:
-    value = item.get(key, missing)
+def _offset(value: Any, what: str) -> int:
     if isinstance(value, int | str) and not isinstance(value, bool):
         try:
             number = int(value)
@@ -273,7 +265,7 @@ def _offset(item: Mapping[str, Any], key: str, missing: int | None) -> int:
             number = -1
         if number >= 0:
             return number
-    raise _bad(f"{key} must be a whole number, a place in the text from 0 (got {value!r:.40})")
+    raise _bad(f"{what} must be a whole number, a place in the text from 0 (got {value!r:.40})")
 
 
 def _bad(message: str) -> AnnotationError:

@@ -1,0 +1,188 @@
+"""Tokens and tags in batches: padded, masked, by length where the order is free, none lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen.errors import DataError, UsageError
+
+LENGTHS = {"train": 103, "eval": 11}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Texts of 1 to 40 tokens, number first; every third token is a city."""
+    folder = tmp_path_factory.mktemp("entities")
+    draw = np.random.default_rng(0)
+    for split, count in LENGTHS.items():
+        lines: list[list[str]] = [[], []]
+        for number in range(count):
+            length = int(draw.integers(1, 41))
+            lines[0].append(" ".join(f"{split}{number}.{place}" for place in range(length)))
+            tags = ("O" if place % 3 else "B-city" for place in range(length))
+            lines[1].append(" ".join(tags))
+        (folder / f"{split}_sentences.txt").write_text("\n".join(lines[0]) + "\n")
+        (folder / f"{split}_labels.txt").write_text("\n".join(lines[1]) + "\n")
+    output = str(folder / "out")
+    recordgen.convert(f"{folder}/*sentences.txt", output, task="text_entities", shard_mb=0.02)
+    return output
+
+
+def texts(batch: Any) -> list[tuple[bytes, ...]]:
+    """Return the tokens of a batch's texts, having checked that mask and tags agree with them."""
+    inputs, tags = batch[:2]
+    tokens, mask = inputs["tokens"].numpy(), inputs["mask"].numpy()
+    assert tokens.shape == mask.shape == tags.shape
+    np.testing.assert_array_equal(mask, tokens != b"")
+    np.testing.assert_array_equal(tags, np.where(mask, np.arange(mask.shape[1]) % 3 == 0, -1))
+    return [tuple(row[kept]) for row, kept in zip(tokens, mask, strict=True)]
+
+
+def all_texts(data: tf.data.Dataset) -> list[tuple[bytes, ...]]:
+    return [text for batch in data for text in texts(batch)]
+
+
+def test_evaluation_keeps_the_order(out: str) -> None:
+    """One pass in the order of the shards; each batch is as long as its longest text."""
+    data = recordgen.eval_dataset(out, batch_size=4, extras=["text", "entity/start"])
+    batches = list(data)
+    assert [len(batch[1]) for batch in batches] == [4, 4, 3]
+    found = all_texts(data)
+    stored = list(recordgen.read(out, split="eval"))
+    assert found == [tuple(values["tokens"].numpy()) for values in stored]
+    for inputs, _, extras in batches:
+        assert inputs["tokens"].shape[1] == max(len(t.split()) for t in extras["text"].numpy())
+        assert extras["entity/start"].row_lengths().numpy().min() >= 1
+
+
+# buckets, drop_remainder, examples that one pass gives
+PASSES = [("auto", False, 103), ("auto", True, 100), (None, True, 100), ((8, 16, 32), False, 103)]
+
+
+@pytest.mark.parametrize(("buckets", "drop_remainder", "examples"), PASSES)
+def test_a_pass_has_as_many_batches_as_is_said(
+    out: str, buckets: Any, drop_remainder: bool, examples: int
+) -> None:
+    """Buckets or not: every text once, all batches but the last full, as steps_per_epoch says."""
+    options = {"buckets": buckets, "drop_remainder": drop_remainder, "epochs": 1, "seed": 1}
+    data = recordgen.train_dataset(out, batch_size=4, **options)
+    batches = list(data)
+    steps = recordgen.steps_per_epoch(out, 4, **options)
+    assert len(batches) == steps == int(data.cardinality())
+    assert all(len(tags) == 4 for _, tags in batches[:-1])
+    found = Counter(text for batch in batches for text in texts(batch))
+    assert len(found) == found.total() == examples
+    if buckets == (8, 16, 32):
+        for batch in batches:
+            longest = max(map(len, texts(batch)))
+            assert batch[1].shape[1] == next((b for b in buckets if b >= longest), longest)
+
+
+def test_texts_of_like_length_come_together(out: str) -> None:
+    """With buckets there is less padding; order and batches differ from pass to pass."""
+
+    def padding(**options: Any) -> int:
+        data = recordgen.train_dataset(out, batch_size=8, epochs=1, seed=2, **options)
+        return sum(int(tf.reduce_sum(tf.cast(~inputs["mask"], tf.int32))) for inputs, _ in data)
+
+    assert padding() * 4 < padding(buckets=None)
+    data = recordgen.train_dataset(out, batch_size=8, epochs=1, seed=2)
+    first, second = all_texts(data), all_texts(data)
+    assert sorted(first) != first != second
+    again = recordgen.train_dataset(out, batch_size=8, epochs=1, seed=2)
+    assert all_texts(again) == first
+    lengths = [len(text) for text in first[::8]]
+    assert sorted(lengths) != lengths  # batches of short texts do not all come first
+
+
+def test_training_does_not_leave_out_the_longest(out: str) -> None:
+    """What a short last batch would have held is drawn before texts are sorted."""
+    longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1, epochs=1))))
+    missing = 0
+    for seed in range(6):
+        data = recordgen.train_dataset(out, batch_size=50, epochs=1, seed=seed)
+        missing += longest not in map(len, all_texts(data))
+    assert missing < 3
+
+
+def test_numbers_in_place_of_tokens(out: str) -> None:
+    """A lookup adapted to train numbers its tokens; 0 is padding, 1 what it has not seen."""
+    lookup = recordgen.token_lookup(out)
+    names = np.array(lookup.get_vocabulary(), object)
+    train = recordgen.load(out, batch_size=16, tokenizer=lookup, seed=0)["train"]
+    for inputs, tags in train:
+        ids = inputs["tokens"].numpy()
+        np.testing.assert_array_equal(ids > 1, inputs["mask"])
+        np.testing.assert_array_equal(tags.numpy() >= 0, inputs["mask"])
+        assert {name.split(".")[1] for name in names[ids[:, 0]]} == {"0"}
+    for inputs, _ in recordgen.eval_dataset(out, batch_size=16, tokenizer=lookup):
+        np.testing.assert_array_equal(inputs["tokens"] == 1, inputs["mask"])
+    assert len(recordgen.token_lookup(out, max_tokens=50).get_vocabulary()) == 50
+
+
+def test_fixed_shapes(out: str) -> None:
+    """Cut and padded to one length, every shape is known, and single examples can be mapped."""
+    data = recordgen.train_dataset(
+        out,
+        batch_size=4,
+        sequence_length=12,
+        map_example=lambda inputs, tags: (inputs, tags),
+        predicate=lambda values: tf.size(values["tokens"]) > 20,
+        epochs=1,
+    )
+    assert [spec.shape for spec in tf.nest.flatten(data.element_spec)] == [(4, 12)] * 3
+    found = all_texts(data)
+    assert {len(text) for text in found} == {12}
+    assert len(found) == 4 * recordgen.steps_per_epoch(
+        out, 4, predicate=lambda values: tf.size(values["tokens"]) > 20
+    )
+
+
+def test_workers_share_the_texts(out: str) -> None:
+    """Each text is one worker's."""
+    parts = [
+        all_texts(recordgen.eval_dataset(out, split="train", batch_size=4, shard=(index, 3)))
+        for index in range(3)
+    ]
+    assert sorted(map(len, parts))[0] > 0
+    assert len(set().union(*parts)) == sum(map(len, parts)) == 103
+
+
+def test_records_of_others(out: str, tmp_path: Path) -> None:
+    """Files without dataset.json are read as entities if one says so, and looked at first."""
+    [file, *_] = sorted(Path(out).glob("Split-eval/*"))
+    (tmp_path / "a.tfrecord").write_bytes(file.read_bytes())
+    data = recordgen.eval_dataset(str(tmp_path / "*.tfrecord"), task="text_entities", batch_size=4)
+    assert set(all_texts(data)) <= set(all_texts(recordgen.eval_dataset(out, batch_size=4)))
+    features = {"tokens": [b"a"], "label": 1}
+    recordgen.write([features], str(tmp_path / "written"), split="train")
+    with pytest.raises(DataError, match="record 0 has no feature 'tags/label', only label, tokens"):
+        recordgen.train_dataset(str(tmp_path / "written"), task="text_entities", batch_size=1)
+
+
+# options, message
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"buckets": "many"}, "buckets must be one of auto"),
+    ({"buckets": (8, 4)}, r"buckets must be lengths that grow \(got \(8, 4\)\)"),
+    ({"buckets": ()}, "buckets must be lengths that grow"),
+    ({"sequence_length": 0}, "sequence_length must be at least 1"),
+    ({"tokenizer": "words"}, "tokenizer must be a function"),
+    ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
+    ({"map_example": print}, "give sequence_length"),
+    ({"task": "image_multi_label"}, "task must be one of auto, text_entities"),
+    ({"image_size": (8, 8)}, "unknown option 'image_size'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG)
+def test_wrong_options(out: str, options: dict[str, Any], message: str) -> None:
+    """A wrong option is named before anything is read."""
+    with pytest.raises(UsageError, match=message):
+        recordgen.train_dataset(out, **options)

@@ -1,0 +1,342 @@
+"""Entities in texts: spans, tokens and tags agree, from the import file to the record."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.example import parse_example
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.resolving import PlannedRow
+from recordgen.rows import Reject, Row, content_uri
+from recordgen.sources import ImportFile, RowReader
+from recordgen.storage import list_files
+from recordgen.tasks import TextEntities
+from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
+from recordgen.tasks.task import AnnotationError, Said
+from recordgen.tasks.text_entities import said_of_tokens
+from recordgen.tfrecord import read_records
+
+TASK = {"task": "text_entities"}
+
+# text, its tokens
+TOKENS: list[tuple[str, list[str]]] = [
+    ("Anna flew to New York.", ["Anna", "flew", "to", "New", "York", "."]),
+    ("  U.S.\t5€ a_b\n", ["U", ".", "S", ".", "5", "€", "a_b"]),
+    ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),  # vowel signs are marks
+    ("e\u0301te\u0301 東京", ["e\u0301te\u0301", "東京"]),
+    ("❤\ufe0f\u00a0ok", ["❤\ufe0f", "ok"]),
+    (" \u2003 ", []),
+]
+
+
+@pytest.mark.parametrize(("text", "tokens"), TOKENS)
+def test_tokens(text: str, tokens: list[str]) -> None:
+    """Words, and every other character that is not blank; marks stay with what they mark."""
+    assert [text[start:end] for start, end in tokenize(text)] == tokens
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_no_character_is_lost(text: str) -> None:
+    """Tokens are in order, apart, and hold every character that is not blank."""
+    tokens = tokenize(text)
+    assert all(start < end for start, end in tokens)
+    assert all(one.end <= other.start for one, other in pairwise(tokens))
+    inside = {place for start, end in tokens for place in range(start, end)}
+    assert inside == {place for place, character in enumerate(text) if not character.isspace()}
+
+
+@st.composite
+def tagged(draw: st.DrawFn) -> tuple[str, list[Span]]:
+    """Draw a text and spans of whole tokens that do not overlap."""
+    words = draw(st.lists(st.sampled_from(["Zoë", "in", "東京", "U.S.", "-", "9"]), min_size=1))
+    text = draw(st.sampled_from(["", " ", "\t"])) + " ".join(words)
+    tokens, spans, at = tokenize(text), [], 0
+    while at < len(tokens):
+        length = draw(st.integers(1, 3))
+        last = min(at + length, len(tokens)) - 1
+        if draw(st.booleans()):
+            label = draw(st.sampled_from(["city", "person"]))
+            spans.append(Span(tokens[at].start, tokens[last].end, label))
+        at = last + 1
+    return text, spans
+
+
+@given(tagged())
+@settings(max_examples=50, deadline=None)
+def test_tags_and_spans_say_the_same(case: tuple[str, list[Span]]) -> None:
+    """Spans of whole tokens → tags → the same spans."""
+    text, spans = case
+    tokens = tokenize(text)
+    assert spans_of(tokens, tags_of(tokens, spans)) == (spans, 0)
+
+
+def test_a_span_within_a_word_takes_the_whole_word() -> None:
+    """The tag is the token's; blanks at a span's ends change nothing."""
+    tokens = tokenize("in Kölns Mitte")
+    assert tags_of(tokens, [Span(3, 7, "city")]) == ["O", "B-city", "O"]
+    assert tags_of(tokens, [Span(2, 10, "city")]) == ["O", "B-city", "I-city"]
+
+
+# tags, the spans of tokens a b c, how many of them begin with I-
+SCHEMES: list[tuple[str, list[Span], int]] = [
+    ("B-x I-x O", [Span(0, 3, "x")], 0),
+    ("B-x B-x I-y", [Span(0, 1, "x"), Span(2, 3, "x"), Span(4, 5, "y")], 1),
+    ("I-x I-x O", [Span(0, 3, "x")], 1),
+    ("O I-x B-x", [Span(2, 3, "x"), Span(4, 5, "x")], 1),
+    ("B-a-b I-a-b O", [Span(0, 3, "a-b")], 0),
+]
+
+
+@pytest.mark.parametrize(("tags", "spans", "begun"), SCHEMES)
+def test_schemes(tags: str, spans: list[Span], begun: int) -> None:
+    """IOB1 and IOB2 both say where entities begin."""
+    assert spans_of(split_at_blanks("a b c"), tags.split()) == (spans, begun)
+
+
+def vertex(text: str, *spans: tuple[Any, Any, Any], **more: Any) -> str:
+    names = ("startOffset", "endOffset", "displayName")
+    segments = [dict(zip(names, span, strict=True)) for span in spans]
+    return json.dumps({"textContent": text, "textSegmentAnnotations": segments, **more})
+
+
+def read(path: Path, *lines: str) -> tuple[list[Row | Reject], Counter[str]]:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    reader = RowReader(ConvertOptions(task="text_entities", input_format="jsonl"))
+    return list(reader.read(ImportFile(str(path)))), reader.adjusted
+
+
+def said(row: Row | Reject) -> Any:
+    assert isinstance(row, Row), row
+    assert row.annotation is not None
+    return json.loads(row.annotation)
+
+
+def test_shapes_of_json(tmp_path: Path) -> None:
+    """Vertex AI's line and the older one say the same; numbers may be texts, and 0 left out."""
+    text = "Zoë in Köln"
+    old = {
+        "text_snippet": {"content": text},
+        "annotations": [
+            {"text_extraction": {"text_segment": {"end_offset": 3}}, "display_name": "person"},
+            {
+                "text_extraction": {"text_segment": {"start_offset": "7", "end_offset": "11"}},
+                "display_name": "city",
+            },
+        ],
+    }
+    lines = [vertex(text, (7, 11, "city"), (0, "3", "person")), json.dumps(old)]
+    rows, adjusted = read(tmp_path / "a.jsonl", *lines)
+    expected = {"text": text, "said": {"spans": [[0, 3, "person"], [7, 11, "city"]]}}
+    assert [said(row) for row in rows] == [expected, expected]
+    assert {row.uri for row in rows} == {content_uri(text)}
+    assert not adjusted
+    use = {"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "test"}}
+    [row], adjusted = read(tmp_path / "b.jsonl", vertex("Kölns Mitte", (0, 4, "city"), **use))
+    assert isinstance(row, Row)
+    assert (row.split, adjusted) == ("test", {"spans_within_words": 1})
+
+
+def written(out: Path) -> dict[bytes, dict[str, Any]]:
+    found = {}
+    for file in list_files(f"{out}/Split-*/*"):
+        for record in read_records(file):
+            values = parse_example(record)
+            found[values["text"][0]] = {**values, "split": file.split("/")[-2]}
+    return found
+
+
+def test_records(tmp_path: Path) -> None:
+    """Tokens, tags and spans of a record agree; rows of one text add up, contradictions do not."""
+    (tmp_path / "file.txt").write_text("Zoë met Mr. York", encoding="utf-8-sig")
+    lines = [
+        vertex("Anna flew to New York.", (13, 21, "city")),
+        vertex("Anna flew to New York.", (0, 4, "person")),
+        vertex("Anna flew to New York.", (0, 4, "person")),
+        vertex("Paris", (0, 5, "city")),
+        vertex("Paris", (0, 5, "person")),
+        vertex("Nothing here"),
+        json.dumps(
+            {
+                "textGcsUri": "file.txt",
+                "textSegmentAnnotations": [
+                    {"startOffset": 8, "endOffset": 16, "displayName": "person"}
+                ],
+            }
+        ),
+        json.dumps(
+            {
+                "textGcsUri": str(tmp_path / "file.txt"),
+                "textSegmentAnnotations": [
+                    {"startOffset": 8, "endOffset": 17, "displayName": "person"}
+                ],
+            }
+        ),
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    source, out = str(tmp_path / "a.jsonl"), tmp_path / "out"
+    dataset = recordgen.convert(source, out, **TASK, max_reject_fraction=0.5).dataset
+    rows = dataset.rows
+    assert dataset.labels == ("city", "person")
+    assert (out / "tags.txt").read_text().split() == [
+        *("O", "B-city", "I-city", "B-person", "I-person")
+    ]
+    assert (rows.examples, rows.merged, rows.duplicates) == (3, 1, 1)
+    assert rows.rejected == {"bad_annotation": 1, "conflicting_labels": 2}
+    found = written(out)
+    anna = found[b"Anna flew to New York."]
+    assert anna["tokens"] == [b"Anna", b"flew", b"to", b"New", b"York", b"."]
+    assert anna["tags/text"] == [b"B-person", b"O", b"O", b"B-city", b"I-city", b"O"]
+    assert anna["tags/label"] == [3, 0, 0, 1, 2, 0]
+    assert (anna["entity/start"], anna["entity/end"]) == ([0, 13], [4, 21])
+    assert anna["entity/class/text"] == [b"person", b"city"]
+    assert anna["entity/class/label"] == [1, 0]
+    assert found[b"Nothing here"]["tags/label"] == [0, 0]
+    assert "entity/start" not in found[b"Nothing here"]
+    stored = found["Zoë met Mr. York".encode()]
+    assert stored["source_id"] == [b"file.txt"]
+    assert stored["tags/text"] == [b"O", b"O", b"B-person", b"I-person", b"I-person"]
+
+
+@given(tagged(), st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> None:
+    """From a record comes the very uri and annotation that it was made of."""
+    task, (text, spans) = TextEntities(), case
+    said = _of_iob(text) if is_given else _of_json(text, spans)
+    vocabulary = Vocabulary("text", ("city", "person"))
+    row = PlannedRow(0, "a", 1, said.uri, said.annotation, 1, "row", True)
+    made = task.make(row, b"", vocabulary, ConvertOptions())
+    assert task.said(parse_example(b"".join(made.record))) == said
+    assert task.digested(b"".join(made.record)) == made.digested
+
+
+def _of_json(text: str, spans: list[Span]) -> Said:
+    [found] = TextEntities().from_record(json.loads(vertex(text, *spans)), Counter())
+    return found
+
+
+def _of_iob(text: str) -> Said:
+    tokens = text.split()
+    tags = ["O" if number % 3 else "B-city" for number in range(len(tokens))]
+    return said_of_tokens(tokens, spans_of(split_at_blanks(" ".join(tokens)), tags)[0])
+
+
+@pytest.fixture
+def iob(tmp_path: Path) -> Path:
+    """A folder of sentences and tags, in two splits and one file without."""
+    files = {
+        "train/sentences.txt": "Anna is in the U.S. now\r\n\r\nKöln\tis  old\n",
+        "train/labels.txt": "B-person O O O I-city O\r\n\r\nB-city\tO O\n\n",
+        "val_sentences.txt": "\ufeffBen left\n",
+        "val_labels.txt": "B-person O",
+        "sentences.txt": "One\n",
+        "labels.txt": "O\n",
+    }
+    folder = tmp_path / "data"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode())
+    return folder
+
+
+def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
+    """A folder, or a glob of its sentences: tokens stay as given, splits are told by names."""
+    result = recordgen.convert(str(iob), tmp_path / "out", **TASK, split_fractions="0,0,1")
+    found = written(tmp_path / "out")
+    assert {text.decode(): values["split"] for text, values in found.items()} == {
+        "Anna is in the U.S. now": "Split-train",
+        "Köln is old": "Split-train",
+        "Ben left": "Split-eval",
+        "One": "Split-test",
+    }
+    anna = found[b"Anna is in the U.S. now"]
+    assert anna["tokens"] == [b"Anna", b"is", b"in", b"the", b"U.S.", b"now"]
+    assert anna["tags/text"] == [b"B-person", b"O", b"O", b"O", b"B-city", b"O"]
+    assert (anna["entity/start"], anna["entity/end"]) == ([0, 15], [4, 19])
+    assert result.dataset.rows.adjusted == {"tags_begun": 1}
+    other = recordgen.convert(
+        [str(iob / "*sentences.txt"), str(iob / "train/sentences.txt")],
+        tmp_path / "other",
+        **TASK,
+        split_fractions="0,0,1",
+    )
+    assert other.dataset.digest == result.dataset.digest
+
+
+# file, its text, error, what it says
+BROKEN: list[tuple[str, str, type[Exception], str]] = [
+    ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
+    ("train/sentences.txt", "a\n", SourceError, "sentences.txt has 1 lines and .*labels.txt 3;"),
+    ("labels.txt", "O O\n", DataError, "bad_annotation 1"),
+    ("labels.txt", "S-x\n", DataError, "bad_annotation 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "error", "message"), BROKEN)
+def test_files_that_do_not_go_together(
+    iob: Path, tmp_path: Path, name: str, text: str, error: type[Exception], message: str
+) -> None:
+    """Another number of lines is an error; another number of tags rejects its line."""
+    (iob / name).write_text(text)
+    with pytest.raises(error, match=message):
+        recordgen.convert(str(iob), tmp_path / "out", **TASK)
+
+
+def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
+    """The file of tags, a list of files, one without tags, columns, and shards by label."""
+    with pytest.raises(SourceError, match="expected a file of sentences"):
+        recordgen.convert(str(iob / "labels.txt"), tmp_path / "out", **TASK, input_format="iob")
+    (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
+    with pytest.raises(UsageError, match=r"jsonl, iob .*csv.*; of a list of JSONL files, name the"):
+        recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
+    (iob / "labels.txt").unlink()
+    with pytest.raises(SourceError, match=r"labels\.txt: cannot read"):
+        recordgen.convert(str(iob), tmp_path / "out", **TASK)
+    with pytest.raises(UsageError, match="one label per example"):
+        recordgen.convert(str(iob), tmp_path / "out", **TASK, shard_by="label")
+
+
+def test_append_and_resume(iob: Path, tmp_path: Path) -> None:
+    """What is there is left out, also as JSON; what says more is rejected; tags keep numbers."""
+    out = tmp_path / "out"
+    recordgen.convert(str(iob), out, **TASK)
+    assert recordgen.convert(str(iob), out, **TASK, resume=True).unchanged
+    lines = [
+        vertex("Anna is in the U.S. now", (15, 19, "city")),
+        vertex("Ben left", (0, 3, "person"), (4, 8, "verb")),
+        vertex("Asia, too", (0, 4, "area")),
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    dataset = recordgen.convert(
+        str(tmp_path / "a.jsonl"), out, **TASK, append=True, max_reject_fraction=0.5
+    ).dataset
+    rows = dataset.rows
+    assert (rows.existing, rows.examples) == (1, 5)
+    assert rows.rejected == {"conflicting_labels": 1}
+    assert dataset.labels == ("city", "person", "area")
+    assert (out / "tags.txt").read_text().split()[-2:] == ["B-area", "I-area"]
+    [reject] = map(json.loads, (out / "rejects.jsonl").read_text().splitlines())
+    assert re.search(r"with label 0 to 3 \(person\), which stays", reject["message"])
+    assert read_dataset(str(out)).examples == 5
+
+
+def test_an_annotation_is_refused_where_rows_meet() -> None:
+    """Overlapping spans of two rows are shown."""
+    one = _of_json("New York", [Span(0, 8, "city")])
+    other = _of_json("New York", [Span(4, 8, "person")])
+    with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) and 4 to 8 \(person\) overlap"):
+        TextEntities().merge([one.annotation, other.annotation])
