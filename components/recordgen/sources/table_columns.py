@@ -206,7 +206,7 @@ def look_at(records: Sequence[Record], header: Sequence[str], seen: Sequence[_Se
     ]
     if not lines:
         return
-    for item, texts in zip(seen, parse(lines, header, range(len(header))), strict=True):
+    for item, texts in zip(seen, parse(lines, len(header), range(len(header))), strict=True):
         if texts.null_count < len(texts):
             _look_at_column(item, texts)
 
