@@ -11,9 +11,10 @@ import tensorflow as tf
 from recordgen.errors import UsageError
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions
-from recordgen.reading.plan import ReadPlan, plan_reading
+from recordgen.reading.plan import ReadPlan, plan_reading, plan_records
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.tables import TableOptions, TableReading
 from recordgen.tasks import TASKS
 
 
@@ -55,6 +56,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+    "table": Kind(
+        options=TableOptions,
+        training={},
+        plan=plan_records,
+        reading=TableReading.of,
+        labelled=frozenset(),
     ),
 }
 

@@ -32,6 +32,9 @@ _BLOCK_LINES = 20_000
 # know: its rows are rejected.
 _SPLIT_SHARE = 0.95
 
+# A column whose first values in a block are no words of ML_USE is none of the split.
+_SAMPLE = 1000
+
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
 
@@ -214,6 +217,10 @@ def look_at(records: Sequence[Record], header: Sequence[str], seen: Sequence[_Se
 def _look_at_column(item: _Seen, texts: Any) -> None:
     values = len(texts) - texts.null_count
     item.values += values
+    if item.words is not None and values:
+        some = texts.drop_null().slice(0, _SAMPLE).to_pylist()
+        if 2 * sum(map(_is_word, some)) < len(some):
+            item.words = None
     if item.words is not None:
         counts = pc.value_counts(texts).to_pylist()
         words = sum(
