@@ -2,9 +2,9 @@
 
     python -m benchmarks.tabular --rows 100000 1000000
 
-For each number, what ``recordgen convert --task tabular`` does, in a process of its own, on a CSV of
-ten columns: a split, three of whole numbers, three of fractions, two of text and a target of two
-classes; one value in ten of some is missing. Time is that of the conversion without imports; peak
+For each number, what ``recordgen convert --task tabular`` does, in a process of its own, on a CSV
+of ten columns: a split, three of whole numbers, three of fractions, two of text and a target of two
+classes; of three, one value in ten is missing. Time is that of the conversion without imports; peak
 memory is the proportional set size of the process and all its descendants, imports included.
 """
 

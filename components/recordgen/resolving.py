@@ -252,7 +252,9 @@ def _distinct(
         if end - start == 1:
             distinct.append(row)
         elif not any(same.uri for same in ordered[start:end]):
-            distinct += ordered[start:end]  # each an example by itself, also where they say the same
+            distinct += ordered[
+                start:end
+            ]  # each an example by itself, also where they say the same
         else:
             for same in _by_example(ordered[start:end], task):
                 found = merge_rows(same, task)

@@ -40,7 +40,7 @@ class TableOptions(RecordOptions):
     def __post_init__(self) -> None:
         # Not super(): a dataclass with slots is another class than the one that is named here.
         RecordOptions.__post_init__(self)
-        if isinstance(self.columns, str) or self.columns is not None and not self.columns:
+        if isinstance(self.columns, str) or (self.columns is not None and not self.columns):
             raise UsageError(f"columns must be a list of names, or None (got {self.columns!r})")
         if not isinstance(self.defaults, Mapping):
             raise UsageError(f"defaults must be a dict by column (got {self.defaults!r})")

@@ -66,14 +66,14 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
         UsageError: it does not name the columns of the header, but for the split's.
         SourceError: it cannot be read.
     """
-    if options.tfmd_schema is None:
+    if not options.tfmd_schema:
         return {}
     from recordgen.sources.tfmd_schema import column_types
 
     types = column_types(options.tfmd_schema)
     missing = [name for name in types if name not in header]
     unknown = [name for name in header if name not in types]
-    if options.split_column is not None:
+    if options.split_column:
         unknown = [name for name in unknown if name != options.split_column]
     elif len(unknown) == 1:
         unknown = []  # the split's, if its values are those
@@ -286,12 +286,12 @@ def decide_table(
     found = dict(zip(header, seen, strict=True))
     for option in ("split_column", "target_column", "weight_column"):
         name = getattr(options, option)
-        if name is not None and name not in found:
+        if name and name not in found:
             raise UsageError(
                 f"{option}: there is no column {name!r}; the header has {', '.join(header)}"
             )
     split = options.split_column or _split_column(found)
-    target, weight = options.target_column, options.weight_column
+    target, weight = options.target_column or None, options.weight_column or None
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
         raise UsageError(f"a column is for one thing only (got {', '.join(used)})")

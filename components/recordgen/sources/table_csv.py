@@ -1,7 +1,7 @@
-r"""Tables as CSV, by RFC 4180: a header, then records, of which a quoted field may hold line breaks.
+r"""Tables as CSV, by RFC 4180: a header, then records, whose quoted fields may hold line breaks.
 
-    age,job           header
-    58,management  →  Row(line=2, split=None, uri="", annotation="58,management")
+age,job           header
+58,management  →  Row(line=2, split=None, uri="", annotation="58,management")
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Rejec
             block[0] = block[0].removeprefix(codecs.BOM_UTF8)
         texts = _plain_texts(block)
         if texts is not None:
-            for number, text in enumerate(texts, start=number + 1):
+            for line, text in enumerate(texts, start=number + 1):
                 if text and not text.isspace():
-                    yield Record(number, text, None)
+                    yield Record(line, text, None)
+            number += len(block)
             continue
         stream.give_back(block)
         last = number + len(block)
