@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +49,11 @@ OTHER_VALUES: dict[str, Any] = {
     "max_side": 8,
     "bad_boxes": "drop",
     "box_orientation": "upright",
+    "split_column": "split",
+    "target_column": "price",
+    "weight_column": "weight",
+    "prediction": "regression",
+    "tfmd_schema": "schema.pbtxt",
     "max_image_mb": 2.5,
     "max_image_pixels": 1_000_000,
     "max_reject_fraction": 0.25,
@@ -99,7 +103,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
-    assert set(defaults) == set(OTHER_VALUES) == {field.name for field in fields(ConvertOptions)}
+    assert set(defaults) == set(OTHER_VALUES) == set(ConvertOptions.names())
     assert all(defaults[name] == 0 for name in UNSET)
     given = {name: value for name, value in defaults.items() if name not in UNSET}
     assert make_options(given) == ConvertOptions()
