@@ -21,6 +21,7 @@ from pipelines import parameters, vertex
 from pipelines.digits import write_digits
 from recordgen.dataset import read_dataset
 from tests.clusters import ROOT, dataflow, emulated, environment, object_store
+from tests.preloaded import preloaded
 from tests.vertex_runner import (
     Attempt,
     Service,
@@ -28,6 +29,7 @@ from tests.vertex_runner import (
     executor_input,
     in_buckets,
     in_containers,
+    in_preloaded,
     natively,
     resolve,
     steps,
@@ -65,10 +67,17 @@ def buckets(tmp_path):
     return tmp_path / "buckets"
 
 
+@pytest.fixture(scope="module")
+def run_preloaded():
+    """Runs programs in processes that have loaded TFX."""
+    with preloaded("tfx.v1", "recordgen.examplegen.executor", "recordgen.examplegen.driver") as run:
+        yield run
+
+
 @pytest.fixture
-def service():
+def service(run_preloaded):
     """Steps are processes of this machine."""
-    return Service(natively(environment()))
+    return Service(in_preloaded(run_preloaded, environment()))
 
 
 def examples(runs) -> dict[str, Any]:
