@@ -22,7 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from subprocess import CompletedProcess
 
-from tests.clusters import environment
+from tests.clusters import ROOT
+from tests.conftest import COMPONENTS
 
 Run = Callable[[Sequence[str], Mapping[str, str]], "CompletedProcess[str]"]
 
@@ -34,7 +35,8 @@ def preloaded(*modules: str) -> Iterator[Run]:
         tempfile.TemporaryDirectory() as folder,
         subprocess.Popen(
             [sys.executable, "-m", "tests.preloaded", *modules],
-            env=environment(),
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.preloaded import Run, preloaded
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +42,23 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
+@pytest.fixture(scope="package")
+def run_preloaded() -> Iterator[Run]:
+    """Run programs in processes that have loaded TFX, which takes it longer than most tests."""
+    with preloaded("tfx.v1", "tensorflow_model_analysis", "pipelines.pipeline") as run:
+        yield run
+
+
+@pytest.fixture(scope="package")
+def fast_command(run_preloaded: Run) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """As ``command``, for what comes after the program has been loaded."""
+
+    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return run_preloaded(["-m", f"pipelines.{name}", *map(str, arguments)], os.environ)
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The demo on 400 digits: its folder, and what it printed."""
@@ -47,9 +66,9 @@ def demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[s
     return workdir, command("demo", "--workdir", workdir, "--images", 400)
 
 
-@pytest.fixture(scope="session")
-def label_demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+@pytest.fixture(scope="package")
+def label_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The demo of several labels per image, on 900 of them: its folder, and what it printed."""
     workdir = tmp_path_factory.mktemp("label_demo")
     task = ("--task", "image_multi_label")
-    return workdir, command("demo", *task, "--workdir", workdir, "--images", 900)
+    return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 900)

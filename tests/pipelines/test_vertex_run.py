@@ -21,7 +21,6 @@ from pipelines import parameters, vertex
 from pipelines.digits import write_digits
 from recordgen.dataset import read_dataset
 from tests.clusters import ROOT, dataflow, emulated, environment, object_store
-from tests.preloaded import preloaded
 from tests.vertex_runner import (
     Attempt,
     Service,
@@ -65,13 +64,6 @@ def buckets(tmp_path):
     """A bucket with 20 digits as span 1."""
     write_digits(str(tmp_path / "buckets/bucket/data/span-1"), 20)
     return tmp_path / "buckets"
-
-
-@pytest.fixture(scope="module")
-def run_preloaded():
-    """Runs programs in processes that have loaded TFX."""
-    with preloaded("tfx.v1", "recordgen.examplegen.executor", "recordgen.examplegen.driver") as run:
-        yield run
 
 
 @pytest.fixture
