@@ -22,7 +22,7 @@ from typing import Any
 from zlib import crc32
 
 from tests.containers import Engine
-from tests.preloaded import Run
+from tests.preloaded import WITH_TFX
 
 Json = dict[str, Any]
 
@@ -339,13 +339,13 @@ def natively(environment: Mapping[str, str]) -> Start:
     return start
 
 
-def in_preloaded(run: Run, environment: Mapping[str, str]) -> Start:
-    """Return what starts containers as processes that have loaded their modules already."""
+def preloaded(environment: Mapping[str, str]) -> Start:
+    """Return what starts containers as processes of this machine that have loaded TFX already."""
 
     def start(attempt: Attempt) -> CompletedProcess[str]:
         program, *rest = attempt.command
         assert program == "python"
-        return run(rest, environment)
+        return WITH_TFX.run(*rest, env=environment)
 
     return start
 

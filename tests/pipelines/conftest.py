@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.preloaded import Run, preloaded
+from tests.preloaded import WITH_TFX
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,19 +42,12 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-@pytest.fixture(scope="package")
-def run_preloaded() -> Iterator[Run]:
-    """Run programs in processes that have loaded TFX, which takes it longer than most tests."""
-    with preloaded("tfx.v1", "tensorflow_model_analysis", "pipelines.pipeline") as run:
-        yield run
-
-
-@pytest.fixture(scope="package")
-def fast_command(run_preloaded: Run) -> Callable[..., subprocess.CompletedProcess[str]]:
+@pytest.fixture(scope="session")
+def fast_command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """As ``command``, for what comes after the program has been loaded."""
 
     def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-        return run_preloaded(["-m", f"pipelines.{name}", *map(str, arguments)], os.environ)
+        return WITH_TFX.run("-m", f"pipelines.{name}", *map(str, arguments))
 
     return run
 
@@ -66,7 +59,7 @@ def demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[s
     return workdir, command("demo", "--workdir", workdir, "--images", 400)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def label_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The demo of several labels per image, on 900 of them: its folder, and what it printed."""
     workdir = tmp_path_factory.mktemp("label_demo")

@@ -28,8 +28,8 @@ from tests.vertex_runner import (
     executor_input,
     in_buckets,
     in_containers,
-    in_preloaded,
     natively,
+    preloaded,
     resolve,
     steps,
 )
@@ -67,9 +67,9 @@ def buckets(tmp_path):
 
 
 @pytest.fixture
-def service(run_preloaded):
+def service():
     """Steps are processes of this machine."""
-    return Service(in_preloaded(run_preloaded, environment()))
+    return Service(preloaded(environment()))
 
 
 def examples(runs) -> dict[str, Any]:
