@@ -81,13 +81,13 @@ def make_csv(tmp_path: Path) -> Callable[[Iterable[str]], str]:
 
 @pytest.fixture
 def slow_source(tmp_path: Path) -> str:
-    """Return an import file of 150 large images: its conversion lasts long enough to be stopped."""
+    """Return an import file of 100 large images: its conversion lasts long enough to be stopped."""
     large = tmp_path / "large.jpg"
     large.write_bytes(encoded(noise(1000, 1000), "JPEG", quality=90))
-    for number in range(150):
+    for number in range(100):
         (tmp_path / f"{number:03d}.jpg").symlink_to(large)
     source = tmp_path / "slow.csv"
-    source.write_text("".join(f"{number:03d}.jpg,{number % 2}\n" for number in range(150)))
+    source.write_text("".join(f"{number:03d}.jpg,{number % 2}\n" for number in range(100)))
     return str(source)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,13 +122,14 @@ def call(
     *,
     root: str | None = None,
     inputs: Mapping[str, str] | None = None,
+    run: Callable[..., subprocess.CompletedProcess[str]] = run_python,
     **values: Any,
 ) -> StepCall:
     """Run a step's own command in this environment; its artifacts go to ``root``, or ``folder``."""
     invocation = executor_input(component, root or str(folder), folder, inputs or {}, values)
     python, *command, placeholder = command_of(component)
     assert (python, placeholder) == ("python", "{{$}}")
-    done = run_python(*command, json.dumps(invocation))
+    done = run(*command, json.dumps(invocation))
     outputs = invocation["outputs"]
     uris = {name: item["artifacts"][0]["uri"] for name, item in outputs["artifacts"].items()}
     return StepCall(done, Path(outputs["outputFile"]), uris)

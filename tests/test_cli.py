@@ -11,13 +11,14 @@ import pytest
 
 from recordgen import write
 from tests.conftest import interrupt_convert, run_python, tree_bytes
+from tests.preloaded import WITH_BEAM
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
 
 def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
-    return run_python("-m", "recordgen.cli", *args)
+    return WITH_BEAM.run("-m", "recordgen.cli", *args)
 
 
 @pytest.fixture
@@ -32,13 +33,14 @@ def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
 def test_convert_inspect_and_check(source: str, tmp_path: Path) -> None:
     """The three commands work on each other's output; the summary tells counts and places."""
     output = str(tmp_path / "out")
-    done = recordgen("convert", source, output)
+    done = run_python("-m", "recordgen.cli", "convert", source, output)
     assert done.returncode == 0
     for words in ("Converted 6 images", "train", "cat", "6 read", "Rejects    0", output):
         assert words in done.stdout
     assert "reading and planning rows" in done.stderr
 
-    seen = recordgen("inspect", output, "--split=eval", "--num=2", f"--to={tmp_path / 'seen'}")
+    to = f"--to={tmp_path / 'seen'}"
+    seen = run_python("-m", "recordgen.cli", "inspect", output, "--split=eval", "--num=2", to)
     assert (seen.returncode, seen.stderr) == (0, "")
     extracted = [path.read_bytes() for path in sorted((tmp_path / "seen").iterdir())]
     images = sorted((tmp_path / "images").iterdir())

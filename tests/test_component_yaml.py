@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from recordgen.options import ConvertOptions
 from recordgen.version import __version__
 from tests.clusters import emulated
 from tests.conftest import encoded, noise, run_python, tree_bytes
+from tests.preloaded import WITH_BEAM
 from tests.servers import emulated_gcs, serving
 from tests.steps import call, command_of, executor_input, specification
 
@@ -50,6 +51,11 @@ OTHER_VALUES: dict[str, Any] = {
     "max_side": 8,
     "bad_boxes": "drop",
     "box_orientation": "upright",
+    "split_column": "split",
+    "target_column": "price",
+    "weight_column": "weight",
+    "prediction": "regression",
+    "tfmd_schema": "schema.pbtxt",
     "max_image_mb": 2.5,
     "max_image_pixels": 1_000_000,
     "max_reject_fraction": 0.25,
@@ -99,7 +105,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
-    assert set(defaults) == set(OTHER_VALUES) == {field.name for field in fields(ConvertOptions)}
+    assert set(defaults) == set(OTHER_VALUES) == set(ConvertOptions.names())
     assert all(defaults[name] == 0 for name in UNSET)
     given = {name: value for name, value in defaults.items() if name not in UNSET}
     assert make_options(given) == ConvertOptions()
@@ -198,12 +204,14 @@ def test_image_is_of_this_version() -> None:
 
 # --- as a backend runs it ---------------------------------------------------------------------
 
+converted = partial(call, run=WITH_BEAM.run)
+
 
 def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """dataset.json records the inputs, also where an earlier try of the same task got to."""
     source = make_csv(rows)
     for given in ({}, OTHER_VALUES):
-        done = call(step, tmp_path, source=source, **given)
+        done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])
         decided = {"task": "image_classification", "input_format": "csv", **given}
@@ -215,6 +223,7 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
     """Counts are parameters, artifacts say what they hold, and the report is one HTML page."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,a"])
     done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
+    assert done.lines[-1]["event"] == "finished"
     dataset = read_dataset(done.uris["dataset"])
     assert done.parameters == {
         "rows": 11,
@@ -254,7 +263,7 @@ def test_source_as_artifact(
 ) -> None:
     """What an importer or a step before hands on is read: an import file, or a folder of them."""
     make_csv(rows)
-    done = call(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
+    done = converted(artifact_step, tmp_path / "task", inputs={"source": f"{tmp_path}/{name}"})
     assert done.done.returncode == 0, done.done.stderr
     assert done.parameters["examples"] == 10
 
@@ -280,7 +289,7 @@ def test_a_bucket_is_written_directly(
             fs.put(str(path), f"pipelines/data/{path.name}")
         fs.pipe("pipelines/data/labels.csv", b"0000.jpg,a\n0001.jpg,a\n0002.jpg,b\n")
         source, root = "gs://pipelines/data/labels.csv", "gs://pipelines/root/task"
-        done = call(step, tmp_path, root=root, source=source)
+        done = converted(step, tmp_path, root=root, source=source)
         assert done.done.returncode == 0, done.done.stderr
         assert done.parameters["examples"] == 3
         there = {Path(name).name for name in fs.find("pipelines/root/task")}
@@ -292,7 +301,7 @@ def test_bad_data_fails_the_step(step: Any, make_csv: MakeCsv, tmp_path: Path) -
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
     (tmp_path / "cut.jpg").write_bytes(encoded(noise(), "JPEG")[:-40])
     source = make_csv(["TRAIN,good.jpg,a", "TRAIN,cut.jpg,a"])
-    done = call(step, tmp_path / "task", source=source)
+    done = converted(step, tmp_path / "task", source=source)
     assert done.done.returncode == 1
     last = done.lines[-1]
     assert (last["event"], last["error"]) == ("failed", "TooManyRejectsError")
@@ -330,7 +339,7 @@ def test_same_call_same_bytes(
 ) -> None:
     """Two tasks of the same inputs write the same dataset and report: caching loses nothing."""
     source = make_csv(rows)
-    first, second = (call(step, tmp_path / name, source=source) for name in "ab")
+    first, second = (converted(step, tmp_path / name, source=source) for name in "ab")
     assert tree_bytes(first.uris["dataset"]) == tree_bytes(second.uris["dataset"])
     assert tree_bytes(tmp_path / "a")["report"] == tree_bytes(tmp_path / "b")["report"]
 
@@ -341,7 +350,7 @@ def test_same_call_same_bytes(
 )
 def test_not_called_by_a_backend(text: str, found: str) -> None:
     """Who starts a step by hand is told what it reads."""
-    done = run_python("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
+    done = WITH_BEAM.run("-m", "recordgen.kubeflow", "convert", "--executor-input", text)
     assert done.returncode == 2
     message = json.loads(done.stderr)["message"]
     assert message.startswith("--executor-input must be KFP's ExecutorInput as JSON")

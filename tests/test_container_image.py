@@ -160,8 +160,11 @@ def test_it_is_not_root(engine: Engine) -> None:
     assert output(engine, command=["id", "-u"]) == "1000\n"
 
 
-@pytest.mark.parametrize("user", [None, NOBODY, "0:0"])
-@pytest.mark.parametrize("more", [(), READ_ONLY], ids=["writable", "read-only"])
+@pytest.mark.parametrize(
+    ("user", "more"),
+    [(None, ()), (None, READ_ONLY), (NOBODY, READ_ONLY), ("0:0", READ_ONLY)],
+    ids=["own", "own, read-only", "nobody, read-only", "root, read-only"],
+)
 def test_it_converts_a_mounted_folder(
     user: str | None,
     more: tuple[str, ...],

@@ -30,6 +30,7 @@ from recordgen.sources import ImportFile
 from recordgen.staging import Heartbeat, Staging
 from recordgen.transforms import Source
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
+from tests.preloaded import WITH_BEAM
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -85,7 +86,7 @@ def logged() -> Iterator[Callable[[], list[dict[str, Any]]]]:
 
 
 def recordgen(*args: str) -> subprocess.CompletedProcess[str]:
-    return run_python("-m", "recordgen.cli", *args)
+    return WITH_BEAM.run("-m", "recordgen.cli", *args)
 
 
 def check_line(line: dict[str, Any]) -> None:
@@ -163,9 +164,9 @@ def test_documented_names() -> None:
 
 def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None:
     """Events come in order, with their documented fields; stdout has the result alone."""
-    done = recordgen(
-        *("convert", mixed_source, str(tmp_path / "out"), "--log-format=json", "--json"),
-        "--max-reject-fraction=0.5",
+    done = run_python(
+        *("-m", "recordgen.cli", "convert", mixed_source, str(tmp_path / "out")),
+        *("--log-format=json", "--json", "--max-reject-fraction=0.5"),
     )
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     for line in lines:

@@ -39,7 +39,6 @@ def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
 COMMANDS = [
     ("convert", "{source}", "{out}", "--overwrite"),
     ("convert", "{source}", "{out}", "--overwrite", "--log-format=json"),
-    ("convert", "{source}", "{out}", "--dry-run"),
     ("check", "{source}"),
     ("inspect", "{out}"),
     ("report", "{out}"),

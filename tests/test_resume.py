@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import lease, runs, storage
+from recordgen import cli, lease, runs, storage
 from recordgen.conversion import ConversionResult
 from recordgen.dataset import read_dataset
 from recordgen.errors import (
@@ -131,21 +132,35 @@ def is_staged(name: str) -> bool:
     return name.startswith(STAGING)
 
 
-@pytest.fixture
-def images(make_images: Callable[[int], list[Path]]) -> list[Path]:
-    return make_images(40)
+def write_source(folder: Path) -> tuple[list[Path], str]:
+    """Write forty images and an import file of them; return the paths."""
+    images = [folder / f"{number:04d}.jpg" for number in range(40)]
+    for number, path in enumerate(images):
+        path.write_bytes(encoded(noise(seed=number), "JPEG", quality=90))
+    source = folder / "labels.csv"
+    rows = (f"{path},{('cat', 'dog', '')[n % 3]}\n" for n, path in enumerate(images))
+    source.write_text("".join(rows))
+    return images, str(source)
 
 
-@pytest.fixture
-def source(images: Sequence[Path], make_csv: Callable[..., str]) -> str:
-    return make_csv(f"{path},{('cat', 'dog', '')[n % 3]}" for n, path in enumerate(images))
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return an import file that no test changes."""
+    return write_source(tmp_path_factory.mktemp("source"))[1]
 
 
-@pytest.fixture
-def whole(source: str, tmp_path: Path) -> dict[str, bytes]:
+@pytest.fixture(scope="module")
+def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the files of an undisturbed run."""
-    convert(source, tmp_path / "whole")
-    return tree_bytes(tmp_path / "whole")
+    output = tmp_path_factory.mktemp("whole") / "out"
+    convert(source, output)
+    return tree_bytes(output)
+
+
+@pytest.fixture
+def changeable(tmp_path: Path) -> tuple[list[Path], str]:
+    """Return images and an import file that the test may change."""
+    return write_source(tmp_path)
 
 
 @pytest.mark.parametrize(("death", "finished"), DEATHS.values(), ids=DEATHS)
@@ -272,10 +287,13 @@ def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(
 
 @pytest.mark.parametrize("again", [resume, convert])
 def test_after_an_append_that_died(
-    again: Callable[..., Any], images: Sequence[Path], make_csv: Callable[..., str], tmp_path: Path
+    again: Callable[..., Any],
+    make_images: Callable[[int], list[Path]],
+    make_csv: Callable[..., str],
+    tmp_path: Path,
 ) -> None:
     """Who forgets --append when he runs it again is told so."""
-    output = tmp_path / "out"
+    output, images = tmp_path / "out", make_images(40)
     first = make_csv((f"{path},cat" for path in images[:20]), "first.csv")
     second = make_csv((f"{path},cat" for path in images), "second.csv")
     convert(first, output)
@@ -378,8 +396,11 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_changed_meanwhile(change: Change, images: list[Path], source: str, tmp_path: Path) -> None:
+def test_changed_meanwhile(
+    change: Change, changeable: tuple[list[Path], str], tmp_path: Path
+) -> None:
     """What has changed since is written as it is now; of the rest as much as possible is kept."""
+    images, source = changeable
     output = tmp_path / "out"
     killed(WHEN_ALL_IS_WRITTEN, source, output, max_reject_fraction=0.5)
     more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
@@ -444,8 +465,9 @@ def test_damaged_shards_are_written_again(
     assert result.kept_shards == shards_of(result) - 1
 
 
-def test_rejects_of_kept_shards(images: list[Path], source: str, tmp_path: Path) -> None:
+def test_rejects_of_kept_shards(changeable: tuple[list[Path], str], tmp_path: Path) -> None:
     """A kept shard's rejects name the lines of today; those that storage caused are tried again."""
+    images, source = changeable
     images[3].write_bytes(b"no image")
     images[20].write_bytes(b"no image either")
     output, expected = tmp_path / "out", tmp_path / "expected"
@@ -468,9 +490,10 @@ def test_rejects_of_kept_shards(images: list[Path], source: str, tmp_path: Path)
 
 
 def test_too_many_rejects_can_be_allowed_later(
-    images: list[Path], source: str, tmp_path: Path
+    changeable: tuple[list[Path], str], tmp_path: Path
 ) -> None:
     """A run that was to go on keeps its shards when it fails for rejects; without it, none."""
+    images, source = changeable
     images[3].write_bytes(b"no image")
     output = tmp_path / "out"
     with pytest.raises(TooManyRejectsError):
@@ -517,9 +540,10 @@ def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
     ],
 )
 def test_another_finished_dataset_is_refused(
-    change: Change, words: str, images: list[Path], source: str, tmp_path: Path
+    change: Change, words: str, changeable: tuple[list[Path], str], tmp_path: Path
 ) -> None:
     """resume over a dataset that is not what would be written: refused, with what differs."""
+    images, source = changeable
     output = tmp_path / "out"
     convert(source, output, max_reject_fraction=0.5)
     before = tree_bytes(output)
@@ -717,16 +741,27 @@ def test_the_command(source: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
+def _run_command(arguments: Sequence[str]) -> None:
+    sys.argv = ["recordgen", *arguments]
+    cli.exit_main()
+
+
+def started(arguments: Sequence[str]) -> ForkServerProcess:
+    """Start the command in a process of its own, which need not load the package first."""
+    process = _PROCESSES.Process(target=_run_command, args=(arguments,))
+    process.start()
+    return process
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
-    """kill -9 of the command at any moment, twenty times: whole or not there, and right at last."""
+    """kill -9 of the command at any moment, six times: whole or not there, and right at last."""
     (tmp_path / "images").mkdir()
-    for number in range(400):
+    for number in range(100):
         data = encoded(noise(seed=number), "JPEG", quality=90)
         (tmp_path / "images" / f"{number:03d}.jpg").write_bytes(data)
     source = tmp_path / "labels.csv"
-    rows = (f"images/{number:03d}.jpg,{number % 7}\n" for number in range(400))
+    rows = (f"images/{number:03d}.jpg,{number % 7}\n" for number in range(100))
     source.write_text("".join(rows))
     recordgen.convert(source, tmp_path / "whole", shard_mb=0.003)
     output = tmp_path / "out"
@@ -736,19 +771,19 @@ def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "old", output)
         old = tree_bytes(output)
     whole = tree_bytes(tmp_path / "whole")
-    command = [sys.executable, "-m", "recordgen.cli", "convert", str(source), str(output)]
-    command += ["--shard-mb=0.003", "--resume", "-q", *(["--overwrite"] if overwrite else [])]
-    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
+    command = ["convert", str(source), str(output), "--shard-mb=0.003", "--resume", "-q"]
+    command += ["--overwrite"] if overwrite else []
     moments = random.Random(7)
     found: Counter[str] = Counter()
-    for _ in range(20):
+    for _ in range(6):
         seen = set(output.glob(f"{STAGING}/*"))
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-        while process.poll() is None and not set(output.glob(f"{STAGING}/*")) - seen:
+        process = started(command)
+        while process.is_alive() and not set(output.glob(f"{STAGING}/*")) - seen:
             time.sleep(0.001)
-        time.sleep(moments.random())
+        time.sleep(moments.uniform(0, 0.8))
         process.kill()
-        assert process.wait() in (0, -signal.SIGKILL)
+        process.join()
+        assert process.exitcode in (0, -signal.SIGKILL)
         found["shards"] += any(output.glob(f"{STAGING}/*/results/*"))
         if (output / "dataset.json").exists():
             there = without_staging(output)
@@ -758,7 +793,9 @@ def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
                 shutil.rmtree(output)
                 if overwrite:
                     shutil.copytree(tmp_path / "old", output)
-    print(f"of 20 runs left: {dict(found)}")
+    print(f"of 6 runs left: {dict(found)}")
     assert found["shards"]
-    assert subprocess.run(command, env=environment, check=False).returncode == 0
+    last = started(command)
+    last.join(120)
+    assert last.exitcode == 0
     assert tree_bytes(output) == whole

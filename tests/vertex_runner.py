@@ -22,6 +22,7 @@ from typing import Any
 from zlib import crc32
 
 from tests.containers import Engine
+from tests.preloaded import WITH_TFX
 
 Json = dict[str, Any]
 
@@ -334,6 +335,17 @@ def natively(environment: Mapping[str, str]) -> Start:
         return subprocess.run(
             [sys.executable, *rest], env=environment, capture_output=True, text=True, timeout=600
         )
+
+    return start
+
+
+def preloaded(environment: Mapping[str, str]) -> Start:
+    """Return what starts containers as processes of this machine that have loaded TFX already."""
+
+    def start(attempt: Attempt) -> CompletedProcess[str]:
+        program, *rest = attempt.command
+        assert program == "python"
+        return WITH_TFX.run(*rest, env=environment)
 
     return start
 

@@ -362,7 +362,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     def add(name: str, text: str, **more: Any) -> None:
         default = getattr(_DEFAULTS, name)
         shown = "80,10,10" if name == "split_fractions" else default
-        suffix = "" if default in (None, ()) else f" (default: {shown})"
+        suffix = "" if default in (None, (), "") else f" (default: {shown})"
         command.add_argument(
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )

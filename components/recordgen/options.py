@@ -74,13 +74,13 @@ class ConvertOptions:
         box_orientation: boxes are of the picture as it is ``stored`` in the file, and turned with
             it where its EXIF orientation asks for that; or of the ``upright`` one, as people and
             browsers see it.
-        split_column: of a table, the column that holds ML_USE; None: told by its values.
-        target_column: of a table, the column that is to be predicted; None: there is none.
-        weight_column: of a table, the column of weights from 0 to 10,000; None: there is none.
+        split_column: of a table, the column that holds ML_USE; empty: told by its values.
+        target_column: of a table, the column that is to be predicted; empty: there is none.
+        weight_column: of a table, the column of weights from 0 to 10,000; empty: there is none.
         prediction: of a table with a target, ``classification`` or ``regression``; ``auto``: text
             and few whole numbers are classes.
         tfmd_schema: path or URL of a TensorFlow Metadata schema (pbtxt) with the types of a
-            table's columns; None: they are told from all rows.
+            table's columns; empty: they are told from all rows.
         columns: of a table, what was decided of its columns, see :class:`recordgen.columns.Table`;
             not to be given.
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
@@ -105,11 +105,11 @@ class ConvertOptions:
     max_side: int | None = None
     bad_boxes: str = "clip"
     box_orientation: str = "stored"
-    split_column: str | None = None
-    target_column: str | None = None
-    weight_column: str | None = None
+    split_column: str = ""
+    target_column: str = ""
+    weight_column: str = ""
     prediction: str = AUTO
-    tfmd_schema: str | None = field(default=None, metadata={"affects_bytes": False})
+    tfmd_schema: str = field(default="", metadata={"affects_bytes": False})
     columns: str = field(default="", metadata={"decided": True})
     max_image_mb: float = 30
     max_image_pixels: int = 100_000_000

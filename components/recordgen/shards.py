@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import PIL
@@ -42,6 +43,9 @@ _BATCH_BYTES = 2_000_000
 # for payloads that are far away those who fetch them. What is held is also bounded in bytes.
 _BATCHES_PER_THREAD = 3
 _BATCHES_FROM_AFAR = 64
+
+# Rows of small payloads are many: what a fingerprint is of need not be in memory all at once.
+_ROWS_AT_ONCE = 1000
 
 #: Called now and then with (examples, rejects, payload bytes) of the shard so far.
 OnProgress = Callable[[int, int, int], None]
@@ -82,9 +86,9 @@ class ShardTask:
         # How many rejects a run may have decides whether it succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
-        rows = [
+        rows = (
             (
-                storage.resolve(row.uri, row.source),
+                storage.resolve(row.uri, row.source) if row.uri else "",
                 row.uri,
                 row.annotation,
                 task.numbers_in_record(row.annotation, vocabulary)
@@ -95,9 +99,11 @@ class ShardTask:
                 row.drawn,
             )
             for row in self.rows
-        ]
-        said = json.dumps([__version__, _ENCODERS, recorded, place, rows])
-        return hashlib.sha256(said.encode()).hexdigest()
+        )
+        said = hashlib.sha256(json.dumps([__version__, _ENCODERS, recorded, place]).encode())
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            said.update(json.dumps(some).encode())
+        return said.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def make_examples(lines: Sequence[str], table: Table) -> list[Made | PayloadErro
     wanted = [names.index(column.name) for column in table.stored]
     errors: dict[int, str] = {}
     values: dict[str, tuple[str, Any]] = {}
-    for column, texts in zip(table.stored, parse(lines, names, wanted), strict=True):
+    for column, texts in zip(table.stored, parse(lines, len(names), wanted), strict=True):
         found = texts if column.dtype == "bytes" else numbers(texts, column, errors)
         values[column.name] = column.dtype, found
     if table.weight is not None:
@@ -53,7 +53,7 @@ def count_labels(lines: Sequence[str], table: Table) -> Counter[str]:
     if table.prediction != "classification" or table.target is None or not lines:
         return Counter()
     column = table.column(table.target)
-    [texts] = parse(lines, table.names, [table.names.index(column.name)])
+    [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
     found = texts if column.dtype == "bytes" else numbers(texts, column, {})
     counts: Counter[str] = Counter()
     for item in pc.value_counts(found).to_pylist():

@@ -12,6 +12,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import IO
 
 import google_crc32c
@@ -27,6 +28,9 @@ _GZIP_LEVEL = 6
 
 # Each write waits for the interpreter's lock afterwards, so many records share one.
 _PIECES_PER_WRITE = 64
+
+# Below this size copying a record is cheaper than handing over its pieces.
+_SMALL_BYTES = 4096
 
 # What Linux allows in one call; an example with a long list of large values is more.
 _MAX_PIECES_PER_CALL = 1024
@@ -48,8 +52,14 @@ def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
 
     It stays in pieces, because joining would copy it once more.
     """
-    length = _LENGTH.pack(sum(map(len, record)))
-    return length + masked_crc(length), *record, masked_crc(*record)
+    return _head(sum(map(len, record))), *record, masked_crc(*record)
+
+
+@lru_cache(4096)
+def _head(size: int) -> bytes:
+    """Return what stands before a record of so many bytes."""
+    length = _LENGTH.pack(size)
+    return length + masked_crc(length)
 
 
 def write_frames(file: IO[bytes], frames: Iterable[Sequence[bytes]], compression: str) -> int:
@@ -90,11 +100,23 @@ class FrameWriter:
                     self._gzip.write(piece)
             return
         waiting: list[bytes] = []
+        small: list[bytes] = []
         for pieces in frames:
+            # An image's record is a piece of its own, and large.
+            if len(pieces) == 3 and len(pieces[1]) < _SMALL_BYTES:
+                small += pieces
+                if len(small) < _PIECES_PER_WRITE * 3:
+                    continue
+                pieces = (b"".join(small),)
+                small = []
+            elif small:
+                waiting.append(b"".join(small))
+                small = []
             waiting += pieces
             if len(waiting) >= _PIECES_PER_WRITE:
                 self._sink.bytes += _write_all(self._file, waiting)
                 waiting = []
+        waiting.append(b"".join(small))
         self._sink.bytes += _write_all(self._file, waiting)
 
     @property

@@ -99,11 +99,11 @@ def test_lineage_leads_back_to_the_import_file(demo, command):
         assert expected in done.stdout, expected
 
 
-def test_a_second_run_comes_from_the_cache(demo, command):
+def test_a_second_run_comes_from_the_cache(demo, fast_command):
     """The same data and settings: nothing is done again, the report is the same and says so."""
     workdir, first = demo
     images = {p: p.stat().st_mtime_ns for p in (workdir / "data").rglob("*")}
-    again = command("demo", "--workdir", workdir, "--images", 400)
+    again = fast_command("demo", "--workdir", workdir, "--images", 400)
     assert again.returncode == 0, again.stdout + again.stderr
     assert again.stdout.count(": from cache") == len(STEPS)
     assert "everything came from TFX's cache" in again.stdout
@@ -115,11 +115,11 @@ def test_a_second_run_comes_from_the_cache(demo, command):
     assert report(again.stdout) == report(first.stdout)
 
 
-def test_a_model_that_is_not_good_enough(demo, command):
+def test_a_model_that_is_not_good_enough(demo, fast_command):
     """Below the threshold nothing is pushed; the steps before training come from the cache."""
     workdir, _ = demo
     before = sorted((workdir / "serving").iterdir())
-    done = command(
+    done = fast_command(
         *("local", "--data", workdir / "data/digits.csv", "--workdir", workdir),
         *("--name", "digits", "--epochs", 1, "--image-size", 8, 8, "--min-score", 1),
     )
@@ -130,10 +130,10 @@ def test_a_model_that_is_not_good_enough(demo, command):
     assert sorted((workdir / "serving").iterdir()) == before
 
 
-def test_bad_data_is_one_line(tmp_path, command):
+def test_bad_data_is_one_line(tmp_path, fast_command):
     """Too many rejects end the command with code 1, the reason and the rows, no traceback."""
     (tmp_path / "a.csv").write_text("TRAIN,nowhere.png,a\n")
-    done = command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
+    done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
     assert done.returncode == 1
     assert done.stderr.startswith("error: 1 of 1 rows were rejected")
     assert f"{tmp_path}/a.csv:1: nowhere.png: " in done.stderr
@@ -176,10 +176,10 @@ def test_the_pushed_model_names_several_labels(label_demo):
     assert sum(right) / len(right) > 0.75
 
 
-def test_several_labels_without_the_task(label_demo, tmp_path, command):
+def test_several_labels_without_the_task(label_demo, tmp_path, fast_command):
     """Whoever leaves the task out is told which it is, before anything is trained."""
     workdir, _ = label_demo
-    done = command("local", "--data", workdir / "data/digits.csv", "--workdir", tmp_path)
+    done = fast_command("local", "--data", workdir / "data/digits.csv", "--workdir", tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "--task image_multi_label" in done.stderr

@@ -29,6 +29,7 @@ from tests.vertex_runner import (
     in_buckets,
     in_containers,
     natively,
+    preloaded,
     resolve,
     steps,
 )
@@ -68,7 +69,7 @@ def buckets(tmp_path):
 @pytest.fixture
 def service():
     """Steps are processes of this machine."""
-    return Service(natively(environment()))
+    return Service(preloaded(environment()))
 
 
 def examples(runs) -> dict[str, Any]:

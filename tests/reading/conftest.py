@@ -30,12 +30,26 @@ def source(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session", params=["none", "gzip"])
-def output(request, source, tmp_path_factory):
-    """The converted source, plain and compressed."""
-    out = str(tmp_path_factory.mktemp("out") / request.param)
-    convert(str(source / "a.csv"), out, shard_mb=0.003, compression=request.param)
+@pytest.fixture(scope="session")
+def output(source, tmp_path_factory):
+    """The converted source."""
+    out = str(tmp_path_factory.mktemp("out") / "plain")
+    convert(str(source / "a.csv"), out, shard_mb=0.003)
     return out
+
+
+@pytest.fixture(scope="session")
+def compressed(source, tmp_path_factory):
+    """The converted source in compressed shards."""
+    out = str(tmp_path_factory.mktemp("out") / "gzip")
+    convert(str(source / "a.csv"), out, shard_mb=0.003, compression="gzip")
+    return out
+
+
+@pytest.fixture(params=["output", "compressed"])
+def any_output(request):
+    """The converted source, plain and compressed."""
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")

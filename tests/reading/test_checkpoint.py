@@ -65,31 +65,31 @@ def test_foreign_records(tmp_path, on_error):
     assert ids(restored, 10) == ids(iterator, 10)
 
 
-# Restores an iterator, if there is a checkpoint, and prints what comes next.
+# Prints what comes first, and what comes after a checkpoint.
 GO_ON = textwrap.dedent("""
     import json, sys
     import tensorflow as tf
     from recordgen import Augmentation, train_dataset
     source, path = json.loads(sys.argv[1])
-    iterator = iter(train_dataset(
-        source, batch_size=6, image_size=(4, 6), seed=1, extras=["image/source_id"],
-        augment=Augmentation(flip=True, crop=0.3),
-    ))
-    if path:
-        tf.train.Checkpoint(iterator=iterator).restore(path)
-    found = []
-    for _ in range(9):
-        images, _, extras = next(iterator)
-        names = map(bytes.decode, extras["image/source_id"].numpy())
-        found.append([float(tf.reduce_sum(images)), *names])
-    print(json.dumps(found))
+    new, restored = (
+        iter(train_dataset(
+            source, batch_size=6, image_size=(4, 6), seed=1, extras=["image/source_id"],
+            augment=Augmentation(flip=True, crop=0.3),
+        ))
+        for _ in range(2)
+    )
+    tf.train.Checkpoint(iterator=restored).restore(path)
+
+    def following(iterator):
+        found = []
+        for _ in range(9):
+            images, _, extras = next(iterator)
+            names = map(bytes.decode, extras["image/source_id"].numpy())
+            found.append([float(tf.reduce_sum(images)), *names])
+        return found
+
+    print(json.dumps([following(new), following(restored)]))
 """)
-
-
-def in_a_process(*arguments):
-    done = run_python("-c", GO_ON, json.dumps(arguments))
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow
@@ -107,5 +107,6 @@ def test_a_new_process_goes_on(pets, tmp_path):
     beginning = following(9)
     path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
     rest = following(9)
-    assert in_a_process(pets, "") == beginning
-    assert in_a_process(pets, path) == rest
+    done = run_python("-c", GO_ON, json.dumps([pets, path]))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [beginning, rest]

@@ -157,8 +157,9 @@ def test_fit_keeps_the_shape(size, rows, columns, kind):
 
 @pytest.mark.parametrize("is_prepared", [False, True])
 @pytest.mark.parametrize("resize", RESIZES)
-@pytest.mark.parametrize("decoder", ["fast", "exact"])
-@pytest.mark.parametrize(("kind", "levels"), [("JPEG", 3), ("PNG", 1)])
+@pytest.mark.parametrize(
+    ("kind", "decoder", "levels"), [("JPEG", "fast", 3), ("JPEG", "exact", 3), ("PNG", "fast", 1)]
+)
 def test_views_say_where_pixels_come_from(kind, levels, decoder, resize, is_prepared):
     """Each pixel shows the place of its image that the views name, whatever the scale.
 

@@ -25,56 +25,50 @@ from tests.reading.conftest import ids, pet, write_records
 SIZE = dict(batch_size=4, image_size=(4, 6))
 WITH_IDS = dict(**SIZE, extras=["image/source_id"])
 
-# One pass of a shuffled worker; prints the ids that it read.
+# One pass of a shuffled worker over each source; prints the ids that it read.
 WORKER = textwrap.dedent("""
     import json, sys
     from recordgen import train_dataset
-    source, index, count = json.loads(sys.argv[1])
-    dataset = train_dataset(
-        source, batch_size=4, image_size=(4, 6), epochs=1, drop_remainder=False,
-        extras=["image/source_id"], shard=(index, count),
-    )
-    print(json.dumps([i.decode() for *_, e in dataset for i in e["image/source_id"].numpy()]))
+    sources, index, count = json.loads(sys.argv[1])
+    found = []
+    for source in sources:
+        dataset = train_dataset(
+            source, batch_size=4, image_size=(4, 6), epochs=1, drop_remainder=False,
+            extras=["image/source_id"], shard=(index, count),
+        )
+        found.append([i.decode() for *_, e in dataset for i in e["image/source_id"].numpy()])
+    print(json.dumps(found))
 """)
 
 
-def in_processes(source, count):
-    """Return what each of ``count`` workers read, each in a process of its own."""
+def in_processes(sources, count):
+    """Return for each source what each of ``count`` workers read, each in its own process."""
     found = []
     for index in range(count):
-        done = run_python("-c", WORKER, json.dumps([source, index, count]))
+        done = run_python("-c", WORKER, json.dumps([sources, index, count]))
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout.splitlines()[-1]))
-    return found
-
-
-@pytest.fixture(params=[1, 2, 5])
-def files(request, tmp_path):
-    """60 records in one, two or five files."""
-    count = request.param
-    return [
-        write_records(
-            tmp_path / f"{f}.rec", map(pet, range(f * 60 // count, (f + 1) * 60 // count))
-        )
-        for f in range(count)
-    ]
+    return list(zip(*found, strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shared", [False, True], ids=["many files", "one file"])
-def test_two_processes_read_every_record_once(pets, tmp_path, shared):
+def test_two_processes_read_every_record_once(pets, tmp_path):
     """Workers share nothing but their arguments, and yet no record is read twice or missed."""
-    expected = sorted(ids(eval_dataset(pets, split="train", **WITH_IDS)))
-    source = pets
-    if shared:
-        source = [write_records(tmp_path / "a.rec", map(pet, range(50)))]
-        expected = sorted(f"pet {n}" for n in range(50))
-    first, second = in_processes(source, 2)
-    assert sorted(first + second) == expected
-    assert min(len(first), len(second)) > 10
+    one_file = [write_records(tmp_path / "a.rec", map(pet, range(50)))]
+    expected = [
+        sorted(ids(eval_dataset(pets, split="train", **WITH_IDS))),
+        sorted(f"pet {n}" for n in range(50)),
+    ]
+    found = in_processes([pets, one_file], 2)
+    for (first, second), names in zip(found, expected, strict=True):
+        assert sorted(first + second) == names
+        assert min(len(first), len(second)) > 10
 
 
-@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize(
+    ("files", "count"),
+    [(1, 2), (2, 2), (2, 3), (5, 2), (5, 3), (5, 7)],
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -86,14 +80,16 @@ def test_two_processes_read_every_record_once(pets, tmp_path, shared):
     ],
     ids=str,
 )
-def test_workers_read_every_record_once(files, count, options):
+def test_workers_read_every_record_once(tmp_path, files, count, options):
     """However many files there are for however many workers, and however they are mixed."""
     spec = {"image/source_id": tf.TensorSpec((), tf.string)}
+    shares = [range(n * 60 // files, (n + 1) * 60 // files) for n in range(files)]
+    paths = [write_records(tmp_path / f"{n}.rec", map(pet, of)) for n, of in enumerate(shares)]
     for _ in range(2):  # shuffled without a seed, an error could stay unseen
         found = [
             example["image/source_id"].numpy().decode()
             for index in range(count)
-            for example in read(files, feature_spec=spec, shard=(index, count), **options)
+            for example in read(paths, feature_spec=spec, shard=(index, count), **options)
         ]
         assert sorted(found) == sorted(f"pet {n}" for n in range(60))
 
@@ -183,37 +179,38 @@ def test_wrong_shards(pets, shard, message):
         train_dataset(pets, shard=shard, **SIZE)
 
 
-# Two replicas in one process. Prints the numbers of the images that both saw in one epoch.
+# Two replicas in one process. Prints for each way the numbers of the images that both saw in one
+# epoch, and how many came at once; then of how many epochs a model's training has told.
 MIRRORED = textwrap.dedent("""
     import json, sys
     import tensorflow as tf
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     from recordgen import convert, eval_dataset, input_fn, train_dataset
-    source, way = json.loads(sys.argv[1])
+    [source] = json.loads(sys.argv[1])
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     options = dict(image_size=(4, 6), extras=["image/source_id"])
-    if way == "from_function":
-        dataset = strategy.distribute_datasets_from_function(
-            lambda context: input_fn(
-                source, split="eval", batch_size=8, input_context=context, **options
-            )
+    from_function = strategy.distribute_datasets_from_function(
+        lambda context: input_fn(
+            source, split="eval", batch_size=8, input_context=context, **options
         )
-    else:
-        dataset = strategy.experimental_distribute_dataset(
-            eval_dataset(source, batch_size=8, **options)
-        )
-    sizes, seen = set(), []
+    )
+    from_dataset = strategy.experimental_distribute_dataset(
+        eval_dataset(source, batch_size=8, **options)
+    )
 
     @tf.function
     def step(*batch):
         return batch[0], batch[2]["image/source_id"]
 
-    for batch in dataset:
-        images, names = strategy.run(step, batch)
-        for part in strategy.experimental_local_results(names):
-            seen += [name.decode() for name in part.numpy()]
-        sizes |= {int(part.shape[0]) for part in strategy.experimental_local_results(images)}
+    def passed(dataset):
+        sizes, seen = set(), []
+        for batch in dataset:
+            images, names = strategy.run(step, batch)
+            for part in strategy.experimental_local_results(names):
+                seen += [name.decode() for name in part.numpy()]
+            sizes |= {int(part.shape[0]) for part in strategy.experimental_local_results(images)}
+        return sorted(seen), max(sizes)
 
     with strategy.scope():
         model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(4)])
@@ -221,16 +218,14 @@ MIRRORED = textwrap.dedent("""
         model.compile(optimizer="sgd", loss=loss)
     training = train_dataset(source, batch_size=8, image_size=(4, 6))
     history = model.fit(training, steps_per_epoch=5, epochs=2, verbose=0)
-    print(json.dumps([sorted(seen), max(sizes), len(history.history["loss"])]))
+    print(json.dumps([passed(from_function), passed(from_dataset), len(history.history["loss"])]))
 """)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["from_function", "from_dataset"])
-def test_mirrored_strategy(pets, way):
+def test_mirrored_strategy(pets):
     """Two replicas share the examples, half of the batch each, and a model trains on them."""
-    done = run_python("-c", MIRRORED, json.dumps([pets, way]))
+    done = run_python("-c", MIRRORED, json.dumps([pets]))
     assert done.returncode == 0, done.stderr
-    seen, most, epochs = json.loads(done.stdout.splitlines()[-1])
-    assert seen == sorted(ids(eval_dataset(pets, **WITH_IDS)))
-    assert (most, epochs) == (4, 2)
+    expected = [sorted(ids(eval_dataset(pets, **WITH_IDS))), 4]
+    assert json.loads(done.stdout.splitlines()[-1]) == [expected, expected, 2]

@@ -122,8 +122,7 @@ def test_images_that_do_not_decode_end_the_reading(tmp_path):
         list(eval_dataset(source, **WITH_IDS))
 
 
-@pytest.mark.parametrize("label_mode", ["index", "none"])
-@pytest.mark.parametrize("cache", [None, "memory"])
+@pytest.mark.parametrize(("label_mode", "cache"), [("index", None), ("none", "memory")])
 def test_images_that_do_not_decode_are_skipped(tmp_path, caplog, label_mode, cache):
     """Batches stay whole; a warning counts and names those that are missing."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))

@@ -96,6 +96,11 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         max_side: int | RuntimeParameter | None = None,
         bad_boxes: str | RuntimeParameter = "clip",
         box_orientation: str | RuntimeParameter = "stored",
+        split_column: str | RuntimeParameter = "",
+        target_column: str | RuntimeParameter = "",
+        weight_column: str | RuntimeParameter = "",
+        prediction: str | RuntimeParameter = "auto",
+        tfmd_schema: str | RuntimeParameter = "",
         max_image_mb: float | RuntimeParameter = 30,
         max_image_pixels: int | RuntimeParameter = 100_000_000,
         max_reject_fraction: float | RuntimeParameter = 0.01,
@@ -136,6 +141,12 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             max_side: downscale images whose longer side is above this many pixels.
             bad_boxes: ``clip``, ``drop`` or ``reject`` boxes that are not within the image.
             box_orientation: boxes are of the picture as ``stored`` or of the ``upright`` one.
+            split_column: of a table, the column of ML_USE; empty: told by its values.
+            target_column: of a table, the column that is to be predicted; empty: none.
+            weight_column: of a table, the column of weights, 0 to 10,000; empty: none.
+            prediction: of a table, ``classification``, ``regression`` or ``auto``.
+            tfmd_schema: of a table, a TensorFlow Metadata schema (pbtxt) with its columns' types;
+                empty: told from all rows.
             max_image_mb: reject larger payloads, in MB.
             max_image_pixels: reject images of more pixels.
             max_reject_fraction: fail above this share of rejected rows, 0..1.
@@ -163,6 +174,11 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             "max_side": max_side,
             "bad_boxes": bad_boxes,
             "box_orientation": box_orientation,
+            "split_column": split_column,
+            "target_column": target_column,
+            "weight_column": weight_column,
+            "prediction": prediction,
+            "tfmd_schema": tfmd_schema,
             "max_image_mb": _as_float(max_image_mb),
             "max_image_pixels": max_image_pixels,
             "max_reject_fraction": _as_float(max_reject_fraction),

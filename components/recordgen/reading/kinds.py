@@ -23,6 +23,7 @@ from recordgen.reading.options import (
 from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.tables import TableOptions, TableReading
 from recordgen.reading.texts import TextReading
 from recordgen.reading.videos import VideoOptions, VideoReading, plan_videos
 from recordgen.tasks import TASKS
@@ -79,6 +80,13 @@ KINDS: Mapping[str, Kind] = {
         training={"buckets": AUTO},
         plan=plan_records,
         reading=EntityReading.of,
+        labelled=frozenset(),
+    ),
+    "table": Kind(
+        options=TableOptions,
+        training={},
+        plan=plan_records,
+        reading=TableReading.of,
         labelled=frozenset(),
     ),
     "video": Kind(

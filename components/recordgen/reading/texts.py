@@ -112,8 +112,11 @@ class TextReading:
         wanted = {features.TEXT: tf.io.FixedLenFeature((), tf.string), **self.targets.spec}
         parsed = tf.io.parse_example(records, wanted)
         texts = parsed[features.TEXT]
-        tokenizer = self.options.tokenizer
-        parts = [texts if tokenizer is None else tokenizer(texts)]
+        if self.options.tokenizer is not None:
+            texts = self.options.tokenizer(texts)
+            if tf.is_tensor(texts) and not isinstance(texts, tf.RaggedTensor | tf.SparseTensor):
+                texts = tf.ensure_shape(texts, (records.shape[0], *texts.shape[1:]))
+        parts = [texts]
         if self.targets.mode != "none":
             label = self.targets.labels(parsed)
             label = tf.ensure_shape(label, (records.shape[0], *label.shape[1:]))

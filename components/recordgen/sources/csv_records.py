@@ -65,7 +65,7 @@ def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Rejec
             reader = _reader(feed)
             yield from _rejected(feed, exc, source)
         else:
-            if len(fields) > 1 or any(map(str.strip, fields)):
+            if not feed.is_blank:
                 yield Record(feed.first, fields)
 
 
@@ -88,6 +88,11 @@ class _Feed:
         self.first += len(self._taken)
         self._taken.clear()
         self._bytes = 0
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether this record is a blank line."""
+        return not any(map(bytes.strip, self._taken))
 
     def restart(self) -> bytes:
         """Take back all lines of this record but the first, and return that."""
@@ -135,7 +140,13 @@ class _Feed:
 def _rejected(feed: _Feed, exc: csv.Error | _Broken, source: str) -> Iterator[Reject]:
     """Yield the reject of a broken record, and those of lines that may be the rest of it."""
     first = feed.restart()
-    if isinstance(exc, _Broken):
+    if "field limit" in str(exc):
+        code = RejectCode.BAD_LINE
+        message = (
+            f"a field must be at most {csv.field_size_limit():,} characters long: close its "
+            f"quotes, or put the text into a file of its own"
+        )
+    elif isinstance(exc, _Broken):
         code, message = exc.code, exc.message
     else:
         shown = ascii(first[:80].decode("utf-8", "replace"))

@@ -32,6 +32,9 @@ _BLOCK_LINES = 20_000
 # know: its rows are rejected.
 _SPLIT_SHARE = 0.95
 
+# A column whose first values in a block are no words of ML_USE is none of the split.
+_SAMPLE = 1000
+
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
 
@@ -63,14 +66,14 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
         UsageError: it does not name the columns of the header, but for the split's.
         SourceError: it cannot be read.
     """
-    if options.tfmd_schema is None:
+    if not options.tfmd_schema:
         return {}
     from recordgen.sources.tfmd_schema import column_types
 
     types = column_types(options.tfmd_schema)
     missing = [name for name in types if name not in header]
     unknown = [name for name in header if name not in types]
-    if options.split_column is not None:
+    if options.split_column:
         unknown = [name for name in unknown if name != options.split_column]
     elif len(unknown) == 1:
         unknown = []  # the split's, if its values are those
@@ -206,7 +209,7 @@ def look_at(records: Sequence[Record], header: Sequence[str], seen: Sequence[_Se
     ]
     if not lines:
         return
-    for item, texts in zip(seen, parse(lines, header, range(len(header))), strict=True):
+    for item, texts in zip(seen, parse(lines, len(header), range(len(header))), strict=True):
         if texts.null_count < len(texts):
             _look_at_column(item, texts)
 
@@ -214,6 +217,10 @@ def look_at(records: Sequence[Record], header: Sequence[str], seen: Sequence[_Se
 def _look_at_column(item: _Seen, texts: Any) -> None:
     values = len(texts) - texts.null_count
     item.values += values
+    if item.words is not None and values:
+        some = texts.drop_null().slice(0, _SAMPLE).to_pylist()
+        if 2 * sum(map(_is_word, some)) < len(some):
+            item.words = None
     if item.words is not None:
         counts = pc.value_counts(texts).to_pylist()
         words = sum(
@@ -279,12 +286,12 @@ def decide_table(
     found = dict(zip(header, seen, strict=True))
     for option in ("split_column", "target_column", "weight_column"):
         name = getattr(options, option)
-        if name is not None and name not in found:
+        if name and name not in found:
             raise UsageError(
                 f"{option}: there is no column {name!r}; the header has {', '.join(header)}"
             )
     split = options.split_column or _split_column(found)
-    target, weight = options.target_column, options.weight_column
+    target, weight = options.target_column or None, options.weight_column or None
     used = [name for name in (split, target, weight) if name is not None]
     if len(set(used)) < len(used):
         raise UsageError(f"a column is for one thing only (got {', '.join(used)})")

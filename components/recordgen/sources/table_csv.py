@@ -1,4 +1,4 @@
-r"""Tables as CSV, by RFC 4180: a header, then records, of which a quoted field may hold line breaks.
+r"""Tables as CSV, by RFC 4180: a header, then records, whose quoted fields may hold line breaks.
 
 age,job           header
 58,management  →  Row(line=2, split=None, uri="", annotation="58,management")
@@ -10,6 +10,7 @@ import codecs
 import csv
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from recordgen.columns import Table
@@ -20,6 +21,8 @@ from recordgen.splits import parse_ml_use
 
 # A quote that is never closed must not swallow the rest of the file.
 _MAX_RECORD_LINES = 1000
+
+_LINES_AT_ONCE = 1000
 
 
 class Record(NamedTuple):
@@ -50,77 +53,105 @@ def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Rejec
     Raises:
         SourceError: the file is UTF-16.
     """
-    again: deque[bytes] = deque()  # lines that a quote had swallowed
-    stream = _with_returned(iter(lines), again)
+    stream = _Lines(iter(lines))
     number = 0
-    for raw in stream:
-        number += 1
-        if number == 1:
-            if raw.startswith(UTF16_MARKS):
+    while block := stream.some():
+        if number == 0:
+            if block[0].startswith(UTF16_MARKS):
                 raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-        if b'"' in raw:
-            taken = [raw]
-            item = _quoted(taken, stream, source, number)
-            if isinstance(item, Reject):
-                again.extendleft(reversed(taken[1:]))
-            yield item
-            if not isinstance(item, Reject):
-                number += len(taken) - 1
+            block[0] = block[0].removeprefix(codecs.BOM_UTF8)
+        texts = _plain_texts(block)
+        if texts is not None:
+            for line, text in enumerate(texts, start=number + 1):
+                if text and not text.isspace():
+                    yield Record(line, text, None)
+            number += len(block)
             continue
-        if raw.isspace() or not raw:
-            continue
-        if len(raw) > MAX_LINE_BYTES:
-            message = f"a line must be at most {MAX_LINE_BYTES} bytes long; is this a CSV file?"
-            yield Reject(source, number, "", RejectCode.BAD_LINE.value, message)
-            continue
-        try:
-            text = raw.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as exc:
-            yield _not_utf8(exc, source, number)
-            continue
-        if "\r" in text or "\0" in text:
-            message = "a line must not hold a carriage return or NUL; is this a CSV file?"
-            yield Reject(source, number, "", RejectCode.BAD_LINE.value, message)
-            continue
-        yield Record(number, text, None)
+        stream.give_back(block)
+        last = number + len(block)
+        while number < last and (raw := next(stream, None)) is not None:
+            number += 1
+            if raw.strip():
+                taken = [raw]
+                item = _one_record(taken, stream, source, number)
+                if isinstance(item, Reject):
+                    stream.give_back(taken[1:])  # a quote had swallowed them
+                else:
+                    number += len(taken) - 1
+                yield item
 
 
-def _with_returned(lines: Iterator[bytes], again: deque[bytes]) -> Iterator[bytes]:
-    """Yield lines, those that were given back first."""
-    while True:
-        if again:
-            yield again.popleft()
-        elif (raw := next(lines, None)) is not None:
-            yield raw
-        else:
-            return
+def _plain_texts(block: Sequence[bytes]) -> list[str] | None:
+    """Return lines as texts; None: each of them must be looked at by itself."""
+    joined = b"\n".join(block)
+    if b'"' in joined or b"\0" in joined or max(map(len, block)) > MAX_LINE_BYTES:
+        return None
+    try:
+        text = joined.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    if "\r" in text:
+        text = f"{text}\n".replace("\r\n", "\n").removesuffix("\n")
+    texts = text.split("\n")
+    return texts if len(texts) == len(block) and "\r" not in text else None
 
 
-def _quoted(taken: list[bytes], stream: Iterator[bytes], source: str, line: int) -> Record | Reject:
-    """Return the record that begins with a line that has quotes; ``taken`` gets its other lines."""
+class _Lines:
+    """An iterator over lines to which lines can be given back."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._again: deque[bytes] = deque()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return self._again.popleft() if self._again else next(self._lines)
+
+    def some(self) -> list[bytes]:
+        """Return the next lines, up to a thousand."""
+        known = [self._again.popleft() for _ in range(min(_LINES_AT_ONCE, len(self._again)))]
+        return known or list(islice(self._lines, _LINES_AT_ONCE))
+
+    def give_back(self, lines: Sequence[bytes]) -> None:
+        """Take back the lines that came last."""
+        self._again.extendleft(reversed(lines))
+
+
+def _one_record(
+    taken: list[bytes], stream: Iterator[bytes], source: str, line: int
+) -> Record | Reject:
+    """Return the record that begins with a line; ``taken`` gets the others that belong to it."""
+    raw = taken[0]
+    if len(raw) > MAX_LINE_BYTES:
+        message = f"a line must be at most {MAX_LINE_BYTES} bytes long; is this a CSV file?"
+        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
 
     def texts() -> Iterator[str]:
-        size = len(taken[0])
-        yield taken[0].decode("utf-8").removesuffix("\n") + "\n"
+        size = len(raw)
+        yield raw.decode("utf-8").removesuffix("\n") + "\n"
         while size <= MAX_LINE_BYTES and len(taken) < _MAX_RECORD_LINES:
-            raw = next(stream, None)
-            if raw is None:
+            following = next(stream, None)
+            if following is None:
                 return
-            taken.append(raw)
-            size += len(raw)
-            yield raw.decode("utf-8").removesuffix("\n") + "\n"
+            taken.append(following)
+            size += len(following)
+            yield following.decode("utf-8").removesuffix("\n") + "\n"
 
+    start = raw.decode("utf-8", "replace").rstrip("\r\n")
+    if "\0" in start or ("\r" in start and '"' not in start):
+        message = "a line must not hold a NUL or a carriage return; is this a CSV file?"
+        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
     try:
         fields = next(csv.reader(texts(), strict=True))
     except UnicodeDecodeError as exc:
         return _not_utf8(exc, source, line)
     except (csv.Error, ValueError) as exc:
-        start = taken[0].decode("utf-8", "replace").rstrip("\r\n")
         message = f"quotes must be balanced, and a quote inside doubled ({exc}): {start[:80]}"
         return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
-    text = b"\n".join(raw.removesuffix(b"\n") for raw in taken).decode("utf-8")
-    return Record(line, text.removesuffix("\r"), fields)
+    text = b"\n".join(part.removesuffix(b"\n") for part in taken).decode("utf-8")
+    return Record(line, text.removesuffix("\r"), fields if '"' in text else None)
 
 
 def _not_utf8(exc: UnicodeDecodeError, source: str, line: int) -> Reject:

@@ -1,4 +1,4 @@
-r"""AutoML's CSV files of texts: ``[ML_USE],("text"|FILE.txt)`` and what the task says behind it.
+r"""AutoML's CSV files of texts: ``[ML_USE],TEXT`` and what the task says behind it.
 
 No header; ML_USE and the labels are optional *per row*. Of text classification::
 
@@ -159,7 +159,7 @@ class TextParser:
         ):
             return None
         nowhere = [len(fields)]
-        text_at, file_at, split_at = (columns.get(role, nowhere)[0] for role in roles)
+        split_at, text_at, file_at = (columns.get(role, nowhere)[0] for role in roles)
         label_at = [
             index
             for role in self._task.columns

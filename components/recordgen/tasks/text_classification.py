@@ -1,4 +1,4 @@
-"""Text classification, one label per text: ``[ML_USE],("text"|FILE.txt),[LABEL]``.
+"""Text classification, one label per text: ``[ML_USE],TEXT,[LABEL]``.
 
 Vertex AI "Prepare text training data for classification", single-label::
 
@@ -22,7 +22,7 @@ class TextClassification(OneLabel):
     """Text classification with at most one label per text."""
 
     name = "text_classification"
-    expected = '[ML_USE],("TEXT"|FILE.txt),[LABEL]'
+    expected = "[ML_USE],TEXT,[LABEL]"
     json_keys = ("classificationAnnotation",)
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Text classification, any number of labels: ``[ML_USE],("text"|FILE.txt),[LABEL1,…,LABELn]``.
+"""Text classification, any number of labels: ``[ML_USE],TEXT,[LABEL1,…,LABELn]``.
 
 Vertex AI "Prepare text training data for classification", multi-label::
 
@@ -29,7 +29,7 @@ class TextMultiLabel(LabelledText):
     """Text classification with any number of labels per text."""
 
     name = "text_multi_label"
-    expected = '[ML_USE],("TEXT"|FILE.txt),[LABEL1,…,LABELn]'
+    expected = "[ML_USE],TEXT,[LABEL1,…,LABELn]"
     repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.TEXT_MULTI_LABEL

@@ -1,4 +1,4 @@
-"""Text sentiment, a whole number per text: ``[ML_USE],("text"|FILE.txt),[SENTIMENT]``.
+"""Text sentiment, a whole number per text: ``[ML_USE],TEXT,[SENTIMENT]``.
 
 Vertex AI "Prepare text training data for sentiment analysis"::
 
@@ -33,7 +33,7 @@ class TextSentiment(OneLabel):
     """Text sentiment: at most one whole number from 0 to 10 per text."""
 
     name = "text_sentiment"
-    expected = '[ML_USE],("TEXT"|FILE.txt),[SENTIMENT]'
+    expected = "[ML_USE],TEXT,[SENTIMENT]"
     json_keys = ("sentimentAnnotation",)
 
     @classmethod

@@ -1,0 +1,168 @@
+"""``python -m pipelines.reviews``: made-up reviews of restaurants, for the tasks of labelled texts.
+
+Sentences are put together from parts, as chance has it that is the same each time. A few labels are
+wrong, and some words say nothing, so that no model is right about all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from recordgen import storage
+from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
+
+IMPORT_FILE = "reviews.csv"
+
+_TEXTS = 900
+_ML_USE = ("TRAIN",) * 7 + ("VALIDATION", "VALIDATION", "TEST")
+
+# What is talked about, by label.
+_TOPICS: Mapping[str, Sequence[str]] = {
+    "food": ("soup", "pasta", "bread", "salad", "cake", "fish", "coffee"),
+    "place": ("garden", "music", "terrace", "room", "view", "window seat"),
+    "price": ("bill", "price", "menu of the day", "tip", "discount"),
+    "service": ("waiter", "staff", "host", "kitchen team", "reservation"),
+}
+
+# What is said of it, from 0, the worst, to 4.
+_JUDGEMENTS: Sequence[Sequence[str]] = (
+    ("was a disaster", "made us leave", "was awful", "ruined the evening"),
+    ("was below what we hoped for", "was rather poor", "disappointed us a little"),
+    ("was all right", "was as expected", "was neither good nor bad"),
+    ("was good", "pleased us", "was better than we thought"),
+    ("was wonderful", "was the best in town", "delighted everybody"),
+)
+
+_OPENINGS = (
+    "",
+    "",
+    "On Monday,",
+    "Last week,",
+    "With my aunt:",
+    "Second visit.",
+    "Well,",
+    "For once,",
+)
+_ENDINGS = (
+    "",
+    "",
+    "",
+    "We sat near the door.",
+    "It rained.",
+    "Parking took a while.",
+    "So it goes!",
+)
+
+# Of so many texts, one has a wrong label.
+_WRONG_ONE_IN = 20
+
+
+def write_topics(folder: str, texts: int | None = None) -> str:
+    """Write reviews of one topic each, as ``reviews.csv``; return its path.
+
+    ``TRAIN,"Well, the soup was good.",food``: the label is the topic.
+
+    Args:
+        folder: made if it is not there.
+        texts: how many; None: 900.
+    """
+
+    def label(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+        is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
+        return [chance.choice(sorted(_TOPICS))] if is_wrong else topics
+
+    return _write(folder, texts, most_topics=1, label=label)
+
+
+def write_topic_sets(folder: str, texts: int | None = None) -> str:
+    """Write reviews of one to three topics, all of which are labels. Args: as above."""
+
+    def label(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+        is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
+        return sorted({*topics, chance.choice(sorted(_TOPICS))} if is_wrong else topics)
+
+    return _write(folder, texts, most_topics=3, label=label)
+
+
+def write_sentiments(folder: str, texts: int | None = None) -> str:
+    """Write reviews with a sentiment from 0 to 4. Args: as above."""
+
+    def label(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+        is_off = chance.randrange(_WRONG_ONE_IN) == 0
+        off = chance.choice((-1, 1)) if is_off else 0
+        return [str(min(max(grade + off, 0), len(_JUDGEMENTS) - 1))]
+
+    return _write(folder, texts, most_topics=2, label=label)
+
+
+#: What writes a sample of a task: it takes the folder and the number of texts.
+WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
+    TextClassification.name: write_topics,
+    TextMultiLabel.name: write_topic_sets,
+    TextSentiment.name: write_sentiments,
+}
+
+# (topics, grade, chance) → labels
+_Label = Callable[[Sequence[str], int, random.Random], Sequence[str]]
+
+
+def _reviews(most_topics: int) -> Iterator[tuple[str, Sequence[str], int, random.Random]]:
+    """Yield (text, topics, grade, chance) without end; no text comes twice."""
+    chance = random.Random(0)
+    seen = set()
+    while True:
+        topics = sorted(chance.sample(sorted(_TOPICS), chance.randint(1, most_topics)))
+        grade = chance.randrange(len(_JUDGEMENTS))
+        said = [
+            f"the {chance.choice(_TOPICS[topic])} {chance.choice(_JUDGEMENTS[grade])}"
+            for topic in topics
+        ]
+        opening, ending = chance.choice(_OPENINGS), chance.choice(_ENDINGS)
+        middle = f"{chance.choice((', ', ' and ')).join(said)}."
+        if not opening.endswith((",", ":")):
+            middle = middle[0].upper() + middle[1:]
+        text = " ".join(filter(None, (opening, middle, ending)))
+        if text not in seen:
+            seen.add(text)
+            yield text, topics, grade, chance
+
+
+def _write(folder: str, texts: int | None, *, most_topics: int, label: _Label) -> str:
+    found = _reviews(most_topics)
+    rows = []
+    for number in range(_TEXTS if texts is None else texts):
+        text, topics, grade, chance = next(found)
+        rows.append((_ML_USE[number % len(_ML_USE)], text, *label(topics, grade, chance)))
+    os.makedirs(folder, exist_ok=True)
+    content = io.StringIO()
+    csv.writer(content, lineterminator="\n").writerows(rows)
+    path = os.path.join(folder, IMPORT_FILE)
+    # What is there is left alone, so that its time does not change and TFX's cache holds.
+    if not os.path.exists(path) or storage.read_text(path) != content.getvalue():
+        storage.write_text(path, content.getvalue())
+    return path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.reviews",
+        description="Write made-up reviews of restaurants as an AutoML import file.",
+    )
+    add = parser.add_argument
+    add("folder", help="made if it is not there")
+    add("--task", choices=WRITERS, default=TextClassification.name, help="default %(default)s")
+    add("--texts", type=int, metavar="N", help=f"only the first N; default: {_TEXTS}")
+    args = parser.parse_args(argv)
+    print(WRITERS[args.task](args.folder, args.texts))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

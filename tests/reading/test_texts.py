@@ -1,0 +1,186 @@
+"""Records of texts → batches of texts, or of ids, and labels."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen import eval_dataset, input_fn, load, reading_plan, steps_per_epoch
+from recordgen.errors import DataError, UsageError
+from tests.reading.conftest import example, write_records
+
+# text n has the labels of n's bits
+NAMES = ("good", "bad", "late")
+
+
+def write(folder, task, said):
+    """Convert eight texts in train and three in eval; ``said`` gives the fields behind a text."""
+    lines = [f"TRAIN,text {n} {'x ' * n},{said(n)}\n" for n in range(8)]
+    lines += [f"VALIDATION,unseen {n},{said(n)}\n" for n in range(1, 4)]
+    (folder / "a.csv").write_text("".join(lines))
+    recordgen.convert(str(folder / "a.csv"), folder / "out", task=task)
+    return str(folder / "out")
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory):
+    """Texts of two labels; the first has none."""
+    folder = tmp_path_factory.mktemp("topics")
+    return write(folder, "text_classification", lambda n: NAMES[n % 2] if n else "")
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("several")
+    return write(
+        folder,
+        "text_multi_label",
+        lambda n: ",".join(name for bit, name in enumerate(NAMES) if n >> bit & 1),
+    )
+
+
+def pairs(dataset):
+    """Return {number of a text: its label}."""
+    return {
+        int(text.split()[1]): label.tolist()
+        for texts, labels in dataset.as_numpy_iterator()
+        for text, label in zip(texts, labels, strict=True)
+    }
+
+
+def test_texts_and_labels(topics):
+    """Each labelled text comes once, with its label's number; training has full batches only."""
+    labels = read_labels(topics)
+    assert labels == ("bad", "good")
+    expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
+    dataset = eval_dataset(topics, split="train", batch_size=4)
+    assert pairs(dataset) == expected
+    assert dataset.cardinality() == 2
+    train = input_fn(topics, batch_size=4)
+    assert train.element_spec == (tf.TensorSpec([4], tf.string), tf.TensorSpec([4], tf.int64))
+    assert steps_per_epoch(topics, 4) == 1
+    assert pairs(load(topics, batch_size=4)["train"]) == expected
+    every = eval_dataset(topics, split="train", label_mode="none", extras=["source_id"])
+    [(texts, extras)] = list(every)
+    assert len(texts) == len(set(extras["source_id"].numpy())) == 8
+
+
+def read_labels(output):
+    return recordgen.read_dataset(output).labels
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # what is asked for, the label of each text that is read
+        ({"labels": ["good"]}, {2: 1, 4: 1, 6: 1}),
+        ({"vocabulary": ["good", "bad"], "labels": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
+        ({"label_mode": "one_hot", "labels": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
+        (
+            {"predicate": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")},
+            {2: 1},
+        ),
+    ],
+)
+def test_options_of_labels(topics, options, expected):
+    """They mean what they mean for images."""
+    assert pairs(eval_dataset(topics, split="train", **options)) == expected
+
+
+def test_several_labels(several):
+    """All labels of a text, as a row with a 1 for each."""
+    assert read_labels(several) == ("bad", "good", "late")
+    found = pairs(eval_dataset(several, split="train"))
+    assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
+    assert steps_per_epoch(several, 3, split="train") == 2
+    with pytest.raises(UsageError, match="weights need one label per example"):
+        input_fn(several, batch_size=2, weights="balanced")
+
+
+def test_sentiments(tmp_path):
+    """The label is the sentiment."""
+    output = write(tmp_path, "text_sentiment", lambda n: n % 5)
+    assert pairs(eval_dataset(output, split="train")) == {n: n % 5 for n in range(8)}
+    assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
+
+
+def test_ids_of_words(topics):
+    """A layer that has seen train, and only that, gives the ids; batches have its width."""
+    layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=3)
+    words = layer.get_vocabulary()
+    assert words[2:4] == ["x", "text"]
+    assert "0" in words  # of the text without a label
+    assert "unseen" not in words
+    dataset = input_fn(topics, batch_size=7, tokenizer=layer, weights="balanced", seed=1)
+    assert dataset.element_spec[0] == tf.TensorSpec([7, 3], tf.int64)
+    ids, labels, weights = next(iter(dataset))
+    assert {words[number] for number in ids.numpy()[:, 1]} == set("1234567")
+    np.testing.assert_allclose(weights, np.where(labels.numpy() == 0, 7 / 8, 7 / 6))
+    [(ids, _)] = list(eval_dataset(topics, tokenizer=layer))
+    assert ids.numpy()[:, 0].tolist() == [1, 1, 1]
+
+
+def test_a_model_learns_from_ids(topics):
+    """What input_fn gives is what fit takes; examples may also pass a function one by one."""
+    layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=4)
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(layer.vocabulary_size(), 4),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(2, activation="softmax"),
+        ]
+    )
+    model.compile(loss="sparse_categorical_crossentropy")
+    history = model.fit(
+        input_fn(
+            topics, batch_size=4, tokenizer=layer, map_example=lambda ids, label: (ids, label)
+        ),
+        validation_data=input_fn(topics, split="eval", tokenizer=layer),
+        steps_per_epoch=2,
+        verbose=0,
+    ).history
+    assert {"loss", "val_loss"} <= set(history)
+    free = recordgen.text_vectorization(topics)
+    [(ids, _)] = list(eval_dataset(topics, split="train", tokenizer=free))
+    assert ids.shape == (7, 9)  # the longest text
+    with pytest.raises(UsageError, match=r"map_example needs examples of one shape"):
+        input_fn(topics, batch_size=4, tokenizer=free, map_example=lambda *parts: parts)
+
+
+def test_records_of_others(tmp_path):
+    """Where the caller says what they are, records of others are read in the same way."""
+    path = write_records(
+        tmp_path / "a.rec",
+        [example({"text": b"text %d" % n, "class/text": NAMES[n].encode()}) for n in range(2)],
+    )
+    options = dict(task="text_classification", vocabulary=NAMES)
+    assert pairs(eval_dataset(path, **options)) == {0: 0, 1: 1}
+    with pytest.raises(DataError, match="no feature 'class/label'"):
+        eval_dataset(path, task="text_classification")
+    layer = recordgen.text_vectorization(path, task="text_classification", standardize=None)
+    assert set(layer.get_vocabulary()[2:]) == {"text", "0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"image_size": (8, 8)}, "unknown option 'image_size'"),
+        ({"augment": None}, "unknown option 'augment'"),
+        ({"tokenizer": "words"}, "tokenizer must be a function of texts"),
+        ({"task": "text_sentiment"}, "but dataset.json says 'text_classification'"),
+        ({"labels": ["god"]}, "did you mean 'good'"),
+    ],
+)
+def test_wrong_options(topics, options, message):
+    with pytest.raises(UsageError, match=message):
+        input_fn(topics, **options)
+
+
+def test_plan_and_words_that_are_asked_for(topics):
+    """The plan counts the labelled texts; sizes of a vocabulary are checked."""
+    assert reading_plan(topics, cache="memory").examples == 7
+    with pytest.raises(UsageError, match="max_tokens must be at least 3"):
+        recordgen.text_vectorization(topics, max_tokens=2)

@@ -1,0 +1,203 @@
+"""The CSV files of texts: records over several lines, and which field is what."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordgen.errors import SourceError, UsageError
+from recordgen.rows import Reject, Row, content_uri
+from recordgen.sources.csv_records import Record, read_records
+from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.lines import MAX_LINE_BYTES
+from recordgen.sources.text_csv import is_file, parse_lines
+from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
+from recordgen.tasks.task import Task
+from recordgen.tasks.text_task import TextSaid
+
+
+def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
+    raw = data.encode() if isinstance(data, str) else data
+    return list(
+        parse_lines(
+            raw.split(b"\n"), source="a.csv", task=task or TextClassification(), adjusted=Counter()
+        )
+    )
+
+
+def said(item: Row | Reject) -> tuple[object, ...]:
+    """Return (line, split, text or file, labels) of a row, (line, code) of a reject."""
+    if isinstance(item, Reject):
+        return item.line, item.code
+    text, labels = TextSaid.decode(item.annotation)
+    assert text is None or item.uri == content_uri(text)
+    return item.line, item.split, item.uri if text is None else text, labels
+
+
+FIELDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), max_size=6))
+def test_what_is_written_is_read(written: list[list[str]]) -> None:
+    """What Python's writer quotes is read as it was, whatever line breaks and quotes it holds."""
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(written)
+    found = list(read_records(out.getvalue().encode().split(b"\n"), "a.csv"))
+    assert [item.fields for item in found if isinstance(item, Record)] == written
+    line = 1
+    for item, fields in zip(found, written, strict=True):
+        assert item.line == line
+        line += 1 + sum(field.count("\n") for field in fields)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from([b'"', b'"a', b'b"', b"TRAIN,x", b"", b"\xff", b'"","']), max_size=9)
+)
+def test_every_line_is_accounted_for(lines: list[bytes]) -> None:
+    """However quotes are set, no line is read twice, and none gets lost in silence."""
+    found = list(read_records(lines, "a.csv"))
+    spans = []
+    for item in found:
+        inside = sum(field.count("\n") for field in item.fields) if isinstance(item, Record) else 0
+        spans += range(item.line, item.line + inside + 1)
+    assert spans == sorted(set(spans))
+    assert {number for number, line in enumerate(lines, start=1) if line} <= set(spans)
+
+
+# lines, what is read
+BROKEN = [
+    (['"open,a', '"b",c', "d,e"], [(1, "bad_line"), (2, ["b", "c"]), (3, ["d", "e"])]),
+    (
+        ['TRAIN,"open', "more", 'end",a', "TRAIN,x,y"],
+        [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])],
+    ),
+    (
+        ['TRAIN,"one "two" three', "more", 'end",a', "b,c"],
+        [(1, "bad_line"), (2, "bad_line"), (3, "bad_line"), (4, ["b", "c"])],
+    ),
+    (
+        ['TRAIN,"open', "more", "train,b,c"],
+        [(1, "bad_line"), (2, "bad_line"), (3, ["train", "b", "c"])],
+    ),
+    (['a "b" c,d'], [(1, ['a "b" c', "d"])]),
+]
+
+
+@pytest.mark.parametrize(("lines", "expected"), BROKEN)
+def test_a_broken_row_spoils_no_other(lines: list[str], expected: list[object]) -> None:
+    """Reading goes on where a row must begin; what may belong to a broken one is no row."""
+    found = read_records([line.encode() for line in lines], "a.csv")
+    assert [(i.line, i.fields if isinstance(i, Record) else i.code) for i in found] == expected
+
+
+def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
+    """A quote that is never closed is found out after so many bytes, and named by its line."""
+    count = 3 * MAX_LINE_BYTES // 100
+    lines = [b"TRAIN,a,b", b'TRAIN,"a,b', *[b"TRAIN," + b"x" * 92 + b",b"] * count]
+    taken = iter(lines)
+    found = read_records(taken, "a.csv")
+    assert next(found) == Record(1, ["TRAIN", "a", "b"])
+    broken = next(found)
+    assert isinstance(broken, Reject)
+    assert (broken.line, broken.code) == (2, "bad_line")
+    assert broken.message.startswith("a field must be at most 131,072 characters long: close its")
+    assert len(list(taken)) > count / 2
+    assert all(isinstance(item, Record) for item in found)
+
+
+# line, (split, text or file, labels)
+ROWS = [
+    ('TRAIN,"Good, and cheap.",praise', ("train", "Good, and cheap.", ["praise"])),
+    ("TRAIN, Good and cheap. ,praise", ("train", "Good and cheap. ", ["praise"])),
+    ('Validation, "  a ""b""  ", praise ', ("eval", '  a "b"  ', ["praise"])),
+    ("Good,praise", (None, "Good", ["praise"])),
+    (",Good,praise", (None, "Good", ["praise"])),
+    (",test,praise", (None, "test", ["praise"])),
+    ("test", (None, "test", None)),
+    ("TEST,Good", ("test", "Good", None)),
+    ("TEST,Good,,", ("test", "Good", None)),
+    ("GREAT,praise", (None, "GREAT", ["praise"])),
+    ("TEST,gs://b/1.md,praise", ("test", "gs://b/1.md", ["praise"])),
+    ("texts/My first.TXT,praise", (None, "texts/My first.TXT", ["praise"])),
+    ("TEST,https://x.org is down,praise", ("test", "https://x.org is down", ["praise"])),
+    ("TEST,odd://x.org,praise", ("test", "odd://x.org", ["praise"])),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), ROWS)
+def test_rows(line: str, expected: tuple[object, ...]) -> None:
+    """ML_USE and label may be left out; a text is kept as it is, or names its file."""
+    [item] = rows(line)
+    assert said(item) == (1, *expected)
+
+
+def test_labels_of_the_other_tasks() -> None:
+    """Several labels, each once and sorted; sentiments as numbers."""
+    [item] = rows("TRAIN,x,b,a,,b", TextMultiLabel())
+    assert said(item) == (1, "train", "x", ["a", "b"])
+    [item] = rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
+    assert said(item) == (1, "too_many_fields")
+    found = rows("TRAIN,x,02\nx,10\nx,11\nx,-1\nx", TextSentiment())
+    assert list(map(said, found)) == [
+        (1, "train", "x", ["2"]),
+        (2, None, "x", ["10"]),
+        (3, "bad_annotation"),
+        (4, "bad_annotation"),
+        (5, None, "x", None),
+    ]
+
+
+def test_headers() -> None:
+    """Columns are known by their names, in any order; a column of paths names files."""
+    found = rows(
+        '\ufeffid,Sentiment,review,split\r\n7,neg,"a\r\nb",test\r\n8,pos,"",\r\n9,pos,a,,x'
+    )
+    assert list(map(said, found)) == [
+        (2, "test", "a\r\nb", ["neg"]),
+        (4, "empty_text"),
+        (5, "too_many_fields"),
+    ]
+    assert list(map(said, rows("path,text,label\nREADME,,a\n,b,c\nx,1.txt,"))) == [
+        (2, None, "README", ["a"]),
+        (3, None, "b", ["c"]),
+        (4, None, "1.txt", None),
+    ]
+    assert list(map(said, rows("text,great"))) == [(1, None, "text", ["great"])]
+    found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
+    assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b"\xff\xfeT\0", "UTF-16"), (b"TRAIN;text;label\n", "separated by commas")],
+)
+def test_other_files(data: bytes, message: str) -> None:
+    """What is no CSV in UTF-8 is refused as a whole."""
+    with pytest.raises(SourceError, match=message):
+        rows(data)
+
+
+def test_files_are_told_from_texts() -> None:
+    """A known storage, or .txt at the end; not a text of several lines or words around a URL."""
+    assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
+    assert not any(map(is_file, ["a", "s3://b/x y", "see\na.txt", "a.txt!", "foo://b/x", "a.md"]))
+
+
+def test_dataframes() -> None:
+    """The columns of a header; texts keep their blanks, numbers are sentiments, lists labels."""
+    frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
+    found = dataframe_rows(frame, TextSentiment(), Counter())
+    assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
+    found = dataframe_rows(frame, TextMultiLabel(), Counter())
+    assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
+    with pytest.raises(UsageError, match="needs the column text"):
+        list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Counter()))

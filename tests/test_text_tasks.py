@@ -1,0 +1,249 @@
+"""Labelled texts: what their lines mean, and what becomes of a dataset of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen.cli import main
+from recordgen.dataset import read_dataset
+from recordgen.errors import UsageError
+from recordgen.example import parse_example
+from recordgen.labels import Vocabulary, build_vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.resolving import PlannedRow
+from recordgen.rows import Reject, RejectCode, content_digest, content_uri
+from recordgen.sources.automl_jsonl import parse_line
+from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
+from recordgen.tasks.labelled_text import LabelledText
+from recordgen.tasks.task import AnnotationError
+from recordgen.tasks.text_task import TextSaid, inline, stored
+from recordgen.tfrecord import read_records
+
+ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
+SNIPPET = {"text_snippet": {"content": "x"}}
+
+
+def older(*found: Any) -> dict[str, Any]:
+    return {**SNIPPET, "annotations": list(found)}
+
+
+# task, line of JSONL beside its text, labels
+LINES: list[tuple[LabelledText, dict[str, Any], list[str] | None]] = [
+    (ONE, {}, None),
+    (ONE, {"classificationAnnotation": {"displayName": "a"}}, ["a"]),
+    (ONE, older({"display_name": "a", "classification": {"score": 1}}), ["a"]),
+    (MANY, {"classificationAnnotations": [{"displayName": "b"}, {"displayName": "a"}]}, ["a", "b"]),
+    (MANY, {"classificationAnnotation": {"displayName": "a"}}, ["a"]),
+    (MANY, older({"displayName": "b", "classification": {}}, {"display_name": "a"}), ["a", "b"]),
+    (SENTIMENT, {"sentimentAnnotation": {"sentiment": 1, "sentimentMax": 2}}, ["1"]),
+    (SENTIMENT, {"sentimentAnnotation": {"sentiment": "1"}}, ["1"]),
+    (SENTIMENT, {"sentimentAnnotation": 10}, ["10"]),
+    (SENTIMENT, older({"text_sentiment": {"sentiment": 3}}), ["3"]),
+]
+
+
+@pytest.mark.parametrize(("task", "line", "labels"), LINES)
+def test_lines(task: LabelledText, line: dict[str, Any], labels: list[str] | None) -> None:
+    """Both shapes of a line of JSONL give text and labels."""
+    line = line if "text_snippet" in line else {"textContent": "x", **line}
+    [row] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
+    assert not isinstance(row, Reject), row
+    assert (row.uri, TextSaid.decode(row.annotation)) == (content_uri("x"), ("x", labels))
+
+
+# task, line of JSONL, part of the message
+WRONG: list[tuple[LabelledText, dict[str, Any], str]] = [
+    (ONE, older({"display_name": "a"}, {"display_name": "b"}), "one label per text"),
+    (ONE, older({"classification": {}}), "must have a display_name"),
+    (ONE, {**SNIPPET, "annotations": "a"}, "must be a list of objects"),
+    (ONE, {"text_snippet": "x"}, "text_snippet must be an object"),
+    (ONE, {"textContent": 3}, "textContent must be a text"),
+    (MANY, {"textContent": "x", "classificationAnnotations": {"a": 1}}, "must be a list"),
+    (SENTIMENT, {"textContent": "x", "sentimentAnnotation": True}, "from 0 to 10 (got True)"),
+    (SENTIMENT, {"textContent": "x", "sentimentAnnotation": float("inf")}, "(got inf)"),
+    (SENTIMENT, {"textContent": "x", "sentimentAnnotation": {}}, "(got None)"),
+    (SENTIMENT, {"sentimentAnnotation": 1, **older({"text_sentiment": {"sentiment": 1}})}, "one"),
+]
+
+
+@pytest.mark.parametrize(("task", "line", "message"), WRONG)
+def test_wrong_lines(task: LabelledText, line: dict[str, Any], message: str) -> None:
+    """What cannot be read without guessing is rejected, and the message says what was found."""
+    [item] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
+    assert isinstance(item, Reject)
+    assert item.code == "bad_annotation"
+    assert message in item.message
+
+
+def test_rows_of_one_text() -> None:
+    """Labels of one text add up, or contradict each other; a row without any says nothing."""
+    bare, first, second = (inline("x", said).annotation for said in (None, ["a"], ["b"]))
+    assert ONE.merge([bare, first, first]) == (first, 2)
+    assert MANY.merge([bare, first, second, first]) == (inline("x", ["a", "b"]).annotation, 1)
+    assert first is not None
+    assert bare is not None
+    for task in (ONE, MANY):
+        assert task.contradicts(first, second)
+        assert not task.contradicts(bare, second)
+    assert not MANY.contradicts(first, MANY.merge([first, second]).annotation)
+    with pytest.raises(AnnotationError, match="one text, several labels: 'a', 'b'"):
+        ONE.merge([first, second])
+
+
+LABELS = st.lists(st.sampled_from(["a", "b", "ä,b"]), max_size=3, unique=True)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
+
+
+@settings(max_examples=50)
+@given(st.booleans(), TEXTS, LABELS)
+def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: list[str]) -> None:
+    """An example gives back the very row that it was made of, and adds that to the digest."""
+    vocabulary = build_vocabulary(["a", "b", "ä,b"])
+    for task, some in ((MANY, labels), (ONE, labels[:1])):
+        uri, annotation = (inline if is_inline else stored)(
+            text if is_inline else "a.txt", sorted(some) or None
+        )
+        row = PlannedRow(0, "a.csv", 1, uri, annotation, 1, "", True)
+        payload = b"" if is_inline else b"\xef\xbb\xbf" + text.encode()
+        made = task.make(row, payload, vocabulary, ConvertOptions())
+        record = b"".join(made.record)
+        values = parse_example(record)
+        assert task.said(values) == (uri, annotation)
+        assert task.digested(record) == made.digested
+        assert values["text"] == [text.encode()]
+        numbers = values.get("class/label", [])
+        assert [vocabulary.names[number] for number in numbers] == sorted(some)
+
+
+def test_sentiments_are_their_own_numbers() -> None:
+    """The label of a sentiment is the number itself, also where others are missing."""
+    row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
+    vocabulary = build_vocabulary(["3", "1"])
+    assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
+    made = SENTIMENT.make(row, b"", vocabulary, ConvertOptions())
+    assert parse_example(b"".join(made.record))["class/label"] == [3]
+    with pytest.raises(UsageError, match="labels=text does not go with text_sentiment"):
+        task_for(ConvertOptions(task="text_sentiment", labels="text"))
+    with pytest.raises(UsageError, match="use shard_by=hash"):
+        task_for(ConvertOptions(task="text_multi_label", shard_by="label"))
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"), [(b"\xff\xfeT\0", RejectCode.BAD_ENCODING), (b" \n", "empty_text")]
+)
+def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> None:
+    """A file of another encoding, or of blanks, is refused with its row."""
+    (tmp_path / "1.txt").write_bytes(payload)
+    (tmp_path / "2.txt").write_bytes(b"x" * 2_000_000)
+    (tmp_path / "a.csv").write_text("1.txt,a\n2.txt,a\nTRAIN,x,a\n")
+    found = recordgen.check(str(tmp_path / "a.csv"), task="text_classification", max_image_mb=1)
+    assert [(item.line, item.code) for item in sorted(found.rejects)] == [
+        (1, code),
+        (2, "too_many_bytes"),
+    ]
+    assert "a file must be at most 1 MB (got 2.0 MB)" in " ".join(i.message for i in found.rejects)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    """Forty texts, every fourth in a file, of two labels; five of the rows say nothing new."""
+    lines = []
+    for number in range(40):
+        use = ("TRAIN", "VALIDATION", "")[number % 3]
+        text = f'"text, {number}"'
+        if number % 4 == 0:
+            (tmp_path / f"{number}.txt").write_text(f"text {number}", encoding="utf-8")
+            text = f"{number}.txt"
+        lines.append(f"{use},{text},{('good', 'bad')[number % 2]}\n")
+    path = tmp_path / "a.csv"
+    path.write_text("".join([*lines, *lines[:5]]), encoding="utf-8")
+    return str(path)
+
+
+def records(output: Path) -> list[dict[str, list[Any]]]:
+    dataset = read_dataset(str(output))
+    return [
+        parse_example(data)
+        for split in dataset.splits.values()
+        for shard in split.shards
+        for data in read_records(str(output / shard.file))
+    ]
+
+
+def test_a_dataset_of_texts(
+    source: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Rows become examples and are counted; what a person sees speaks of texts."""
+    out = tmp_path / "out"
+    assert main(["convert", source, str(out), "--task", "text_classification"]) == 0
+    assert "Converted 40 texts" in capsys.readouterr().out
+    assert "40 of 40 texts (100%)" in caplog.text
+    dataset = read_dataset(str(out))
+    assert (dataset.rows.read, dataset.rows.examples, dataset.rows.duplicates) == (45, 40, 5)
+    assert dataset.labels == ("bad", "good")
+    assert {values["text"][0] for values in records(out)} == {
+        f"text {n}".encode() if n % 4 == 0 else f"text, {n}".encode() for n in range(40)
+    }
+    assert main(["inspect", str(out), "--num", "40"]) == 0
+    assert "text, 3" in capsys.readouterr().out
+    assert "good" in (out / "report.html").read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match=r"image_classification \(got text_classification\)"):
+        recordgen.convert(source, tmp_path / "x", task="text_classification", input_format="folder")
+
+
+def test_runs_that_go_on(source: str, tmp_path: Path) -> None:
+    """A finished dataset is confirmed; rows that come later are appended, conflicts refused."""
+    out = tmp_path / "out"
+    options = {"task": "text_classification", "max_reject_fraction": 1.0}
+    digest = recordgen.convert(source, out, **options).dataset.digest
+    again = recordgen.convert(source, out, resume=True, **options)
+    assert (again.unchanged, again.dataset.digest) == (True, digest)
+    more = tmp_path / "more.csv"
+    more.write_text('"text, 1",bad\n"text, 1",good\n"text, 3",good\n0.txt\nnew,good\n"text, 2"\n')
+    result = recordgen.convert(str(more), out, append=True, **options)
+    rows = result.dataset.rows
+    assert (result.dataset.examples, rows.existing) == (41, 2)
+    messages = {item.line: item.message for item in result.rejects}
+    assert sorted(messages) == [1, 2, 3]
+    assert "with label 'bad', which stays" in messages[3]
+
+
+def test_shards_of_one_label_and_draws_by_content(source: str, tmp_path: Path) -> None:
+    """Each label has shards of its own; a text and a file that holds it fall into one split."""
+    out = tmp_path / "out"
+    dataset = recordgen.convert(source, out, task="text_classification", shard_by="label").dataset
+    assert {shard.label for split in dataset.splits.values() for shard in split.shards} == {
+        "good",
+        "bad",
+    }
+    lines = []
+    for number in range(30):
+        (tmp_path / f"copy{number}.txt").write_text(f"copy {number}", encoding="utf-8")
+        lines.append(f"copy {number},a\ncopy{number}.txt,a\n")
+    (tmp_path / "b.csv").write_text("".join(lines))
+    both = tmp_path / "both"
+    found = recordgen.convert(
+        str(tmp_path / "b.csv"), both, task="text_classification", split_by="content"
+    ).dataset
+    assert len(found.splits) == 3
+    splits: dict[bytes, set[str]] = {}
+    for name, split in found.splits.items():
+        for shard in split.shards:
+            for data in read_records(str(both / shard.file)):
+                [text] = parse_example(data)["text"]
+                assert isinstance(text, bytes)
+                splits.setdefault(text, set()).add(name)
+    assert len(splits) == 30
+    assert all(len(names) == 1 for names in splits.values())
+    assert content_digest(content_uri("a")).hex().startswith("ca978112")
