@@ -13,7 +13,7 @@ from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.terminal import run_main
 from recordgen.options import ConvertOptions
 from recordgen.quiet import quiet_libraries
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
 from recordgen.training import TrainingConfig
 
 
@@ -59,12 +59,19 @@ DEMOS = {
         training=TrainingConfig(image_size=(64, 64), batch_size=8, epochs=8, learning_rate=3e-3),
         min_score=0.9,
     ),
+    TextEntities.name: Demo(
+        name="travels",
+        data="sentences on travels, with persons, cities and dates",
+        workdir=os.path.join(".demo", TextEntities.name),
+        training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
+        min_score=0.9,
+    ),
 }
 
 
 def demo_config(task: str, workdir: str, *, images: int | None = None) -> PipelineConfig:
     """Write the demo's data if it is not there, and return its pipeline's config."""
-    from pipelines.digits import WRITERS
+    from pipelines.samples import WRITERS
 
     demo = DEMOS[task]
     return local_config(

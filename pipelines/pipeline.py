@@ -15,11 +15,12 @@ from recordgen import features
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.splits import SplitFractions
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
 from recordgen.training.config import (
     ACCURACY,
     AUC,
     EVALUATE,
+    F1,
     LABEL,
     MEAN_PRECISION,
     SCORES,
@@ -41,6 +42,11 @@ MEASURES = {
         class_name="BoxPrecision",
         module="recordgen.training.tfma_average_precision",
         config=json.dumps({"name": MEAN_PRECISION}),
+    ),
+    TextEntities.name: tfma.MetricConfig(
+        class_name="EntityF1",
+        module="recordgen.training.tfma_entities",
+        config=json.dumps({"name": F1}),
     ),
 }
 

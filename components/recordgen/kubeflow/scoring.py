@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
-from recordgen.training.config import ACCURACY, AUC, MEAN_PRECISION
+from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION
+from recordgen.training.entity_counts import EntityCounts
 
 # Consoles draw each label's numbers, and they lie in the artifacts' metadata.
 _MOST_LABELS = 100
@@ -161,6 +162,38 @@ class BoxTally:
         )
 
 
+class EntityTally:
+    """How well entities were found."""
+
+    needs: ClassVar[str] = "entity"
+
+    def __init__(self, classes: int) -> None:
+        self._counts = EntityCounts(classes)
+        self._examples = 0
+        self._tokens = 0
+        self._loss = 0.0
+
+    def add(self, truth: npt.NDArray[np.int64], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; ``truth`` is int64 [batch, n], ``scores`` float32 [batch, n, tags]."""
+        self._counts.add(truth, scores.argmax(axis=-1))
+        self._examples += len(truth)
+        is_token = truth >= 0
+        right = np.take_along_axis(scores[is_token], truth[is_token, None], axis=1)
+        self._tokens += len(right)
+        self._loss -= float(np.log(np.clip(right, _SMALLEST, 1)).sum())
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return F1, the tokens' mean cross-entropy, and the F1 of up to 100 labels."""
+        by_label = self._counts.f1_by_label() if len(labels) <= _MOST_LABELS else {}
+        return Evaluation(
+            measure=F1,
+            score=self._counts.f1(),
+            loss=self._loss / self._tokens,
+            examples=self._examples,
+            by_label={f"{F1}/{labels[number]}": score for number, score in by_label.items()},
+        )
+
+
 def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the metadata from which consoles draw a confusion matrix."""
     return {
@@ -176,4 +209,5 @@ TALLIES: Mapping[str, type[Tally]] = {
     ImageClassification.name: OneLabelTally,
     ImageMultiLabel.name: ManyLabelsTally,
     ObjectDetection.name: BoxTally,
+    TextEntities.name: EntityTally,
 }

@@ -8,10 +8,15 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
 
 #: The tasks that have a model; see recordgen.training.learners.
-MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+MODEL_TASKS = (
+    ImageClassification.name,
+    ImageMultiLabel.name,
+    ObjectDetection.name,
+    TextEntities.name,
+)
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -24,6 +29,7 @@ WEIGHT = "weight"
 ACCURACY = "accuracy"
 AUC = "auc"
 MEAN_PRECISION = "map"  # mean average precision
+F1 = "f1"
 WEIGHTS = (None, "imagenet")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
 from recordgen.training.detection import ObjectDetector
+from recordgen.training.entities import EntityTagger
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Learner
 
@@ -14,4 +15,5 @@ LEARNERS: Mapping[str, type[Learner]] = {
     ImageClassification.name: OneImageLabel,
     ImageMultiLabel.name: ManyImageLabels,
     ObjectDetection.name: ObjectDetector,
+    TextEntities.name: EntityTagger,
 }

@@ -1,0 +1,228 @@
+"""Entities in texts: a small network that says a tag of each token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import UsageError
+from recordgen.reading import (
+    eval_dataset,
+    parsing_spec,
+    steps_per_epoch,
+    token_lookup,
+    train_dataset,
+)
+from recordgen.tasks import TextEntities
+from recordgen.tasks.tags import tag_names
+from recordgen.training.config import LABEL, SCORES, SMALL_CNN, WEIGHT
+from recordgen.training.learner import Learner, Models
+
+#: What a request for texts holds.
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+_PADDING = -1
+_WIDTH = 64
+
+# Shapes and endings share this many rows of an embedding each, by a hash.
+_HASHED = 512
+
+# How far a token's neighbours lie that a layer looks at.
+_DILATIONS = (1, 2, 4)
+
+# The tokens of recordgen.tasks.tags in RE2's words: blanks, and one token.
+_BLANKS = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
+_TOKEN = r"[\pL\pN_][\pL\pN_\pM]*|[^\pL\pN_ ]\pM*"
+
+# "York-2" → "Xxxx-d": each is replaced in turn.
+_SHAPES = ((r"\p{Lu}", "X"), (r"\p{Ll}", "x"), (r"\pN", "d"), (r"(xxx)x+", r"\1"))
+
+
+class EntityTagger(Learner):
+    """Any number of labelled spans per text."""
+
+    def steps_per_epoch(self) -> int:
+        """Return how many batches of texts one pass gives, those without entities among them."""
+        return steps_per_epoch(self.root, self.config.batch_size, split=self.split)
+
+    def train_data(self) -> tf.data.Dataset:
+        """Return batches of tokens and tags."""
+        return train_dataset(
+            self.root,
+            batch_size=self.config.batch_size,
+            split=self.split,
+            seed=self.config.seed,
+            map_batch=_without_mask,
+        )
+
+    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+        """Return batches of tokens and tags."""
+        return eval_dataset(
+            root, batch_size=self.config.batch_size, split=split, map_batch=_without_mask
+        )
+
+    def models(self) -> Models:
+        """Build the tagger, for the tokens of the split to train on."""
+        if self.config.model != SMALL_CNN:
+            raise UsageError(
+                f"model must be {SMALL_CNN} for {TextEntities.name} (got {self.config.model!r})"
+            )
+        lookup = token_lookup(self.root, split=self.split)
+        model = build_tagger(lookup, len(self._tags), self.config.dropout, self.config.seed)
+        return Models(model, model)
+
+    def loss(self) -> Any:
+        """Return the cross-entropy of the tags, of tokens alone."""
+        return keras.losses.SparseCategoricalCrossentropy(ignore_class=_PADDING)
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Return the share of tokens whose tag is right: F1 is of whole entities."""
+        return [TokenAccuracy()]
+
+    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+        """``text`` → ``tokens``, ``tags`` and ``scores`` of these, padded with "" and 0."""
+        names = tf.constant(self._tags)
+
+        @tf.function(input_signature=[TEXT])
+        def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
+            tokens = _padded(tokenized(text), "")
+            is_token = tokens != ""
+            said = model(tokens, training=False)
+            tags = tf.gather(names, tf.argmax(said, -1))
+            return {
+                "tokens": tokens,
+                "tags": tf.where(is_token, tags, ""),
+                SCORES: tf.where(is_token, tf.reduce_max(said, -1), 0.0),
+            }
+
+        return serve
+
+    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+        """Return the score of each tag of each token: float32 [batch, n, tags]."""
+        spec = parsing_spec([features.TOKENS], task=TextEntities.name)
+        tokens = tf.io.parse_example(records, spec)[features.TOKENS]
+        return model(_padded(tokens, ""), training=False)
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the number of each token's tag: int64 [batch, n], padded with -1.
+
+        A text without entities says that there are none, as in training.
+        """
+        spec = parsing_spec([features.TAGS_LABEL], task=TextEntities.name)
+        tags = tf.io.parse_example(records, spec)[features.TAGS_LABEL]
+        return {LABEL: _padded(tags, _PADDING), WEIGHT: tf.ones_like(records, tf.float32)}
+
+    @property
+    def _tags(self) -> list[str]:
+        return tag_names(self.dataset.labels)
+
+
+class TokenAccuracy(keras.metrics.Mean):
+    """The share of tokens whose tag is right."""
+
+    def __init__(self) -> None:
+        super().__init__(name="token_accuracy")
+
+    def update_state(self, truth: tf.Tensor, said: tf.Tensor, sample_weight: Any = None) -> Any:
+        """Count a batch; ``truth`` is [batch, n], ``said`` float32 [batch, n, tags]."""
+        del sample_weight
+        truth = tf.cast(truth, tf.int64)
+        is_right = tf.argmax(said, -1) == truth
+        return super().update_state(tf.cast(is_right, tf.float32), truth != _PADDING)
+
+
+class TokenEmbedding(keras.layers.Layer):
+    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros where there is no token.
+
+    A token is known by itself if training has seen it, and in any case by its shape (``Xxxx-d``)
+    and its last three characters.
+    """
+
+    def __init__(self, lookup: keras.layers.StringLookup, dropout: float, seed: int) -> None:
+        super().__init__(name="tokens")
+        self.supports_jit = False  # strings
+        self.lookup = lookup
+        self.words = keras.layers.Embedding(lookup.vocabulary_size(), _WIDTH)
+        self.shapes = keras.layers.Embedding(_HASHED, _WIDTH // 2)
+        self.endings = keras.layers.Embedding(_HASHED, _WIDTH // 2)
+        # Whole words: what is new must be told by its shape and its neighbours.
+        self.dropout = keras.layers.Dropout(dropout, noise_shape=(None, None, 1), seed=seed)
+
+    def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Look tokens up."""
+        ids = self.lookup(tokens)
+        words = self.words(ids) * _where(ids > 1)
+        shapes = tokens
+        for pattern, shape in _SHAPES:
+            shapes = tf.strings.regex_replace(shapes, pattern, shape)
+        endings = tf.strings.regex_replace(tokens, r"^.*(...)$", r"\1")
+        parts = [
+            self.dropout(words, training=training),
+            self.shapes(tf.strings.to_hash_bucket_fast(shapes, _HASHED)),
+            self.endings(tf.strings.to_hash_bucket_fast(endings, _HASHED)),
+        ]
+        return tf.concat(parts, -1) * _where(tokens != "")
+
+
+def build_tagger(
+    lookup: keras.layers.StringLookup, tags: int, dropout: float, seed: int
+) -> keras.Model:
+    """Build the network: string [batch, n] → the score of each tag, float32 [batch, n, tags].
+
+    Convolutions look at seven tokens to either side. What they say of a token does not depend on
+    how far its text is padded.
+    """
+    inputs = keras.Input((None,), dtype="string", name="tokens_in")
+    outputs = TokenEmbedding(lookup, dropout, seed)(inputs)
+    is_token = TokenMask()(inputs)
+    outputs = keras.layers.Dense(_WIDTH)(outputs)
+    for distance in _DILATIONS:
+        seen = keras.layers.Multiply()([outputs, is_token])
+        seen = keras.layers.Conv1D(
+            _WIDTH, 3, padding="same", dilation_rate=distance, activation="relu"
+        )(seen)
+        seen = keras.layers.Dropout(dropout, seed=seed)(seen)
+        outputs = keras.layers.LayerNormalization()(keras.layers.Add()([outputs, seen]))
+    outputs = keras.layers.Dense(tags, activation="softmax", name="scores")(outputs)
+    return keras.Model(inputs, outputs, name="small_tagger")
+
+
+class TokenMask(keras.layers.Layer):
+    """Tokens (string [batch, n]) → 1 where there is one, else 0 (float32 [batch, n, 1])."""
+
+    def __init__(self) -> None:
+        super().__init__(name="mask")
+        self.supports_jit = False  # strings
+
+    def call(self, tokens: tf.Tensor) -> tf.Tensor:
+        """Compare."""
+        return _where(tokens != "")
+
+
+def tokenized(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Return the tokens of texts (string [batch]), as :func:`recordgen.tasks.tags.tokenize` does.
+
+    Returns:
+        string [batch, (n)].
+    """
+    texts = tf.strings.regex_replace(texts, _BLANKS, " ")
+    return tf.strings.split(tf.strings.regex_replace(texts, f"({_TOKEN})", r"\1 "))
+
+
+def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    return inputs["tokens"], tags  # where there is none, it is empty
+
+
+def _padded(values: tf.RaggedTensor, padding: str | int) -> tf.Tensor:
+    """Return a dense tensor [batch, n], of at least one column."""
+    dense = values.to_tensor(padding)
+    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
+    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=padding)
+
+
+def _where(chosen: tf.Tensor) -> tf.Tensor:
+    return tf.cast(chosen, tf.float32)[..., None]

@@ -1,0 +1,16 @@
+"""What the demos learn from: what writes a sample of each task that has a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pipelines import digits
+from pipelines.travels import write_travels
+from recordgen.tasks import TextEntities
+
+#: By task: takes the folder and how many examples, None for all of the demo's; returns what to
+#: import.
+WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
+    **digits.WRITERS,
+    TextEntities.name: write_travels,
+}

@@ -1,0 +1,183 @@
+"""Entities in texts: from spans to a tagger, and what Kubeflow's step and TFMA say of it."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.travels import sentences, write_travels
+from recordgen import convert
+from recordgen.dataset import read_dataset
+from recordgen.errors import UsageError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.reading import eval_dataset
+from recordgen.tasks.tags import Token, spans_of, tag_names, tokenize
+from recordgen.training import run_fn
+from recordgen.training.entities import tokenized
+from recordgen.training.entity_counts import EntityCounts, entities
+
+NAMES = np.array(tag_names(["city", "date", "person"]))
+
+
+def spans(tags):
+    """Return the entities of one text's tags (-1: no token), as the reading of IOB has them."""
+    tags = [NAMES[tag] for tag in tags if tag >= 0]
+    tokens = [Token(place, place + 1) for place in range(len(tags))]
+    return set(spans_of(tokens, tags)[0])
+
+
+def f1_of(truth, said):
+    """Return F1 of all entities, counted text by text in sets."""
+    right = true = found = 0
+    for one, other in zip(truth, said, strict=True):
+        wanted, given = spans(one), spans(np.where(one < 0, -1, other))
+        right, true, found = right + len(wanted & given), true + len(wanted), found + len(given)
+    return 2 * right / (true + found) if true else float("nan")
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_f1_is_that_of_sets_of_spans(data):
+    """NumPy counts entities as sets of spans do: exact tokens and label, I- may begin one."""
+    shape = (data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8)))
+    tags = st.lists(
+        st.lists(st.integers(0, 6), min_size=shape[1], max_size=shape[1]),
+        min_size=shape[0],
+        max_size=shape[0],
+    )
+    truth, said = np.array(data.draw(tags)), np.array(data.draw(tags))
+    for row, length in enumerate(data.draw(st.tuples(*[st.integers(0, shape[1])] * shape[0]))):
+        truth[row, length:] = -1
+    whole, parts = EntityCounts(3), EntityCounts(3)
+    whole.add(truth, said)
+    for row in range(shape[0]):
+        part = EntityCounts(3)
+        part.add(truth[row : row + 1], said[row : row + 1])
+        parts.merge(part)
+    np.testing.assert_equal(whole.f1(), f1_of(truth, said))
+    np.testing.assert_equal(parts.f1(), whole.f1())
+    assert [(text, first, last + 1) for text, first, last, _ in entities(truth).tolist()] == sorted(
+        (text, *span[:2]) for text, row in enumerate(truth) for span in spans(row)
+    )
+
+
+def test_f1_by_label():
+    """Each label has its own; one that no entity has, has none."""
+    counts = EntityCounts(3)
+    counts.add(np.array([[1, 2, 0, 5, 5]]), np.array([[1, 2, 3, 5, 6]]))
+    assert counts.f1_by_label() == {0: 1.0, 2: 0.0}
+    assert counts.f1() == 2 * 1 / (3 + 3)
+
+
+@given(st.text("aZé9_東हिन्दी\u0301.,'-€❤\ufe0f \t\n\u00a0\u2003\u3000", max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_a_request_is_cut_into_tokens_as_records_are(text):
+    """TensorFlow's expressions say the same as Python's."""
+    expected = [text[start:end] for start, end in tokenize(text)]
+    assert [token.decode() for token in tokenized(tf.constant([text]))[0].numpy()] == expected
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """300 sentences."""
+    folder = tmp_path_factory.mktemp("travels")
+    convert(write_travels(str(folder), 300), str(folder / "out"), task="text_entities")
+    return str(folder / "out")
+
+
+def train(dataset, root, **custom_config):
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{dataset}/Split-train/*"],
+            eval_files=[f"{dataset}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={"batch_size": 16, "learning_rate": 5e-3, **custom_config},
+            serving_model_dir=str(root / "model"),
+            model_run_dir=str(root / "logs"),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(dataset, tmp_path_factory):
+    """The folder of a model that knows the sentences fairly well, and what training logged."""
+    root, log = tmp_path_factory.mktemp("trained"), io.StringIO()
+    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training.run")
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    train(dataset, root, epochs=4)
+    logger.removeHandler(handler)
+    return str(root / "model"), log.getvalue()
+
+
+@pytest.mark.slow
+def test_the_model_and_its_measure(dataset, trained, tmp_path):
+    """It learns; the step, TFMA and sets of spans agree on F1 to the last digit."""
+    model, log = trained
+    assert re.search(r"epoch 4/4: loss .*, token_accuracy .*, val_loss .*, val_token_acc", log)
+    found = evaluate(model, dataset, read_dataset(dataset), "eval")
+    assert found.measure == "f1"
+    assert found.score > 0.75
+    assert found.examples == read_dataset(dataset).splits["eval"].examples
+
+    signatures = tf.saved_model.load(model).signatures
+    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
+    records = tf.stack(list(tf.data.TFRecordDataset(files)))
+    truth = signatures["truth"](examples=records)
+    assert (truth["weight"].numpy() == 1).all()
+    [(_, tags)] = eval_dataset(dataset, batch_size=len(records))
+    np.testing.assert_array_equal(truth["label"], tags)
+    scores = signatures["evaluate"](examples=records)["scores"].numpy()
+    assert found.score == pytest.approx(f1_of(tags.numpy(), scores.argmax(-1)))
+    # What is said of a text does not depend on its batch.
+    alone = signatures["evaluate"](examples=records[:1])["scores"].numpy()
+    np.testing.assert_allclose(scores[:1, : alone.shape[1]], alone, atol=1e-5)
+
+    tfma = pytest.importorskip("tensorflow_model_analysis")
+    from pipelines.pipeline import eval_config
+
+    config = eval_config("text_entities", found.score - 1e-6)
+    result = tfma.run_model_analysis(
+        eval_shared_model=tfma.default_eval_shared_model(model, eval_config=config),
+        eval_config=config,
+        data_location=f"{dataset}/Split-eval/*",
+        output_path=str(tmp_path / "tfma"),
+    )
+    assert tfma.load_validation_result(str(tmp_path / "tfma")).validation_ok
+    assert result.get_metrics_for_slice()["f1"]["doubleValue"] == pytest.approx(found.score)
+    for number, label in enumerate(read_dataset(dataset).labels):
+        said = result.get_metrics_for_slice(class_id=number)["f1"]["doubleValue"]
+        assert said == pytest.approx(found.by_label[f"f1/{label}"])
+
+
+@pytest.mark.slow
+def test_serving_takes_texts(trained):
+    """Texts of any length, none at all included, are answered token by token."""
+    serve = tf.saved_model.load(trained[0]).signatures["serving_default"]
+    known = [text for text, _ in sentences(20)]
+    answer = serve(text=tf.constant([*known, ""]))
+    tokens, tags = answer["tokens"].numpy(), answer["tags"].numpy()
+    for text, row, said in zip([*known, ""], tokens, tags, strict=True):
+        expected = [text[start:end].encode() for start, end in tokenize(text)]
+        assert [token for token in row if token] == expected
+        assert {tag.decode() for tag in said[: len(expected)]} <= set(NAMES)
+        assert not any(said[len(expected) :])
+    assert sum(tag.startswith(b"B-") for tag in tags.ravel()) >= 20
+    assert (answer["scores"].numpy()[tokens == b""] == 0).all()
+    assert serve(text=tf.constant([""]))["tags"].shape == (1, 1)
+
+
+def test_what_the_tagger_cannot_be(dataset, tmp_path: Path):
+    """Models of images are none of texts."""
+    with pytest.raises(UsageError, match="model must be small_cnn for text_entities"):
+        train(dataset, tmp_path, model="MobileNetV2")
