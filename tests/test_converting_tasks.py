@@ -313,7 +313,7 @@ def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_
     """dataset.json names the task, whether it was said or found out, and says it in its options."""
     [image] = make_images(1)
     source = make_csv([f"TRAIN,{image}"])
-    for task in TASKS:
+    for task in (name for name, kind in TASKS.items() if kind.kind == "image"):
         dataset: Dataset = recordgen.convert(source, tmp_path / task, task=task).dataset
         assert dataset == read_dataset(str(tmp_path / task))
         assert (dataset.task, dataset.options["task"]) == (task, task)
