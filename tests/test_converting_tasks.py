@@ -314,7 +314,10 @@ def test_every_task_is_recorded(make_images: MakeImages, make_csv: MakeCsv, tmp_
     [image] = make_images(1)
     source = make_csv([f"TRAIN,{image}"])
     for task in TASKS:
-        dataset: Dataset = recordgen.convert(source, tmp_path / task, task=task).dataset
+        schema = {"use": "split", "photo": "image"} if task == "declared" else ""
+        dataset: Dataset = recordgen.convert(
+            source, tmp_path / task, task=task, schema=schema
+        ).dataset
         assert dataset == read_dataset(str(tmp_path / task))
         assert (dataset.task, dataset.options["task"]) == (task, task)
         assert dataset.splits["train"].unlabelled == 1

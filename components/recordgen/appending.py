@@ -84,10 +84,16 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         UsageError: it was made with other options, or not from import files.
         SourceError: its ``dataset.json`` cannot be read.
     """
+    task = task_for(options)
+    if not task.names_payloads:
+        raise UsageError(
+            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be told from those "
+            f"that are there; convert all of them anew, with --overwrite"
+        )
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
     dataset = read_dataset(output)
-    if dataset.features:
+    if dataset.task not in TASKS:
         raise UsageError(
             f"{output}: holds examples written from Python; only what convert wrote can be "
             f"appended to"
@@ -117,8 +123,10 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
     """
     if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
         return options
-    task = read_dataset(output).task
-    return replace(options, task=task) if task in TASKS else options
+    there = read_dataset(output)
+    if there.task not in TASKS:
+        return options
+    return replace(options, task=there.task, schema=there.options.get("schema", ""))
 
 
 def _read_rejects(path: str) -> tuple[Reject, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen import logs, terminal
+from recordgen import logs, storage, terminal
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.labels import LABEL_MODES
 from recordgen.metrics import total_counts
@@ -361,13 +361,19 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     def add(name: str, text: str, **more: Any) -> None:
         default = getattr(_DEFAULTS, name)
         shown = "80,10,10" if name == "split_fractions" else default
-        suffix = "" if default in (None, ()) else f" (default: {shown})"
+        suffix = "" if default in (None, (), "") else f" (default: {shown})"
         command.add_argument(
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )
 
     add("task", "what rows mean; auto: told by the first lines", choices=TASKS)
     add("input_format", "how rows are written; auto: told by names", choices=INPUT_FORMATS)
+    add(
+        "schema",
+        "what the columns of a table hold: a JSON file, or the JSON itself",
+        type=_schema,
+        metavar="FILE",
+    )
     add("seed", "decides order, shards and drawn splits", type=int, metavar="N")
     add(
         "split_fractions",
@@ -430,6 +436,16 @@ def _fractions(text: str) -> SplitFractions:
         return SplitFractions.parse(text)
     except UsageError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def _schema(text: str) -> str:
+    """Return a schema's JSON, given as such or as the name of a file."""
+    if not text or text.lstrip().startswith("{"):
+        return text
+    try:
+        return storage.read_text(storage.normal(text))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise argparse.ArgumentTypeError(f"{text}: cannot read this schema: {exc}") from exc
 
 
 def _natural(text: str) -> int:

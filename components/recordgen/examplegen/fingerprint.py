@@ -7,7 +7,7 @@ would be a stale cache hit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -54,17 +54,17 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
         return "unknown"
 
 
-def _payload_version(row: Row, access: Access, task: Task | None) -> str:
-    """Return the version of a row's payload, which is not looked at if the row may not reach it.
-
-    What a task never opens has none: the import file says all of it.
-    """
-    if task is not None and not task.is_stored(row.uri):
-        return ""
-    path = storage.resolve(row.uri, row.source)
-    if access.refusal(path, row.source) is not None:
-        return "not allowed"
-    return version_or_missing(path, Terms(RowGate(access, row.source)))
+def _payload_versions(row: Row, access: Access, task: Task) -> list[tuple[str, str]]:
+    """Return path and version of a row's payloads; what it may not reach is not looked at."""
+    found = []
+    for uri in task.uris(row):
+        path = storage.resolve(uri, row.source)
+        if access.refusal(path, row.source) is not None:
+            version = "not allowed"
+        else:
+            version = version_or_missing(path, Terms(RowGate(access, row.source)))
+        found.append((path, version))
+    return found
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
@@ -97,23 +97,22 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
         if version != "missing":
             present.append(file)
 
+    if not present:
+        return f"images:0,sha256:{digest.hexdigest()}"
+    options = decide(present, options).options
+    present = with_lists(present, options)
+    for file in present:
+        if file.named_by is not None:
+            gate = RowGate(options.access, file.named_by)
+            add(file.path, version_or_missing(file.path, Terms(gate)))
     images = 0
-    rows: Iterator[Row] = iter(())
-    task = None
-    if present:
-        options = decide(present, options).options
-        task = task_for(options)
-        present = with_lists(present, options)
-        for file in present:
-            if file.named_by is not None:
-                gate = RowGate(options.access, file.named_by)
-                add(file.path, version_or_missing(file.path, Terms(gate)))
-        items = RowReader(options).read_all(present)
-        rows = (item for item in items if isinstance(item, Row))
-    look_up = partial(_payload_version, access=options.access, task=task)
+    items = RowReader(options).read_all(present)
+    rows = (item for item in items if isinstance(item, Row))
+    look_up = partial(_payload_versions, access=options.access, task=task_for(options))
     with ThreadPoolExecutor(_THREADS) as pool:
         while window := list(islice(rows, _WINDOW)):
-            for row, version in zip(window, pool.map(look_up, window), strict=True):
-                add(storage.resolve(row.uri, row.source), version)
-            images += len(window)
+            for versions in pool.map(look_up, window):
+                for path, version in versions:
+                    add(path, version)
+                images += len(versions)
     return f"images:{images},sha256:{digest.hexdigest()}"

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.reading.declared import plan_declared, read_declared
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import AUTO, Augmentation, ReadOptions, RecordOptions
 from recordgen.reading.plan import ReadPlan, plan_reading
@@ -56,6 +57,13 @@ KINDS: Mapping[str, Kind] = {
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
+    ),
+    "declared": Kind(
+        options=ReadOptions,
+        training={"augment": Augmentation()},
+        plan=plan_declared,
+        reading=read_declared,
+        labelled=frozenset(),
     ),
     "video": Kind(
         options=VideoOptions,

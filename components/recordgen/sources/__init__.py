@@ -12,7 +12,7 @@ from recordgen import storage
 from recordgen.errors import SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, Row
-from recordgen.sources import automl_csv, automl_jsonl, image_folder, video_lists
+from recordgen.sources import automl_csv, automl_jsonl, declared_rows, image_folder, video_lists
 from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
@@ -75,6 +75,7 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
         "jsonl": _in_lines(automl_jsonl.parse_lines),
         "folder": lambda path, task, adjusted: image_folder.read_folder(path),
     },
+    "declared": {"csv": _in_lines(declared_rows.parse_lines)},
     "video": {
         "csv": _in_lines(video_lists.parse_lines),
         "jsonl": _in_lines(automl_jsonl.parse_lines),

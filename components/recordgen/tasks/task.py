@@ -14,7 +14,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.resolving import PlannedRow, Stands
 
 _Item = TypeVar("_Item")
 
@@ -166,6 +166,18 @@ class Task(ABC):
     def is_stored(self, uri: str) -> bool:
         """Say whether a row's payload lies in storage, not in its annotation."""
         del uri
+        return True
+
+    def uris(self, row: Stands) -> Sequence[str]:
+        """Return the addresses of all payloads in storage that a row needs.
+
+        Of several, :meth:`make` gets what :func:`recordgen.payloads.several.join` makes of them.
+        """
+        return (row.uri,) if self.is_stored(row.uri) else ()
+
+    @property
+    def names_payloads(self) -> bool:
+        """Whether a row's uri tells its example from others, so that more can be appended."""
         return True
 
     @abstractmethod
