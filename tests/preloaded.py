@@ -2,8 +2,8 @@
 
     done = WITH_BEAM.run("-m", "recordgen.cli", "convert", source, output)
 
-What a program does while it is loaded is not seen here: one test of each program starts a process
-of its own.
+What a program does while it is loaded is not seen here: other tests see to that, in processes of
+their own.
 """
 
 from __future__ import annotations

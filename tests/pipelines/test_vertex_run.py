@@ -124,11 +124,11 @@ def test_without_a_driver(service, buckets):
     assert found["input_fingerprint"].startswith("split:import,num_files:1,")
 
 
-def test_what_is_not_there_ends_the_driver(service, buckets):
-    """A span that is not there: one line, the last of the step's log."""
+def test_what_is_not_there_ends_the_driver(buckets):
+    """A span that is not there: one line, the last of the log of a process of its own."""
     job = compile_job(buckets, "--span", "9")
     with pytest.raises(StepFailed) as failure:
-        service.run(job)
+        Service(natively(environment())).run(job)
     assert failure.value.task == EXAMPLE_GEN
     line = failure.value.log.strip().splitlines()[-1]
     assert line.startswith(f"error: {buckets}/bucket/data: Cannot find matching for split import")

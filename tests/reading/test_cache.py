@@ -189,6 +189,8 @@ def test_a_file_is_found_by_another_process(pets, tmp_path, monkeypatch):
         monkeypatch.setenv("PYTHONHASHSEED", seed)
         if run_python("-c", IN_ORDER).stdout.split() != list(wanted):
             break
+    else:
+        pytest.fail("all processes have one order")
     list(eval_dataset(pets, labels=wanted, cache=str(kept / "x"), image_size=(4, 6)))
     names = sorted(path.name for path in kept.iterdir())
     shutil.rmtree(kept)
