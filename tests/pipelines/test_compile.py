@@ -17,8 +17,8 @@ from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from pipelines.config import PipelineConfig
 from pipelines.demo import DEMOS
-from pipelines.digits import WRITERS
 from pipelines.pipeline import MEASURES, create_pipeline, eval_config
+from pipelines.samples import WRITERS
 from recordgen.dataset import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.training.config import MODEL_TASKS

@@ -20,6 +20,7 @@ from recordgen.rows import Row
 from recordgen.sources import ImportFile, RowReader
 from recordgen.sources.deciding import decide
 from recordgen.storage import Terms
+from recordgen.tasks import task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
 _THREADS = 32
@@ -62,10 +63,13 @@ def _payload_version(row: Row, access: Access) -> str:
 
 
 def _read_all(files: Sequence[ImportFile], options: ConvertOptions) -> Iterator[Row]:
+    """Yield the rows whose payload is a file."""
     if not files:
         return
-    for item in RowReader(decide(files, options).options).read_all(files):
-        if isinstance(item, Row):
+    decided = decide(files, options).options
+    task = task_for(decided)
+    for item in RowReader(decided).read_all(files):
+        if isinstance(item, Row) and task.is_stored(item.uri):
             yield item
 
 

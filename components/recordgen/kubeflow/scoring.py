@@ -10,7 +10,14 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
 from recordgen.training.config import ACCURACY, AUC, MEAN_PRECISION
@@ -176,4 +183,7 @@ TALLIES: Mapping[str, type[Tally]] = {
     ImageClassification.name: OneLabelTally,
     ImageMultiLabel.name: ManyLabelsTally,
     ObjectDetection.name: BoxTally,
+    TextClassification.name: OneLabelTally,
+    TextMultiLabel.name: ManyLabelsTally,
+    TextSentiment.name: OneLabelTally,
 }

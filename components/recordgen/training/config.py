@@ -8,10 +8,24 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextMultiLabel,
+    TextSentiment,
+)
 
 #: The tasks that have a model; see recordgen.training.learners.
-MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+MODEL_TASKS = (
+    ImageClassification.name,
+    ImageMultiLabel.name,
+    ObjectDetection.name,
+    TextClassification.name,
+    TextMultiLabel.name,
+    TextSentiment.name,
+)
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
