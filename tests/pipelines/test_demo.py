@@ -183,3 +183,18 @@ def test_several_labels_without_the_task(label_demo, tmp_path, command):
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "--task image_multi_label" in done.stderr
+
+
+def test_the_demo_of_texts(text_demo):
+    """Every step runs, and the pushed model takes texts as they are."""
+    workdir, done = text_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "400 of 400 texts (100%)" in done.stdout
+    assert "400 (train 280, eval 80, test 40), 4 labels" in done.stdout
+    assert float(re.search(r"\naccuracy +(\d\.\d+) on eval", done.stdout)[1]) >= 0.85
+    [pushed] = (workdir / "serving").iterdir()
+    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    answer = serve(text=tf.constant(["The soup and the bread, well!", "A rude waiter."]))
+    assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]
