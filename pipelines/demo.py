@@ -1,4 +1,4 @@
-"""``python -m pipelines.demo``: scanned digits through the whole pipeline, in a few minutes."""
+"""``python -m pipelines.demo``: a small sample through the whole pipeline, in a few minutes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.terminal import run_main
 from recordgen.options import ConvertOptions
 from recordgen.quiet import quiet_libraries
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextEntities,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.training import TrainingConfig
 
 
@@ -23,7 +31,7 @@ class Demo:
 
     Attributes:
         name: the pipeline's name.
-        data: what the images show.
+        data: what the sample is.
         workdir: folder for everything, unless another is given.
         training: how to train.
         min_score: from which score on the model is good enough.
@@ -67,6 +75,27 @@ DEMOS = {
         workdir=os.path.join(".demo", TextEntities.name),
         training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
         min_score=0.9,
+    ),
+    TextClassification.name: Demo(
+        name="reviews",
+        data="made-up reviews",
+        workdir=os.path.join(".demo", TextClassification.name),
+        training=TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2),
+        min_score=0.85,
+    ),
+    TextMultiLabel.name: Demo(
+        name="review-topics",
+        data="made-up reviews of one to three topics",
+        workdir=os.path.join(".demo", TextMultiLabel.name),
+        training=TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2),
+        min_score=0.9,
+    ),
+    TextSentiment.name: Demo(
+        name="review-sentiments",
+        data="made-up reviews from 0 to 4",
+        workdir=os.path.join(".demo", TextSentiment.name),
+        training=TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2),
+        min_score=0.85,
     ),
 }
 
@@ -116,12 +145,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.demo",
-        description="Convert, check, train, evaluate and push scikit-learn's scanned digits.",
+        description="Convert, check, train, evaluate and push a small sample of a task.",
     )
     add = parser.add_argument
     add("--task", choices=DEMOS, default=ImageClassification.name, help="default %(default)s")
     add("--workdir", help="folder for everything; default .demo, of other tasks .demo/TASK")
-    add("--images", type=int, metavar="N", help="only the first N; default: all, 1,200 or more")
+    add("--images", type=int, metavar="N", help="only the first N; default: all, 900 or more")
     args = parser.parse_args(argv)
     if args.images is not None and args.images < 100:
         parser.error(f"--images must be at least 100 (got {args.images})")

@@ -15,7 +15,15 @@ from recordgen import features
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.splits import SplitFractions
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextEntities,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.training.config import (
     ACCURACY,
     AUC,
@@ -28,16 +36,19 @@ from recordgen.training.config import (
     WEIGHT,
 )
 
+_ACCURACY = tfma.MetricConfig(
+    class_name="SparseCategoricalAccuracy", config=json.dumps({"name": ACCURACY})
+)
+_LABEL_AUC = tfma.MetricConfig(
+    class_name="LabelAUC",
+    module="recordgen.training.tfma_auc",
+    config=json.dumps({"name": AUC}),
+)
+
 #: What decides whether a model is good enough, by task.
 MEASURES = {
-    ImageClassification.name: tfma.MetricConfig(
-        class_name="SparseCategoricalAccuracy", config=json.dumps({"name": ACCURACY})
-    ),
-    ImageMultiLabel.name: tfma.MetricConfig(
-        class_name="LabelAUC",
-        module="recordgen.training.tfma_auc",
-        config=json.dumps({"name": AUC}),
-    ),
+    ImageClassification.name: _ACCURACY,
+    ImageMultiLabel.name: _LABEL_AUC,
     ObjectDetection.name: tfma.MetricConfig(
         class_name="BoxPrecision",
         module="recordgen.training.tfma_average_precision",
@@ -48,6 +59,9 @@ MEASURES = {
         module="recordgen.training.tfma_entities",
         config=json.dumps({"name": F1}),
     ),
+    TextClassification.name: _ACCURACY,
+    TextMultiLabel.name: _LABEL_AUC,
+    TextSentiment.name: _ACCURACY,
 }
 
 

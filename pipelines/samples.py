@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pipelines import digits
+from pipelines import digits, reviews
 from pipelines.travels import write_travels
 from recordgen.tasks import TextEntities
 
@@ -12,5 +12,6 @@ from recordgen.tasks import TextEntities
 #: import.
 WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
     **digits.WRITERS,
+    **reviews.WRITERS,
     TextEntities.name: write_travels,
 }

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features, metrics
+from recordgen.rows import is_content_uri
 
 if TYPE_CHECKING:
     from recordgen.conversion import CheckResult, ConversionResult
@@ -236,12 +237,17 @@ def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
     """Return the first rejects, each as ``file:line: code: message``."""
     lines = [
         f"{item.source}:{item.line}: {item.code}: {item.message}"
-        + (f" [{item.uri}]" if item.uri and item.uri not in item.message else "")
+        + (f" [{item.uri}]" if _is_worth_naming(item) else "")
         for item in rejects[:limit]
     ]
     if len(rejects) > limit:
         lines.append(f"… and {len(rejects) - limit:,} more (--json lists all)")
     return lines
+
+
+def _is_worth_naming(item: Reject) -> bool:
+    """Say whether a reject's address tells more than its message and its line."""
+    return bool(item.uri) and item.uri not in item.message and not is_content_uri(item.uri)
 
 
 def megabytes(size: float) -> str:

@@ -65,3 +65,11 @@ def label_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.Complet
     workdir = tmp_path_factory.mktemp("label_demo")
     task = ("--task", "image_multi_label")
     return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 900)
+
+
+@pytest.fixture(scope="session")
+def text_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo on 400 texts: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("text_demo")
+    task = ("--task", "text_classification")
+    return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 400)

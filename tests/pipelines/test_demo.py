@@ -186,11 +186,11 @@ def test_several_labels_without_the_task(label_demo, tmp_path, fast_command):
 
 
 @pytest.fixture(scope="module")
-def box_demo(command, tmp_path_factory):
+def box_demo(fast_command, tmp_path_factory):
     """The demo of boxes, on a quarter of its images: its folder, and what it printed."""
     workdir = tmp_path_factory.mktemp("box_demo")
     task = ("--task", "object_detection")
-    return workdir, command("demo", *task, "--workdir", workdir, "--images", 300)
+    return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 300)
 
 
 def test_the_demo_of_boxes(box_demo):
@@ -207,3 +207,18 @@ def test_the_demo_of_boxes(box_demo):
     assert re.search(r"blessed +no", done.stdout)
     [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
     assert read_dataset(examples.uri).task == "object_detection"
+
+
+def test_the_demo_of_texts(text_demo):
+    """Every step runs, and the pushed model takes texts as they are."""
+    workdir, done = text_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "400 of 400 texts (100%)" in done.stdout
+    assert "400 (train 280, eval 80, test 40), 4 labels" in done.stdout
+    assert float(re.search(r"\naccuracy +(\d\.\d+) on eval", done.stdout)[1]) >= 0.85
+    [pushed] = (workdir / "serving").iterdir()
+    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    answer = serve(text=tf.constant(["The soup and the bread, well!", "A rude waiter."]))
+    assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]

@@ -10,7 +10,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextEntities,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
 from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION
@@ -210,4 +218,7 @@ TALLIES: Mapping[str, type[Tally]] = {
     ImageMultiLabel.name: ManyLabelsTally,
     ObjectDetection.name: BoxTally,
     TextEntities.name: EntityTally,
+    TextClassification.name: OneLabelTally,
+    TextMultiLabel.name: ManyLabelsTally,
+    TextSentiment.name: OneLabelTally,
 }

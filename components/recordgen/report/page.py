@@ -17,7 +17,7 @@ from recordgen.report.balance import class_balance
 from recordgen.report.outlines import outlines
 from recordgen.report.pictures import Picture
 from recordgen.rows import Reject
-from recordgen.tasks import ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageMultiLabel, ObjectDetection, TextMultiLabel
 from recordgen.tasks.object_detection import BOXES_CLIPPED, BOXES_DROPPED, BOXES_SWAPPED
 from recordgen.terminal import megabytes
 
@@ -34,6 +34,7 @@ _ALWAYS_SHOWN = ("seed", "task", "input_format")
 # How classes are counted where an example may have several.
 _COUNTED = {
     ImageMultiLabel.name: "An example counts for each of its labels.",
+    TextMultiLabel.name: "An example counts for each of its labels.",
     ObjectDetection.name: "Images are counted, not boxes: an image once for each label in it.",
 }
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextEntities,
+    TextMultiLabel,
+    TextSentiment,
+)
 
 #: The tasks that have a model; see recordgen.training.learners.
 MODEL_TASKS = (
@@ -16,6 +24,9 @@ MODEL_TASKS = (
     ImageMultiLabel.name,
     ObjectDetection.name,
     TextEntities.name,
+    TextClassification.name,
+    TextMultiLabel.name,
+    TextSentiment.name,
 )
 
 SMALL_CNN = "small_cnn"

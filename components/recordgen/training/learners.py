@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, TextEntities
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextEntities,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.training.detection import ObjectDetector
 from recordgen.training.entities import EntityTagger
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Learner
+from recordgen.training.text_labels import ManyTextLabels, OneTextLabel
 
 #: By the task of ``dataset.json``; the tasks are those of recordgen.training.config.MODEL_TASKS.
 LEARNERS: Mapping[str, type[Learner]] = {
@@ -16,4 +25,7 @@ LEARNERS: Mapping[str, type[Learner]] = {
     ImageMultiLabel.name: ManyImageLabels,
     ObjectDetection.name: ObjectDetector,
     TextEntities.name: EntityTagger,
+    TextClassification.name: OneTextLabel,
+    TextMultiLabel.name: ManyTextLabels,
+    TextSentiment.name: OneTextLabel,
 }

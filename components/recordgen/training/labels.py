@@ -1,0 +1,89 @@
+"""Labels of examples as a whole: one for each, or any number; what a score for each label needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import keras
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.training.config import ACCURACY, AUC, LABEL, SCORES, WEIGHT
+from recordgen.training.learner import Learner
+
+
+class LabelLearner(Learner):
+    """What one and many labels have in common.
+
+    Attributes:
+        activation: of the last layer.
+        label_mode: how labels are read, see :class:`recordgen.reading.LabelOptions`.
+        feature: the feature that holds the labels' numbers.
+    """
+
+    activation: ClassVar[str]
+    label_mode: ClassVar[str]
+    feature: ClassVar[str]
+
+    def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return ``labels`` (string [batch, k]) and ``scores``, best first.
+
+        Args:
+            scores: float32 [batch, classes].
+        """
+        k = min(self.config.top_k, len(self.dataset.labels))
+        best, numbers = tf.math.top_k(scores, k)
+        return {"labels": tf.gather(tf.constant(list(self.dataset.labels)), numbers), SCORES: best}
+
+
+class OneLabel(LabelLearner):
+    """One label per example."""
+
+    activation = "softmax"
+    label_mode = "index"
+
+    def loss(self) -> str:
+        """Return the cross-entropy."""
+        return "sparse_categorical_crossentropy"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Return the accuracy."""
+        return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the number of each label, int64 [batch], 0 where there is none."""
+        spec = tf.io.FixedLenFeature((), tf.int64, features.NO_LABEL)
+        label = tf.io.parse_example(records, {self.feature: spec})[self.feature]
+        is_labelled = label != features.NO_LABEL
+        return {
+            LABEL: tf.where(is_labelled, label, tf.zeros_like(label)),
+            WEIGHT: tf.cast(is_labelled, tf.float32),
+        }
+
+
+class ManyLabels(LabelLearner):
+    """Any number of labels per example."""
+
+    activation = "sigmoid"
+    label_mode = "multi_hot"
+
+    def loss(self) -> str:
+        """Return the mean over the labels of each one's cross-entropy."""
+        return "binary_crossentropy"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Return the mean AUC of the labels."""
+        # With Keras's own thresholds: given ones fail in a graph together with multi_label.
+        return [keras.metrics.AUC(multi_label=True, name=AUC)]
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return 0 and 1 for each label, float32 [batch, classes]."""
+        classes = len(self.dataset.labels)
+        spec = {self.feature: tf.io.RaggedFeature(tf.int64)}
+        labels = tf.io.parse_example(records, spec)[self.feature]
+        hot = tf.reduce_sum(tf.one_hot(labels, classes), axis=1)
+        return {
+            LABEL: tf.ensure_shape(hot, [None, classes]),
+            WEIGHT: tf.cast(labels.row_lengths() > 0, tf.float32),
+        }

@@ -1,0 +1,109 @@
+"""Labels of whole texts, and sentiments: an average of vectors of words, and of pairs of words."""
+
+from __future__ import annotations
+
+import keras
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import UsageError
+from recordgen.reading import eval_dataset, steps_per_epoch, text_vectorization, train_dataset
+from recordgen.training.config import SMALL_CNN, TrainingConfig
+from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
+from recordgen.training.learner import Models
+
+# Words, and pairs of neighbours: "not good" is something else than "not" and "good".
+_MOST_TOKENS = 20_000
+_NGRAMS = 2
+_WIDTH = 64
+
+# Of each text so many are looked at, so that a long one does not fill the memory.
+_LONGEST = 1024
+
+_TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+
+class TextLabels(LabelLearner):
+    """What both have in common: texts, and a network over them."""
+
+    feature = features.CLASS_LABEL
+
+    def steps_per_epoch(self) -> int:
+        """Return how many batches of labelled texts one pass gives."""
+        return steps_per_epoch(
+            self.root, self.config.batch_size, split=self.split, label_mode=self.label_mode
+        )
+
+    def train_data(self) -> tf.data.Dataset:
+        """Return batches of texts and labels."""
+        return train_dataset(
+            self.root,
+            batch_size=self.config.batch_size,
+            split=self.split,
+            seed=self.config.seed,
+            label_mode=self.label_mode,
+        )
+
+    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+        """Return batches of texts and labels."""
+        return eval_dataset(
+            root, batch_size=self.config.batch_size, split=split, label_mode=self.label_mode
+        )
+
+    def models(self) -> Models:
+        """Build a classifier that knows the words of the split; it is saved as it is trained."""
+        if self.config.model != SMALL_CNN:
+            raise UsageError(
+                f"model must be left out for {self.dataset.task}: it names a model of images (got "
+                f"{self.config.model!r})"
+            )
+        words = text_vectorization(
+            self.root, max_tokens=_MOST_TOKENS, split=self.split, ngrams=_NGRAMS
+        )
+        model = build_classifier(words, self.config, len(self.dataset.labels), self.activation)
+        return Models(model, model)
+
+    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+        """``text`` → ``labels`` and ``scores``, best first."""
+
+        @tf.function(input_signature=[_TEXT])
+        def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
+            return self.best(model(text, training=False))
+
+        return serve
+
+    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+        """Return the score of each label, float32 [batch, classes]."""
+        spec = {features.TEXT: tf.io.FixedLenFeature((), tf.string)}
+        return model(tf.io.parse_example(records, spec)[features.TEXT], training=False)
+
+
+class OneTextLabel(TextLabels, OneLabel):
+    """One label per text, or a sentiment."""
+
+
+class ManyTextLabels(TextLabels, ManyLabels):
+    """Any number of labels per text."""
+
+
+def build_classifier(
+    words: keras.layers.TextVectorization, config: TrainingConfig, classes: int, activation: str
+) -> keras.Model:
+    """Build the network: texts (string [batch]) → probabilities (float32 [batch, classes]).
+
+    Args:
+        words: turns texts into ids, 0 for padding.
+        config: how much is dropped.
+        classes: how many labels there are.
+        activation: of the last layer.
+    """
+    inputs = keras.Input((), dtype="string", name="text")
+    ids = words(inputs)[:, :_LONGEST]
+    vectors = keras.layers.Embedding(words.vocabulary_size(), _WIDTH)(ids)
+    # Not GlobalAveragePooling1D: a text without any word would have a mean of 0 / 0.
+    is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
+    count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)
+    mean = keras.ops.sum(vectors * is_word, axis=1) / count
+    outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(mean)
+    outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
+    return keras.Model(inputs, outputs, name="words")

@@ -1,0 +1,96 @@
+"""Labelled texts and sentiments: from rows to a model, and what is said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from pipelines.reviews import WRITERS
+from recordgen import convert
+from recordgen.dataset import read_dataset
+from recordgen.errors import UsageError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.training import run_fn
+
+FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
+
+
+def train(dataset, root, **settings):
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{dataset}/Split-train/*"],
+            eval_files=[f"{dataset}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={**FAST, **settings},
+            serving_model_dir=str(root / "model"),
+            model_run_dir=str(root / "logs"),
+        )
+    )
+    return str(root / "model")
+
+
+def converted(task, folder):
+    """Convert 300 reviews of a task, and one to evaluate on that nobody has labelled."""
+    path = Path(WRITERS[task](str(folder / "data"), 300))
+    path.write_text(f"{path.read_text()}VALIDATION,nobody said anything\n")
+    convert(str(path), folder / "out", task=task)
+    return str(folder / "out")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "text", "label", "least"),
+    [
+        # of a label that is surely right, and a score that chance does not give
+        ("text_classification", "Well, the coffee and the soup and the bread.", "food", 0.75),
+        ("text_multi_label", "The waiter was good and the bill pleased us.", "price", 0.8),
+        ("text_sentiment", "The view was awful and ruined the evening.", "0", 0.6),
+    ],
+)
+def test_it_learns(task, text, label, least, tmp_path):
+    """A model is saved that takes texts, of any words and of none, and is measured by its task."""
+    dataset = converted(task, tmp_path)
+    labels = read_dataset(dataset).labels
+    model = train(dataset, tmp_path)
+    signatures = tf.saved_model.load(model).signatures
+    answer = signatures["serving_default"](text=tf.constant([text, "!!!", "x " * 5000]))
+    names, scores = answer["labels"].numpy(), answer["scores"].numpy()
+    assert names.shape == scores.shape == (3, min(5, len(labels)))
+    assert label.encode() in names[0, : 2 if task == "text_multi_label" else 1]
+    assert np.isfinite(scores).all()
+    assert (np.diff(scores) <= 0).all()
+
+    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
+    records = tf.stack(list(tf.data.TFRecordDataset(files)))
+    truth = signatures["truth"](examples=records)
+    weights = truth["weight"].numpy()
+    assert weights.sum() == len(weights) - 1 == 60
+    said = signatures["evaluate"](examples=records)["scores"].numpy()[weights > 0]
+    expected = truth["label"].numpy()[weights > 0]
+    found = evaluate(model, dataset, read_dataset(dataset), "eval")
+    assert found.examples == 60
+    if task == "text_multi_label":
+        metric = keras.metrics.AUC(multi_label=True, num_thresholds=1000)
+        metric.update_state(expected, said)
+        assert (found.measure, found.score) == (
+            "auc",
+            pytest.approx(float(metric.result()), abs=0.01),
+        )
+    else:
+        right = float((said.argmax(axis=1) == expected).mean())
+        assert (found.measure, found.score) == ("accuracy", pytest.approx(right))
+    assert found.score >= least
+
+
+def test_models_of_images_are_refused(tmp_path):
+    """A network of keras.applications has no idea of texts."""
+    (tmp_path / "a.csv").write_text("TRAIN,good,a\nTRAIN,bad,b\n")
+    convert(str(tmp_path / "a.csv"), tmp_path / "out", task="text_classification")
+    with pytest.raises(UsageError, match="model must be left out for text_classification"):
+        train(tmp_path / "out", tmp_path, model="MobileNetV2", batch_size=1)
