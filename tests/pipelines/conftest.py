@@ -65,3 +65,11 @@ def label_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.Complet
     workdir = tmp_path_factory.mktemp("label_demo")
     task = ("--task", "image_multi_label")
     return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 900)
+
+
+@pytest.fixture(scope="session")
+def entity_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo of entities in texts, on 300 of them: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("entity_demo")
+    task = ("--task", "text_entities")
+    return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 300)

@@ -14,6 +14,7 @@ from pipelines.config import metadata_path
 from pipelines.lineage import lineage_lines, pushed_model
 from pipelines.metadata import Metadata
 from recordgen.dataset import read_dataset
+from recordgen.kubeflow.evaluate import evaluate
 
 pytestmark = pytest.mark.slow
 
@@ -183,3 +184,22 @@ def test_several_labels_without_the_task(label_demo, tmp_path, fast_command):
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "--task image_multi_label" in done.stderr
+
+
+def test_the_demo_of_entities_in_texts(entity_demo):
+    """Every step runs; TFMA's F1 of all entities and of each label is that of Kubeflow's step."""
+    workdir, done = entity_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+    dataset = read_dataset(examples.uri)
+    assert (dataset.task, dataset.examples) == ("text_entities", 300)
+    [pushed] = (workdir / "serving").iterdir()
+    found = evaluate(str(pushed), examples.uri, dataset, "eval")
+    assert f"\nf1         {found.score:.4f} on eval\n" in done.stdout
+    by_label = sorted((score, name.split("/")[1]) for name, score in found.by_label.items())
+    lowest = ", ".join(f"{label} {score:.4f}" for score, label in by_label)
+    assert f"\nlowest     {lowest}\n" in done.stdout
+    assert found.score >= 0.9
+    assert re.search(r"blessed +yes", done.stdout)

@@ -129,7 +129,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 cache key. It asks storage about each image, in 32 threads, before every run; turn
                 it off for millions of images far away and set ``dataset_version``.
             task: what rows mean: a name of :data:`recordgen.tasks.TASKS`, or ``auto``.
-            input_format: ``csv``, ``jsonl``, ``folder`` or ``auto``.
+            input_format: ``csv``, ``jsonl``, ``folder``, ``iob`` or ``auto``.
             seed: decides order, shards and drawn splits.
             split_by: draw splits by ``uri`` or by ``content``.
             missing_split: ``assign`` or ``drop`` rows without a split.
