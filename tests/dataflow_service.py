@@ -30,14 +30,20 @@ class Service(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.folder = folder
         self.states: dict[str, str] = {}
+        self.threads: dict[str, threading.Thread] = {}
 
     def start(self, job: dict[str, Any]) -> dict[str, Any]:
         """Begin with a job; return what the service says of it."""
         name = str(len(self.states))
         (self.folder / f"{name}.json").write_text(json.dumps(job, indent=1))
         self.states[name] = "JOB_STATE_RUNNING"
-        threading.Thread(target=self._run, args=(name, job), daemon=True).start()
+        self.threads[name] = threading.Thread(target=self._run, args=(name, job), daemon=True)
+        self.threads[name].start()
         return self.job(name)
+
+    def wait(self, name: str) -> None:
+        """Wait a while for the end of a job: the client asks every five seconds only."""
+        self.threads[name].join(20)
 
     def job(self, name: str) -> dict[str, Any]:
         """Return what the service says of a job."""
@@ -69,6 +75,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         _, _, rest = self.path.partition("?")[0].partition("/jobs/")
         name, _, about = rest.partition("/")
+        self.server.wait(name)
         self._answer({} if about else self.server.job(name))
 
     def _answer(self, content: dict[str, Any]) -> None:

@@ -39,15 +39,15 @@ class Preloaded:
         """Do what ``python WORDS…`` would do.
 
         Args:
-            *words: ``-m MODULE ARGUMENT…`` or ``-c CODE ARGUMENT…``.
-            env: all variables; those of this process without.
+            *words: ``-m MODULE ARGUMENT…``.
+            env: all variables; those of this process without, which find the package.
         """
         stdin, stdout = self._server.stdin, self._server.stdout
         assert stdin is not None
         assert stdout is not None
         with tempfile.TemporaryDirectory() as folder:
             out, errors = Path(folder, "out"), Path(folder, "errors")
-            asked = [words, dict(os.environ if env is None else env), str(out), str(errors)]
+            asked = [words, dict(_environment() if env is None else env), str(out), str(errors)]
             stdin.write(json.dumps(asked) + "\n")
             stdin.flush()
             code = int(stdout.readline())
@@ -58,7 +58,7 @@ class Preloaded:
         server = subprocess.Popen(
             [sys.executable, "-m", "tests.preloaded", *self._modules],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"},
+            env=_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -74,6 +74,10 @@ WITH_BEAM = Preloaded(
     "apache_beam.runners.portability.fn_api_runner",
 )
 WITH_TFX = Preloaded("tfx.v1", "tensorflow_model_analysis", "pipelines.pipeline")
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{COMPONENTS}{os.pathsep}{ROOT}"}
 
 
 def _serve(modules: Sequence[str]) -> None:
@@ -94,14 +98,10 @@ def _run(words: Sequence[str], variables: Mapping[str, str], out: str, errors: s
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
     os.environ.clear()
     os.environ.update(variables)
-    kind, program, *arguments = words
-    if kind == "-m":
-        sys.argv = [program, *arguments]
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
-    else:
-        assert kind == "-c"
-        sys.argv = ["-c", *arguments]
-        exec(program, {"__name__": "__main__"})
+    flag, module, *arguments = words
+    assert flag == "-m"
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -275,18 +275,6 @@ def test_shard_of_a_label_whose_images_are_all_rejected(make_csv: MakeCsv, tmp_p
     assert len(read_split(output, "train")) == 1
 
 
-@pytest.mark.slow
-def test_same_bytes_from_worker_processes(
-    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
-) -> None:
-    """Two worker processes behind real gRPC write the same bytes."""
-    source = make_csv(f"{path},{n % 2}" for n, path in enumerate(make_images(40)))
-    recordgen.convert(source, str(tmp_path / "one"), shard_mb=0.008)
-    flags = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
-    recordgen.convert(source, str(tmp_path / "two"), shard_mb=0.008, beam_args=flags)
-    assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
-
-
 def test_rejects_are_written_and_counted(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:

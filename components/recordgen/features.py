@@ -86,6 +86,11 @@ class FeatureSpec:
     default: bytes | int | float | None = None
     shape: tuple[int, ...] | None = ()
 
+    def __post_init__(self) -> None:
+        if isinstance(self.default, float) and math.isnan(self.default):
+            # The one that equals itself where tuples are compared.
+            object.__setattr__(self, "default", math.nan)
+
     def to_json(self) -> dict[str, Any]:
         """Return ``{"dtype": "uint8", "shape": [28, 28]}``, and the default if there is one."""
         shape = None if self.shape is None else list(self.shape)

@@ -199,7 +199,6 @@ def test_backbone_that_is_too_large_for_the_image():
         # imported, and what must not come with it
         ("recordgen.training", ("tensorflow", "keras", "tfx", "apache_beam")),
         ("recordgen.training.run", ("tfx", "apache_beam")),
-        ("recordgen.reading", ("tfx", "apache_beam")),
     ],
 )
 def test_import_is_light(module, absent):

@@ -87,8 +87,12 @@ class Tabular(Task):
     def labels(self, annotation: str) -> Sequence[str]:
         return list(self.count_labels([annotation]))
 
+    @property
+    def has_labels(self) -> bool:
+        return self.table.prediction == "classification"
+
     def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
-        if self.table.prediction != "classification":
+        if not self.has_labels:
             return {}
         from recordgen.table_examples import count_labels  # Arrow is not needed to say --help
 

@@ -154,6 +154,11 @@ class Task(ABC):
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the labels of an example, each once."""
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether examples are meant to have labels."""
+        return True
+
     def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
         """Return how many examples each label has, of several examples' annotations."""
         counts: Counter[str] = Counter()

@@ -1,0 +1,122 @@
+"""Rows of tables as batches: columns by name, the target, and weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen.errors import UsageError
+
+LINES = """split,age,balance,job,w,y
+TRAIN,1,0.5,cook,2,yes
+TRAIN,,,,,no
+TRAIN,3,1.5,smith,0,no
+TEST,4,2.5,cook,1,maybe
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("table")
+    (root / "a.csv").write_text(LINES)
+    return root
+
+
+def converted(folder: Path, name: str, **options: Any) -> str:
+    output = folder / name
+    if not output.exists():
+        recordgen.convert(str(folder / "a.csv"), output, task="tabular", **options)
+    return str(output)
+
+
+def batches(dataset: tf.data.Dataset) -> list[Any]:
+    return list(dataset.as_numpy_iterator())
+
+
+def in_order(output: str, **options: Any) -> Any:
+    """Return one pass over train as one batch, sorted by age."""
+    [batch] = batches(recordgen.eval_dataset(output, split="train", batch_size=8, **options))
+    parts = batch if isinstance(batch, tuple) else (batch,)
+    order = np.argsort(parts[0]["age"])
+    return tf.nest.map_structure(lambda part: part[order].tolist(), batch)
+
+
+def test_features_target_and_weights(folder: Path) -> None:
+    """Missing values are NaN, -1 and empty text; a missing weight is 1."""
+    output = converted(folder, "classes", target_column="y", weight_column="w")
+    features, target, weights = in_order(output)
+    assert np.isnan(features["balance"].pop(0))
+    assert features == {"age": [-1, 1, 3], "balance": [0.5, 1.5], "job": [b"", b"cook", b"smith"]}
+    assert target == [1, 2, 1]  # maybe, no, yes
+    assert weights == [1.0, 2.0, 0.0]
+    [(_, target, _)] = batches(recordgen.input_fn(output, split="test"))
+    assert target.dtype == np.int64
+
+
+def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
+    output = converted(folder, "classes", target_column="y", weight_column="w")
+    features, _, weights = in_order(
+        output, defaults={"age": 2, "balance": 0, "w": 5.0}, columns=["age", "balance"]
+    )
+    assert features == {"age": [1, 2, 3], "balance": [0.5, 0.0, 1.5]}
+    assert weights == [2.0, 5.0, 0.0]
+    wrong = [
+        ({"columns": ["size"]}, r"columns: there is no column 'size'; there are age, balance"),
+        ({"columns": "age"}, "columns must be a list of names"),
+        ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),
+        ({"defaults": {"age": 0.5}}, "column 'age' is int64, and 0.5 is not of it"),
+        ({"image_size": (8, 8)}, "unknown option 'image_size'"),
+    ]
+    for options, message in wrong:
+        with pytest.raises(UsageError, match=message):
+            recordgen.input_fn(output, batch_size=1, **options)
+
+
+def test_numbers_as_target_and_none(folder: Path) -> None:
+    """Whole numbers that are classes are numbered as text is; of a regression they are floats."""
+    numbers = converted(folder, "numbers", target_column="age", max_reject_fraction=0.5)
+    assert (Path(numbers) / "labels.txt").read_text().split() == ["0", "1", "2", "3", "4"]
+    found = batches(recordgen.eval_dataset(numbers, split="train", batch_size=8))[0][1]
+    assert sorted(found.tolist()) == [1, 3]
+    regression = converted(
+        folder, "floats", target_column="age", prediction="regression", max_reject_fraction=0.5
+    )
+    found = batches(recordgen.eval_dataset(regression, split="train", batch_size=8))[0][1]
+    assert (found.dtype, sorted(found.tolist())) == (np.float32, [1.0, 3.0])
+    features = in_order(converted(folder, "none", weight_column="w"))
+    assert list(features) == ["age", "balance", "job", "y", "w"]
+
+
+def test_the_doors(folder: Path) -> None:
+    """Steps, plans, predicates, caches and functions of one's own are those of all examples."""
+    output = converted(folder, "classes", target_column="y", weight_column="w")
+    assert recordgen.steps_per_epoch(output, 2) == 1
+    assert recordgen.steps_per_epoch(output, 2, drop_remainder=False) == 2
+    splits = recordgen.load(output, batch_size=2, cache="memory")
+    assert {name: len(list(found)) for name, found in splits.items()} == {"train": 2, "test": 1}
+    known = {"predicate": lambda row: row["age"] > 0, "epochs": 1, "drop_remainder": False}
+    assert recordgen.steps_per_epoch(output, 1, **known) == 2
+    [batch] = batches(recordgen.train_dataset(output, **known))
+    assert sorted(batch[0]["age"].tolist()) == [1, 3]
+    mapped = recordgen.train_dataset(
+        output, batch_size=3, epochs=1, map_example=lambda row, y, w: (row["age"], y)
+    )
+    assert sorted(batches(mapped)[0][0].tolist()) == [-1, 1, 3]
+    raw = batches(recordgen.read(output, split="test"))[0]
+    assert (raw["age"], raw["y"], raw["w"]) == (4, b"maybe", 1.0)
+    shards = recordgen.eval_dataset(str(Path(output) / "Split-train" / "*"), batch_size=3)
+    assert len(batches(shards)[0][1]) == 3
+
+
+def test_shards_without_their_dataset(folder: Path, tmp_path: Path) -> None:
+    """What the columns are for is not in the records."""
+    output = converted(folder, "classes", target_column="y", weight_column="w")
+    [shard] = Path(output).glob("Split-test/*")
+    (tmp_path / shard.name).write_bytes(shard.read_bytes())
+    with pytest.raises(UsageError, match=r"no dataset\.json says which columns"):
+        recordgen.input_fn([str(tmp_path / shard.name)], task="tabular", batch_size=1)

@@ -1,0 +1,485 @@
+"""Tables: what their columns are, what becomes of their rows, and docs/tasks/tabular.md says so."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen import inspection, terminal
+from recordgen.columns import Column, Table
+from recordgen.dataset import read_dataset
+from recordgen.errors import PayloadError, SourceError, TooManyRejectsError, UsageError
+from recordgen.example import parse_example, serialize_example
+from recordgen.features import FeatureSpec
+from recordgen.options import ConvertOptions
+from recordgen.rows import Reject
+from recordgen.sources import ImportFile
+from recordgen.sources.deciding import decide
+from recordgen.sources.table_csv import Record, read_records
+from recordgen.table_examples import count_labels, make_examples
+from recordgen.tfrecord import read_records as read_shard
+from tests.conftest import run_python, tree_bytes
+
+PAGE = (Path(__file__).parents[1] / "docs/tasks/tabular.md").read_text(encoding="utf-8")
+LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
+TARGETS = {"task": "tabular", "target_column": "deposit", "weight_column": "weight"}
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8", newline="")
+    return str(path)
+
+
+def columns_of(*texts: str, tmp_path: Path, **options: Any) -> Table:
+    """Return what is decided of files of these texts."""
+    files = [
+        ImportFile(write(tmp_path / f"{number}.csv", text)) for number, text in enumerate(texts)
+    ]
+    found = decide(files, ConvertOptions(task="tabular", **options)).options
+    return Table.from_json(found.columns)
+
+
+def stored(output: Path) -> list[dict[str, list[Any]]]:
+    """Return the features of all examples."""
+    return [
+        parse_example(record)
+        for shard in sorted(output.glob("Split-*/*"))
+        for record in read_shard(str(shard))
+    ]
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def test_the_lines_of_the_page_give_its_examples(tmp_path: Path) -> None:
+    rows = re.findall(r"\| (\d) \| `(\{.*\})` \|", PAGE)
+    expected = [eval(shown) for _, shown in rows]
+    recordgen.convert(write(tmp_path / "a.csv", LINES), tmp_path / "out", **TARGETS)
+    found = stored(tmp_path / "out")
+    assert len(found) == len(expected) == 4
+    assert all(item in found for item in expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", PAGE.split("\n## Rows that")[1]),
+)
+def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
+    """In place of the second line of the page's table, each is the only one that is rejected."""
+    first, second, *rest = LINES.splitlines(keepends=True)
+    assert second.startswith("TRAIN,58")
+    source = write(tmp_path / "a.csv", f"{first}{line}\n{''.join(rest)}")
+    options: dict[str, Any] = dict(TARGETS)
+    if "holds" in message:
+        options["tfmd_schema"] = schema(
+            tmp_path, age="INT", job="BYTES", balance="FLOAT", weight="FLOAT", deposit="BYTES"
+        )
+    result = recordgen.check(source, **options)
+    [found] = result.rejects
+    assert (found.line, found.code) == (2, code)
+    assert found.message.startswith(message)
+    assert result.dataset.examples == 3
+
+
+def schema(folder: Path, **types: str) -> str:
+    pytest.importorskip("tensorflow_metadata")
+    lines = [f'feature {{ name: "{name}" type: {kind} }}' for name, kind in types.items()]
+    return write(folder / "schema.pbtxt", "\n".join(lines))
+
+
+# --- columns ----------------------------------------------------------------------------------
+
+# what a column holds, its type
+COLUMNS = [
+    (["1", "-7", "", "0"], "int64"),
+    ([" 1", "2 "], "int64"),
+    (["1", "9223372036854775807"], "int64"),
+    (["1", "9223372036854775808"], "bytes"),
+    (["1", "9223372036854775808.0"], "float32"),
+    (["1", "2.5", ""], "float32"),
+    ([".5", "1e-3", "-2."], "float32"),
+    (["1", "1e39"], "bytes"),
+    (["1", "007"], "bytes"),
+    (["1.5", "007"], "bytes"),
+    (["1", "+7"], "bytes"),
+    (["1", "0x10"], "bytes"),
+    (["1", "1_000"], "bytes"),
+    (["1.5", "nan"], "bytes"),
+    (["1.5", "inf"], "bytes"),
+    (["1", "NA"], "bytes"),
+    (["2026-11-21", "1"], "bytes"),
+    (["true", "false"], "bytes"),
+    (["", ""], "bytes"),
+]
+
+
+@pytest.mark.parametrize(("values", "dtype"), COLUMNS)
+def test_types_are_told_from_values(values: Sequence[str], dtype: str, tmp_path: Path) -> None:
+    text = "a,b\n" + "".join(f"{value},x\n" for value in values)
+    assert columns_of(text, tmp_path=tmp_path).column("a").dtype == dtype
+
+
+def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
+    """The last value of the last file, behind thousands of whole numbers, makes a column text."""
+    many = "".join(f"{number},{number}\n" for number in range(25_000))
+    table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
+    assert [column.dtype for column in table.columns] == ["bytes", "float32"]
+    assert table.notes == (
+        "column 'a' is text because of values such as 'x', though nearly all others are numbers",
+    )
+
+
+def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
+    first = "id,job\n1,cook\n"
+    for second in ("id,job\n2,smith\n", "2,smith\n"):
+        folder = tmp_path / str(len(second))
+        folder.mkdir()
+        sources = [write(folder / "a.csv", first), write(folder / "b.csv", second)]
+        dataset = recordgen.convert(sources, folder / "out", task="tabular").dataset
+        assert dataset.rows.read == dataset.examples == 2
+        assert dataset.features["id"] == FeatureSpec("int64", -1)
+    for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: the first line is neither the header"):
+            columns_of(first, other, tmp_path=tmp_path)
+
+
+# header, what is wrong with it
+HEADERS = [
+    (",a\n0,1\n", r"column 1 has no name.*index=False"),
+    ("a,b,a\n", "two columns are named 'a'"),
+    ("1,2.5\n3,4\n", "begins with a header that names its columns"),
+    ("a;b\n1;2\n", "fields must be separated by commas"),
+    ("\n\n", "this table is empty"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), HEADERS)
+def test_a_header_names_features(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=message):
+        columns_of(text, tmp_path=tmp_path)
+
+
+def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
+    """Of any name and case; a word that is misspelt does not make it a feature."""
+    words = ["train", "VALIDATE", "", "Test", "UNASSIGNED"] * 20
+    table = columns_of(
+        "fold,a\n" + "".join(f"{word},1\n" for word in [*words, "TRIAN"]), tmp_path=tmp_path
+    )
+    assert table.split == "fold"
+    means = columns_of("by,a\n" + "train,1\nbus,2\n" * 20, tmp_path=tmp_path)
+    assert means.split is None
+    with pytest.raises(UsageError, match="'a' and 'b' both hold"):
+        columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
+    chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, split_column="b")
+    assert [column.name for column in chosen.stored] == ["a"]
+
+
+# options, target's values, what comes of it
+PREDICTIONS = [
+    ({}, ["yes", "no"], "classification"),
+    ({}, ["0", "1", "2"], "classification"),
+    ({}, [str(number) for number in range(21)], "regression"),
+    ({}, ["0.5", "1"], "regression"),
+    ({"prediction": "classification"}, [str(number) for number in range(21)], "classification"),
+    ({"prediction": "regression"}, ["0", "1"], "regression"),
+    ({"prediction": "classification"}, ["0.5"], "the column 'y' holds fractions"),
+    ({"prediction": "regression"}, ["yes"], "the column 'y' holds text"),
+    ({"target_column": "z"}, ["1"], "target_column: there is no column 'z'"),
+    ({"weight_column": "a"}, ["1"], "weight_column 'a' must hold numbers"),
+    ({"weight_column": "y"}, ["1"], r"a column is for one thing only \(got y, y\)"),
+    ({"target_column": "", "prediction": "regression"}, ["1"], "needs a target_column"),
+]
+
+
+@pytest.mark.parametrize(("options", "values", "result"), PREDICTIONS)
+def test_what_a_target_asks_for(
+    options: dict[str, Any], values: Sequence[str], result: str, tmp_path: Path
+) -> None:
+    text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
+    options = {"target_column": "y", **options}
+    if result in ("classification", "regression"):
+        assert columns_of(text, tmp_path=tmp_path, **options).prediction == result
+    else:
+        with pytest.raises(UsageError, match=result):
+            columns_of(text, tmp_path=tmp_path, **options)
+
+
+def test_a_schema_gives_the_types(tmp_path: Path) -> None:
+    """What would be a number is text where the schema says so; columns must be the same."""
+    text = "ml_use,zip,n\nTRAIN,12345,1\nTEST,54321,2\n"
+    path = schema(tmp_path, zip="BYTES", n="FLOAT")
+    table = columns_of(text, tmp_path=tmp_path, tfmd_schema=path)
+    assert [column.dtype for column in table.stored] == ["bytes", "float32"]
+    with pytest.raises(UsageError, match="it has no 'ml_use', 'n'; the header has no 'x'"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, zip="INT", x="INT"))
+    with pytest.raises(SourceError, match="the type of 'n' must be INT, FLOAT or BYTES"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, n="STRUCT"))
+    with pytest.raises(SourceError, match="not a TensorFlow Metadata schema as text"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=write(tmp_path / "s", "no schema"))
+
+
+# --- records ----------------------------------------------------------------------------------
+
+
+def test_records_of_quoted_lines(tmp_path: Path) -> None:
+    """A quote that is never closed rejects its line; those behind it are read."""
+    lines = [b'\xef\xbb\xbfa,"x\r', b' y",1\r', b"", b'b,"open,2', b"c,3", b'd,"e"f', b"\xff,4"]
+    found = [
+        item if isinstance(item, Record) else (item.line, item.code)
+        for item in read_records(lines, "a.csv")
+    ]
+    assert found == [
+        Record(1, 'a,"x\r\n y",1', ["a", "x\r\n y", "1"]),
+        (4, "bad_line"),
+        Record(5, "c,3", None),
+        (6, "bad_line"),
+        (7, "bad_encoding"),
+    ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.text(max_size=5), min_size=2, max_size=4), min_size=1, max_size=6))
+def test_records_are_those_that_were_written(rows: list[list[str]]) -> None:
+    """Whatever fields hold, also quotes and line breaks, comes back, in its place."""
+    rows = [[re.sub("[\0\r]", "", field) for field in row] for row in rows]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    lines = text.getvalue().encode("utf-8", "surrogatepass").removesuffix(b"\n").split(b"\n")
+    found = list(read_records(lines, "a.csv"))
+    blank = [row for row in rows if any(row)]
+    is_text = all(ord(c) < 0xD800 or ord(c) > 0xDFFF for row in rows for f in row for c in f)
+    if is_text:
+        kept = [r.split() for r in found if isinstance(r, Record) and any(r.split())]
+        assert [row for row in kept if any(field.strip() for field in row)] == [
+            row for row in blank if any(field.strip() for field in row)
+        ]
+
+
+# --- examples ---------------------------------------------------------------------------------
+
+NUMBER = st.integers(-(1 << 63), (1 << 63) - 1)
+FLOAT = st.floats(width=32, allow_nan=False, allow_infinity=False)
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=300)
+ROW = st.tuples(
+    st.none() | NUMBER, st.none() | FLOAT, st.none() | TEXT.filter(bool), NUMBER, FLOAT, TEXT
+)
+NAMES = ("n", "float", "ä text", "m", "b", "a" * 200)
+TABLE = Table(
+    tuple(
+        Column(name, dtype)
+        for name, dtype in zip(NAMES, ["int64", "float32", "bytes"] * 2, strict=True)
+    )
+)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(ROW, min_size=1, max_size=8))
+@example([(None, None, None, 0, -0.0, "x" * 5000)])
+def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...]]) -> None:
+    """Made by columns, the records have the bytes that serialize_example gives row by row."""
+    lines = []
+    for row in rows:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="").writerow(["" if v is None else v for v in row])
+        lines.append(line.getvalue())
+    expected = [
+        b"".join(
+            serialize_example(
+                {
+                    name: (value.encode() or None) if isinstance(value, str) else value
+                    for name, value in zip(NAMES, row, strict=True)
+                }
+            )
+        )
+        for row in rows
+    ]
+    made = make_examples(lines, TABLE)
+    assert [item if isinstance(item, PayloadError) else item.record for item in made] == [
+        (record,) for record in expected
+    ]
+
+
+# a column's type, a field, its number; or None: refused
+FIELDS = [
+    ("int64", "007", 7),
+    ("int64", " +7 ", 7),
+    ("int64", "0x7", None),
+    ("int64", "1_0", None),
+    ("int64", "7.0", None),
+    ("int64", "9223372036854775808", None),
+    ("int64", "٣", None),
+    ("float32", "+1.5", 1.5),
+    ("float32", "1e39", None),
+    ("float32", "nan", None),
+    ("float32", "inf", None),
+    ("float32", "1_0", None),
+]
+
+
+@pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
+def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> None:
+    """What is no number is refused, in its row only; beside usual ones and by itself."""
+    table = Table((Column("a", dtype), Column("b", "bytes")))
+    for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
+        made = make_examples(lines, table)[0 if len(lines) == 1 else 1]
+        if number is None:
+            assert isinstance(made, PayloadError)
+            assert made.message.startswith("column 'a' holds a")
+        else:
+            assert not isinstance(made, PayloadError)
+            assert parse_example(made.record[0])["a"] == [number]
+
+
+def test_labels_are_those_of_the_examples() -> None:
+    """Counting reads the target alone, and sees the same labels; refused ones are none."""
+    for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
+        table = Table((Column("y", dtype), Column("x", "bytes")), None, "y", None, "classification")
+        lines = [f"{value},x" for value in values]
+        made = [item for item in make_examples(lines, table) if not isinstance(item, PayloadError)]
+        labels = [label for item in made for label in item.labels]
+        assert count_labels(lines, table) == {label: labels.count(label) for label in labels}
+        assert len(labels) == (3 if dtype == "int64" else 2)
+
+
+# --- conversions ------------------------------------------------------------------------------
+
+PLAIN = "ml_use,n,x,y\n" + "".join(
+    f"{('TRAIN', 'TEST', '')[number % 3]},{number % 7},{number / 8},{'ab'[number % 2]}\n"
+    for number in range(300)
+)
+
+
+def test_equal_rows_are_examples_of_their_own(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", "x,y\n" + "1,a\n" * 50 + "2,b\n")
+    dataset = recordgen.convert(source, tmp_path / "out", task="tabular").dataset
+    assert dataset.examples == dataset.rows.read == 51
+    assert dataset.rows.duplicates == 0
+    assert sum(1 for split in dataset.splits.values() if split.examples >= 50) == 1
+
+
+def test_a_table_in_several_buckets_and_shards(tmp_path: Path) -> None:
+    """Many rows give the same features as few, whatever the order of files and lines."""
+    lines = [f"TRAIN,{number},{number / 4},{'ab'[number % 2]}\n" for number in range(12_000)]
+    first = write(tmp_path / "a.csv", "ml_use,n,x,y\n" + "".join(lines))
+    turned = write(tmp_path / "b.csv", "ml_use,n,x,y\n" + "".join(reversed(lines)))
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "shard_mb": 0.3}
+    results = [
+        recordgen.convert(source, tmp_path / name, **options)
+        for source, name in ((first, "one"), (turned, "two"))
+    ]
+    assert len(results[0].dataset.splits["train"].shards) > 2
+    assert results[0].dataset.splits["train"].labels == {"a": 6000, "b": 6000}
+    assert results[0].dataset.digest == results[1].dataset.digest
+    numbers = sorted(item["n"][0] for item in stored(tmp_path / "one"))
+    assert numbers == list(range(12_000))
+
+
+def test_a_finished_table_is_known_again(tmp_path: Path) -> None:
+    """--resume leaves a finished dataset alone; --append, which cannot tell rows, is refused."""
+    source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y"}
+    recordgen.convert(source, output, **options)
+    before = tree_bytes(output)
+    assert recordgen.convert(source, output, resume=True, **options).unchanged
+    assert tree_bytes(output) == before
+    with pytest.raises(UsageError, match=r"a row of tabular has no name.*--overwrite"):
+        recordgen.convert(source, output, append=True, **options)
+    with pytest.raises(UsageError, match="choose another output or --overwrite"):
+        recordgen.convert(source, output, **options)
+    with pytest.raises(UsageError, match="shard_by=label is not for tabular"):
+        recordgen.convert(source, output, overwrite=True, shard_by="label", **options)
+    with pytest.raises(UsageError, match="unknown option 'columns'"):
+        recordgen.convert(source, output, overwrite=True, columns="", **options)
+
+
+def test_plan_check_and_what_is_shown(tmp_path: Path) -> None:
+    source, output = write(tmp_path / "a.csv", PLAIN), tmp_path / "out"
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "split_by": "content"}
+    planned = recordgen.plan(source, **options)
+    checked = recordgen.check(source, **options).dataset
+    dataset = recordgen.convert(source, output, **options).dataset
+    assert planned.rows == checked.examples == dataset.examples == 300
+    assert planned.vocabulary.names == checked.labels == dataset.labels == ("a", "b")
+    assert read_dataset(str(output)) == dataset == replace(checked, splits=dataset.splits)
+    shown = terminal.records_table(inspection.inspect(str(output), num=2))
+    assert shown.splitlines()[0].split() == ["#", "n", "x", "y"]
+    assert "No labels" not in (output / "report.html").read_text()
+    assert (output / "labels.txt").read_text() == "a\nb\n"
+
+
+def test_regression_has_no_labels(tmp_path: Path) -> None:
+    text = "x,y\n" + "".join(f"{number},{number / 4}\n" for number in range(40))
+    source = write(tmp_path / "a.csv", text)
+    result = recordgen.convert(source, tmp_path / "out", task="tabular", target_column="y")
+    assert result.dataset.labels == ()
+    assert not [item for item in result.dataset.warnings if "label" in item]
+
+
+def test_too_many_wrong_values_fail(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", "x,w\n" + "1,1\n2,-1\n" * 10)
+    with pytest.raises(TooManyRejectsError) as caught:
+        recordgen.convert(source, tmp_path / "out", task="tabular", weight_column="w")
+    assert [item.line for item in caught.value.rejects] == list(range(3, 22, 2))
+    assert not any(isinstance(item, Reject) and item.uri for item in caught.value.rejects)
+
+
+def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
+    """And what it holds is what comes out; the rows of a CSV of it are the same."""
+    frame = pd.DataFrame(
+        {
+            "fold": ["TRAIN", "TEST", None],
+            "zip": ["00123", "12", None],
+            "digits": ["1", "2", "3"],
+            "n": [1, 2, 3],
+            "gaps": [1.0, None, 3.0],
+            "x": [0.1, None, 1e-7],
+            "flag": [True, False, True],
+            "kind": pd.Categorical(["a", 'b "c"\nd', "a"]),
+            "y": [1, 0, 1],
+        }
+    )
+    result = recordgen.convert(frame, tmp_path / "out", task="tabular", target_column="y")
+    dtypes = {name: spec.dtype for name, spec in result.dataset.features.items()}
+    assert dtypes == {
+        "zip": "bytes", "digits": "bytes", "n": "int64", "gaps": "int64", "x": "float32",
+        "flag": "bytes", "kind": "bytes", "y": "int64",
+    }  # fmt: skip
+    found = {item["n"][0]: item for item in stored(tmp_path / "out")}
+    assert found[1] == {
+        "zip": [b"00123"], "digits": [b"1"], "n": [1], "gaps": [1], "x": [pytest.approx(0.1)],
+        "flag": [b"True"], "kind": [b"a"], "y": [1],
+    }  # fmt: skip
+    assert found[2].keys() == {"zip", "digits", "n", "flag", "kind", "y"}
+    assert found[2]["kind"] == [b'b "c"\nd']
+    with pytest.raises(UsageError, match="column 'a' must hold single values"):
+        recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from recordgen.cli import main
+
+    source = write(tmp_path / "a.csv", PLAIN)
+    code = main(
+        ["convert", source, str(tmp_path / "out"), "--task", "tabular", "--target-column", "y",
+         "--weight-column", "x", "--json", "-q"]
+    )  # fmt: skip
+    printed = json.loads(capsys.readouterr().out)
+    assert (code, printed["labels"]) == (0, ["a", "b"])
+    assert Table.from_json(printed["options"]["columns"]).weight == "x"
+
+
+def test_no_arrow_where_there_is_no_table() -> None:
+    """The tasks are named without loading what only tables need."""
+    run_python("import recordgen.tasks, recordgen.cli, sys; assert 'pyarrow' not in sys.modules")
