@@ -37,8 +37,9 @@ COMPONENT = ROOT / "component.yaml"
 
 # A value of every option that the step takes, none of them the default.
 OTHER_VALUES: dict[str, Any] = {
-    "task": "image_classification",
+    "task": "declared",
     "input_format": "csv",
+    "schema": '{"split": "split", "photo": "image", "breed": "label"}',
     "seed": 7,
     "split_fractions": "60,20,20",
     "split_by": "content",

@@ -23,7 +23,13 @@ from recordgen.features import IMAGE_TASKS
 from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
-from recordgen.tasks import TASKS, ImageClassification, ImageMultiLabel, ObjectDetection, task_for
+from recordgen.tasks import (
+    TASKS,
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    task_for,
+)
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError, Task
 from recordgen.tfrecord import read_records

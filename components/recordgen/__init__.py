@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         train_dataset,
     )
     from recordgen.report import render_report
+    from recordgen.schema import Schema
     from recordgen.writing import WriteResult, write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
@@ -37,6 +38,7 @@ _EXPORTS = {
     "ConvertOptions": "options",
     "Dataset": "dataset",
     "RecordgenError": "errors",
+    "Schema": "schema",
     "WriteResult": "writing",
     "check": "conversion",
     "convert": "conversion",
@@ -62,6 +64,7 @@ __all__ = [
     "ConvertOptions",
     "Dataset",
     "RecordgenError",
+    "Schema",
     "WriteResult",
     "__version__",
     "check",

@@ -84,6 +84,12 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         UsageError: it was made with other options, or not from import files.
         SourceError: its ``dataset.json`` cannot be read.
     """
+    task = task_for(options)
+    if not task.can_append:
+        raise UsageError(
+            f"a {task.noun} of {task.name} has no uri here, so new ones cannot be told from those "
+            f"that are there; convert all of them anew, with --overwrite"
+        )
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
     dataset = read_dataset(output)
@@ -117,8 +123,10 @@ def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
     """
     if options.task != AUTO or not storage.exists(storage.join(output, DATASET_FILE)):
         return options
-    task = read_dataset(output).task
-    return replace(options, task=task) if task in TASKS else options
+    there = read_dataset(output)
+    if there.task not in TASKS:
+        return options
+    return replace(options, task=there.task, schema=there.options.get("schema", ""))
 
 
 def _read_rejects(path: str) -> tuple[Reject, ...]:

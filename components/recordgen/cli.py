@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen import logs, terminal
+from recordgen import logs, storage, terminal
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.labels import LABEL_MODES
 from recordgen.metrics import total_counts
@@ -369,6 +369,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
 
     add("task", "what rows mean; auto: told by the first lines", choices=TASKS)
     add("input_format", "how rows are written; auto: told by names", choices=INPUT_FORMATS)
+    add(
+        "schema",
+        "what the columns of a table hold: a JSON file, or the JSON itself",
+        type=_schema,
+        metavar="FILE",
+    )
     add("seed", "decides order, shards and drawn splits", type=int, metavar="N")
     add(
         "split_fractions",
@@ -444,6 +450,16 @@ def _fractions(text: str) -> SplitFractions:
         return SplitFractions.parse(text)
     except UsageError as exc:
         raise argparse.ArgumentTypeError(str(exc)) from exc
+
+
+def _schema(text: str) -> str:
+    """Return a schema's JSON, given as such or as the name of a file."""
+    if not text or text.lstrip().startswith("{"):
+        return text
+    try:
+        return storage.read_text(storage.normal(text))
+    except (OSError, UnicodeDecodeError) as exc:
+        raise argparse.ArgumentTypeError(f"{text}: cannot read this schema: {exc}") from exc
 
 
 def _natural(text: str) -> int:

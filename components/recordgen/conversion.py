@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import sys
@@ -51,6 +52,7 @@ from recordgen.runners import (
     release,
 )
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
+from recordgen.schema import Schema
 from recordgen.sources import ImportFile, find_import_files, with_lists
 from recordgen.sources.deciding import decide
 from recordgen.splits import SplitFractions
@@ -137,7 +139,8 @@ def convert(
             default runner works in this process.
         progress: is told how far the run is; None: nobody is.
         **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
-            ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``.
+            ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``schema`` a
+            :class:`recordgen.Schema` that says what the columns of ``source`` hold.
 
     Raises:
         UsageError: an option is wrong, ``output`` holds a dataset, or another run writes there.
@@ -390,6 +393,9 @@ def make_options(values: dict[str, Any]) -> ConvertOptions:
     for name in ("allow_scheme", "allow_root"):
         if name in values:
             values = {**values, name: parse_names(values[name])}
+    if isinstance(schema := values.get("schema", ""), Mapping | Schema):
+        declared = schema if isinstance(schema, Schema) else Schema(schema)
+        values = {**values, "schema": json.dumps(declared.to_json(), ensure_ascii=False)}
     fractions = values.get("split_fractions")
     if isinstance(fractions, str):
         values = {**values, "split_fractions": SplitFractions.parse(fractions)}
@@ -414,7 +420,10 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
         if options.task in TASKS and TASKS[options.task].kind == Tabular.kind:
             return _open_table(source, options)
         from recordgen.sources.dataframe import dataframe_rows, dataframe_task
+        from recordgen.sources.declared_rows import frame_rows
 
+        if options.schema:
+            return Source.of_rows(frame_rows(source, task_for(options)), {}), options
         options = replace(options, task=dataframe_task(source, options.task))
         adjusted: Counter[str] = Counter()
         return Source.of_rows(

@@ -17,6 +17,7 @@ from recordgen.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.dataset import SPLIT_PREFIX, read_dataset, split_dir
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.example import parse_example
+from recordgen.features import FeatureSpec
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.splits import TRAIN
 from recordgen.tasks import TASKS
@@ -114,11 +115,12 @@ def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
 def _list_features(files: Sequence[str]) -> frozenset[str]:
     """Return the features that are lists even where a record has one value of them."""
     folder = posixpath.dirname(next(iter(files), ""))
-    task = None
+    specs: Mapping[str, FeatureSpec] = {}
     if posixpath.basename(folder).startswith(SPLIT_PREFIX):
         with suppress(SourceError):  # records of others have no dataset.json
-            task = TASKS.get(read_dataset(posixpath.dirname(folder)).task)
-    specs = {} if task is None else task.features
+            dataset = read_dataset(posixpath.dirname(folder))
+            specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
+            specs = {**specs, **dataset.features}
     several = (name for name, spec in specs.items() if spec.shape is None)
     return frozenset((*OBJECT_FEATURES, *several))
 

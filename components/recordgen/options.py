@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 from recordgen.access import Access
 from recordgen.errors import UsageError
 from recordgen.labels import LABEL_MODES
+from recordgen.schema import Schema
 from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
 from recordgen.storage import is_local, local_path
 
@@ -30,6 +32,7 @@ TASKS = (
     "text_entities",
     "tabular",
     "video_classification",
+    "declared",
 )
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 CHECKS = ("decode", "header", "none")
@@ -40,6 +43,8 @@ BAD_BOXES = ("clip", "drop", "reject")
 BOX_ORIENTATIONS = ("stored", "upright")
 MISSING_SPLIT = ("assign", "drop")
 PREDICTIONS = (AUTO, "classification", "regression")
+
+_DECLARED = "declared"
 
 #: What stands for no value where an option that takes several cannot be left out.
 NO_NAMES = "none"
@@ -53,6 +58,8 @@ class ConvertOptions:
         task: what rows mean, see :mod:`recordgen.tasks`; ``auto``: found out from the first lines.
         input_format: ``csv``, ``jsonl``, ``folder`` (of images), ``iob`` (sentences and their
             tags), or ``auto``: told by name and content.
+        schema: what the columns of a table hold, as JSON; see :class:`recordgen.schema.Schema`.
+            Empty: none is declared. With one, the task is ``declared``.
         seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
         split_fractions: shares for rows that name no split.
         split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that
@@ -93,6 +100,7 @@ class ConvertOptions:
 
     task: str = AUTO
     input_format: str = AUTO
+    schema: str = ""
     seed: int = 0
     split_fractions: SplitFractions = DEFAULT_FRACTIONS
     split_by: str = "uri"
@@ -121,6 +129,15 @@ class ConvertOptions:
     def __post_init__(self) -> None:
         # Here, not where rows are checked: a worker has a working directory of its own.
         object.__setattr__(self, "allow_root", tuple(map(_absolute, self.allow_root)))
+        if self.schema:
+            if self.task not in (AUTO, _DECLARED):
+                raise UsageError(
+                    f"a schema says what columns hold, and the task {self.task} knows that "
+                    f"itself; leave one of them out"
+                )
+            schema = Schema.from_json(self.schema)
+            object.__setattr__(self, "schema", json.dumps(schema.to_json(), ensure_ascii=False))
+            object.__setattr__(self, "task", _DECLARED)
         _one_of("task", self.task, TASKS)
         _one_of("input_format", self.input_format, INPUT_FORMATS)
         _one_of("split_by", self.split_by, SPLIT_BY)

@@ -78,8 +78,8 @@ def stop_unless_usable(
     if failed:
         raise TooManyRejectsError(
             f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
-            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}); mend them or raise "
-            f"max_reject_fraction",
+            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}), such as "
+            f"{_shown(rejects[0])}; mend them or raise max_reject_fraction",
             rejects=rejects,
             rejects_file=path,
         )
@@ -94,6 +94,10 @@ def stop_unless_usable(
 def _by_reason(rejects: Sequence[Reject]) -> str:
     counts = Counter(item.code for item in rejects).most_common()
     return ", ".join(f"{code} {count}" for code, count in counts) or "none"
+
+
+def _shown(item: Reject) -> str:
+    return f"{item.source}:{item.line}: {item.message:.300}"
 
 
 def to_dataset(

@@ -8,10 +8,11 @@ that hash, so nothing outside a bucket decides what becomes of its rows:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import NamedTuple, TypeVar
+from itertools import chain, islice
+from typing import NamedTuple, Protocol, TypeVar
 
 from recordgen import storage
 from recordgen.errors import PayloadError
@@ -21,9 +22,22 @@ from recordgen.storage import FileInfo
 from recordgen.tasks.task import AnnotationError, Task
 
 _Answer = TypeVar("_Answer")
+_AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
 
 # The version of a payload that is part of its row.
 _IN_THE_ROW = "row"
+
+
+class Stands(Protocol):
+    """Any row that says what its example is made of."""
+
+    @property
+    def uri(self) -> str:
+        """See :class:`recordgen.rows.Row`."""
+
+    @property
+    def annotation(self) -> str | None:
+        """See :class:`recordgen.rows.Row`."""
 
 
 class PlacedRow(NamedTuple):
@@ -415,14 +429,46 @@ def _infos(
     task: Task,
     infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
 ) -> Iterator[FileInfo | PayloadError]:
-    """Yield each payload's size and version; what stands in a row itself never changes."""
-    stored = [task.is_stored(row.uri) for row in rows]
-    answers = iter(infos([row for row, there in zip(rows, stored, strict=True) if there]))
-    for row, there in zip(rows, stored, strict=True):
-        if there:
-            yield next(answers)
-        else:
+    """Yield the size and version of each row's payloads; what stands in a row never changes."""
+    uris = [task.uris(row) for row in rows]
+    asked = [_of(row, uri) for row, mine in zip(rows, uris, strict=True) for uri in mine]
+    answers = iter(infos(asked))
+    for row, mine in zip(rows, uris, strict=True):
+        found = list(islice(answers, len(mine)))
+        if len(mine) == 1:
+            yield found[0]
+        elif not mine:
             yield FileInfo(task.own_bytes(row.annotation or ""), _IN_THE_ROW)
+        else:
+            yield _together(mine, found)
+
+
+def _of(row: _AnyRow, uri: str) -> _AnyRow:
+    return row if row.uri == uri else row._replace(uri=uri)
+
+
+def _together(
+    uris: Sequence[str], found: Sequence[FileInfo | PayloadError]
+) -> FileInfo | PayloadError:
+    """Return what several payloads of a row come to."""
+    parts = []
+    for uri, info in zip(uris, found, strict=True):
+        if isinstance(info, PayloadError):
+            shown = uri if uri in info.message else f"{uri}: "
+            return PayloadError(info.code, f"{'' if shown == uri else shown}{info.message}")
+        parts.append(info)
+    return FileInfo(sum(info.size for info in parts), json.dumps(parts))
+
+
+def payload_rows(row: PlannedRow, task: Task) -> list[PlannedRow]:
+    """Return a row for each payload in storage that it needs, with that one's uri and size."""
+    uris = task.uris(row)
+    if len(uris) < 2:
+        return [_of(row, uri) for uri in uris]
+    return [
+        row._replace(uri=uri, bytes=size, version=version)
+        for uri, (size, version) in zip(uris, json.loads(row.version), strict=True)
+    ]
 
 
 def _without_refused(

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import PIL
@@ -26,7 +26,8 @@ from recordgen.errors import PayloadError
 from recordgen.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
+from recordgen.payloads import several
+from recordgen.resolving import PlannedRow, payload_rows
 from recordgen.rows import Reject
 from recordgen.tasks import task_for
 from recordgen.tasks.task import Made, Payload
@@ -80,15 +81,16 @@ class ShardTask:
         line of their rows, which are left out. Empty if storage cannot tell a payload from one
         that replaced it: then nothing is known.
         """
-        if not all(row.version for row in self.rows):
-            return ""
         task = task_for(options)
+        parts = [payload_rows(row, task) for row in self.rows]
+        if not all(row.version for row in (*self.rows, *chain.from_iterable(parts))):
+            return ""
         # How many rejects a run may have decides whether it succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
         rows = (
             (
-                storage.resolve(row.uri, row.source) if row.uri else "",
+                [storage.resolve(part.uri, row.source) for part in mine],
                 row.uri,
                 row.annotation,
                 task.numbers_in_record(row.annotation, vocabulary)
@@ -98,7 +100,7 @@ class ShardTask:
                 row.version,
                 row.drawn,
             )
-            for row in self.rows
+            for row, mine in zip(self.rows, parts, strict=True)
         )
         said = hashlib.sha256(json.dumps([__version__, _ENCODERS, recorded, place]).encode())
         while some := list(islice(rows, _ROWS_AT_ONCE)):
@@ -265,7 +267,7 @@ def _records(
     task = task_for(options)
     threads = options.threads or default_threads()
     batches = iter(_batches(rows, threads, task.batch_rows))
-    stored = [row for row in rows if task.is_stored(row.uri)]
+    stored = [part for row in rows for part in payload_rows(row, task)]
     waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()
     in_flight = 0
     with (
@@ -280,9 +282,7 @@ def _records(
             while upcoming is not None or waiting:
                 room = len(waiting) < most and (not waiting or in_flight < IN_FLIGHT_BYTES)
                 if upcoming is not None and room:
-                    payloads = [
-                        fetcher.start(row) if task.is_stored(row.uri) else bytes for row in upcoming
-                    ]
+                    payloads = [_started(payload_rows(row, task), fetcher) for row in upcoming]
                     waiting.append((upcoming, pool.submit(load_all, upcoming, payloads)))
                     in_flight += sum(row.bytes for row in upcoming)
                     upcoming = next(batches, None)
@@ -293,6 +293,14 @@ def _records(
         finally:
             fetcher.close()  # whoever waits for a payload is in the way of the other threads' end
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _started(parts: Sequence[PlannedRow], fetcher: Fetcher) -> Payload:
+    """Begin to fetch the payloads of a row; the result gives the only one, or all of them."""
+    started = [fetcher.start(part) for part in parts]
+    if len(started) == 1:
+        return started[0]
+    return lambda: several.join(payload() for payload in started)
 
 
 def _batches(

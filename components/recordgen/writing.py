@@ -41,12 +41,12 @@ from recordgen.example import serialize_example
 from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS
 from recordgen.runs import FAILED_REJECTS_FILE, open_run, put_dataset
-from recordgen.schema import Schema
 from recordgen.shard_writer import ShardedWriter, WrittenShard, staged_file
 from recordgen.shards import default_threads
 from recordgen.splits import SPLITS, TRAIN
 from recordgen.staging import STAGING, Staging
 from recordgen.version import __version__
+from recordgen.written_schema import ExampleSchema
 
 TASK = "examples"
 
@@ -86,8 +86,8 @@ def write(
     Args:
         examples: dicts of values by feature name: numbers, text, bytes, NumPy arrays and lists of
             these, see :mod:`recordgen.values`; consumed once, in the calling thread. All have the
-            same features, see :class:`recordgen.schema.Schema`. An array may be changed as soon
-            as the next example is asked for.
+            same features, see :class:`recordgen.written_schema.ExampleSchema`. An array may be
+            changed as soon as the next example is asked for.
         output: folder or URL prefix to write; splits that are there already stay, and must have
             the same features.
         shards: into how many files; fewer if there are fewer examples. They are all open at the
@@ -110,9 +110,9 @@ def write(
     numbered = enumerate(_iterate(examples))
     target = os.fspath(output)
     others = _other_splits(target, split, compression, overwrite=overwrite)
-    schema = Schema()
+    schema = ExampleSchema()
     if others is not None:
-        schema = Schema(others.features, f"{target}, split {next(iter(others.splits))!r}")
+        schema = ExampleSchema(others.features, f"{target}, split {next(iter(others.splits))!r}")
     with _staging(target, split, others, overwrite=overwrite) as staging:
         if _other_splits(target, split, compression, overwrite=overwrite) != others:
             raise OutputExistsError(f"{target}: another run has just finished here; write again")

@@ -51,8 +51,9 @@ def test_every_option_is_a_parameter():
 def test_options_reach_the_executor(tmp_path):
     """What the component is given is what the conversion gets, through TFX's properties."""
     given = {
-        "task": "image_classification",
+        "task": "declared",
         "input_format": "jsonl",
+        "schema": '{"photo": "image", "breed": "label"}',
         "seed": 7,
         "split_by": "content",
         "missing_split": "drop",

@@ -85,6 +85,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         fingerprint_images: bool | RuntimeParameter = True,
         task: str | RuntimeParameter = "auto",
         input_format: str | RuntimeParameter = "auto",
+        schema: str | RuntimeParameter = "",
         seed: int | RuntimeParameter = 0,
         split_by: str | RuntimeParameter = "uri",
         missing_split: str | RuntimeParameter = "assign",
@@ -130,6 +131,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 it off for millions of images far away and set ``dataset_version``.
             task: what rows mean: a name of :data:`recordgen.tasks.TASKS`, or ``auto``.
             input_format: ``csv``, ``jsonl``, ``folder``, ``iob`` or ``auto``.
+            schema: what the columns of a table hold, as JSON: ``{"photo": "image"}``; see
+                :class:`recordgen.schema.Schema`.
             seed: decides order, shards and drawn splits.
             split_by: draw splits by ``uri`` or by ``content``.
             missing_split: ``assign`` or ``drop`` rows without a split.
@@ -163,6 +166,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         options = {
             "task": task,
             "input_format": input_format,
+            "schema": schema,
             "seed": seed,
             "split_by": split_by,
             "missing_split": missing_split,

@@ -7,7 +7,7 @@ would be a stale cache hit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ from recordgen.rows import Row
 from recordgen.sources import ImportFile, RowReader, with_lists
 from recordgen.sources.deciding import decide
 from recordgen.storage import Terms
-from recordgen.tasks import TASKS, Task, task_for
+from recordgen.tasks import Task, task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
 _THREADS = 32
@@ -54,17 +54,20 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
         return "unknown"
 
 
-def _payload_version(row: Row, access: Access, task: Task | None) -> str:
-    """Return the version of a row's payload, which is not looked at if the row may not reach it.
+def _payload_versions(row: Row, access: Access, task: Task) -> list[tuple[str, str]]:
+    """Return path and version of a row's payloads; what it may not reach is not looked at.
 
     One that stands in the row changes when the row does, also where the row lies in another file.
     """
-    if task is not None and not task.is_stored(row.uri):
-        return row.annotation or ""
-    path = storage.resolve(row.uri, row.source)
-    if access.refusal(path, row.source) is not None:
-        return "not allowed"
-    return version_or_missing(path, Terms(RowGate(access, row.source)))
+    found = []
+    for uri in task.uris(row):
+        path = storage.resolve(uri, row.source)
+        if access.refusal(path, row.source) is not None:
+            version = "not allowed"
+        else:
+            version = version_or_missing(path, Terms(RowGate(access, row.source)))
+        found.append((path, version))
+    return found or [(row.uri, row.annotation or "")]
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
@@ -97,24 +100,25 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
         if version != "missing":
             present.append(file)
 
+    if not present:
+        return f"images:0,sha256:{digest.hexdigest()}"
+    options = decide(present, options).options
+    present = with_lists(present, options)
+    for file in present:
+        if file.named_by is not None:
+            gate = RowGate(options.access, file.named_by)
+            add(file.path, version_or_missing(file.path, Terms(gate)))
     images = 0
-    rows: Iterator[Row] = iter(())
-    task = None
-    is_named = options.task not in TASKS or TASKS[options.task].names_payloads
-    if present and is_named:
-        options = decide(present, options).options
-        task = task_for(options)
-        present = with_lists(present, options)
-        for file in present:
-            if file.named_by is not None:
-                gate = RowGate(options.access, file.named_by)
-                add(file.path, version_or_missing(file.path, Terms(gate)))
-        items = RowReader(options).read_all(present)
-        rows = (item for item in items if isinstance(item, Row))
-    look_up = partial(_payload_version, access=options.access, task=task)
+    task = task_for(options)
+    if not task.names_payloads:  # the import files are all there is
+        return f"images:0,sha256:{digest.hexdigest()}"
+    items = RowReader(options).read_all(present)
+    rows = (item for item in items if isinstance(item, Row))
+    look_up = partial(_payload_versions, access=options.access, task=task)
     with ThreadPoolExecutor(_THREADS) as pool:
         while window := list(islice(rows, _WINDOW)):
-            for row, version in zip(window, pool.map(look_up, window), strict=True):
-                add(storage.resolve(row.uri, row.source), version)
-            images += len(window)
+            for versions in pool.map(look_up, window):
+                for path, version in versions:
+                    add(path, version)
+                images += len(versions)
     return f"images:{images},sha256:{digest.hexdigest()}"

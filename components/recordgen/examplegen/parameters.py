@@ -28,6 +28,7 @@ DEFAULT_PATTERN = "*.csv"
 OPTION_TYPES: Mapping[str, type] = {
     "task": str,
     "input_format": str,
+    "schema": str,
     "seed": int,
     "split_by": str,
     "missing_split": str,
@@ -191,7 +192,7 @@ class ExampleGenParameters:
 
 def reading_options(properties: Mapping[str, Any]) -> ConvertOptions:
     """Return the options that say how rows are read and what they reach. Raises: UsageError."""
-    return ConvertOptions(**_options(properties, ("task", "input_format", *SEVERAL)))
+    return ConvertOptions(**_options(properties, ("task", "input_format", "schema", *SEVERAL)))
 
 
 def _options(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from recordgen.reading.options import AUTO, RecordOptions, decode_options
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import read_records
 from recordgen.reading.shards import ShardSet, find_shards
-from recordgen.tasks import TASKS
+from recordgen.tasks import TASKS, Declared
 
 _log = logging.getLogger(__name__)
 
@@ -175,7 +175,8 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
         source: an output folder, an Examples uri or a ``dataset.json``.
         **options: ``batch_size``, ``image_size`` and the others of :func:`train_dataset`, for all
             splits; ``augment`` and ``weights`` only for ``train``. Of an output that
-            :func:`recordgen.write` made, those of :func:`recordgen.read`.
+            :func:`recordgen.write` made, or that was converted by a schema, those of
+            :func:`recordgen.read`.
 
     Returns:
         The datasets by split, without splits that have no labelled example (with a warning).
@@ -191,7 +192,7 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
     dataset = read_dataset(os.fspath(source))
     kind = KINDS[TASKS[dataset.task].kind] if dataset.task in TASKS else None
     for name, split in dataset.splits.items():
-        if kind is None:
+        if kind is None or dataset.task == Declared.name:
             found[name] = read(source, split=name, **options)
             continue
         needs_labels = dataset.task in kind.labelled and options.get("label_mode") != "none"

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.features import TEXT_TASKS
+from recordgen.reading.declared import plan_declared, read_declared
 from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import (
@@ -80,6 +81,13 @@ KINDS: Mapping[str, Kind] = {
         training={"buckets": AUTO},
         plan=plan_records,
         reading=EntityReading.of,
+        labelled=frozenset(),
+    ),
+    "declared": Kind(
+        options=ReadOptions,
+        training={"augment": Augmentation()},
+        plan=plan_declared,
+        reading=read_declared,
         labelled=frozenset(),
     ),
     "table": Kind(

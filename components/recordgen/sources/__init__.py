@@ -15,6 +15,7 @@ from recordgen.rows import Reject, Row
 from recordgen.sources import (
     automl_csv,
     automl_jsonl,
+    declared_rows,
     image_folder,
     iob,
     table_csv,
@@ -99,6 +100,7 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
         "iob": iob.read_sentences,
     },
     "table": {"csv": _read_table},
+    "declared": {"csv": _in_lines(declared_rows.parse_lines)},
     "video": {
         "csv": _in_lines(video_lists.parse_lines),
         "jsonl": _in_lines(automl_jsonl.parse_lines),

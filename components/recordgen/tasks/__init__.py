@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.tasks.declared_table import Declared
 from recordgen.tasks.image_classification import ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.object_detection import ObjectDetection
@@ -24,6 +25,7 @@ from recordgen.tasks.video_classification import VideoClassification
 
 __all__ = [
     "TASKS",
+    "Declared",
     "ImageClassification",
     "ImageMultiLabel",
     "ObjectDetection",
@@ -50,6 +52,7 @@ TASKS: Mapping[str, type[Task]] = {
         TextEntities,
         Tabular,
         VideoClassification,
+        Declared,
     )
 }
 

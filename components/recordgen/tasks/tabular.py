@@ -48,8 +48,8 @@ class Tabular(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
-    batch_rows = 8192
     names_payloads = False
+    batch_rows = 8192
 
     def __init__(self, table: Table) -> None:
         self.table = table

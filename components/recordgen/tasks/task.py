@@ -14,7 +14,7 @@ from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.resolving import PlannedRow, Stands
 
 _Item = TypeVar("_Item")
 
@@ -94,8 +94,8 @@ class Task(ABC):
         uri_key: the key of a payload's uri in a line of JSONL.
         json_keys: the keys of its annotations there, its own one first.
         features: those of its examples.
-        batch_rows: how many rows a thread makes into examples at a time, unless they are large.
         names_payloads: rows name what they are about, so that one can be told from another.
+        batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
     name: ClassVar[str]
@@ -107,8 +107,8 @@ class Task(ABC):
     uri_key: ClassVar[str]
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
-    batch_rows: ClassVar[int]
     names_payloads: ClassVar[bool] = True
+    batch_rows: ClassVar[int]
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -191,6 +191,18 @@ class Task(ABC):
     def own_bytes(self, annotation: str) -> int:
         """Return the size of a payload that stands in its row, as a record holds it, about."""
         return len(annotation)
+
+    def uris(self, row: Stands) -> Sequence[str]:
+        """Return the addresses of all payloads in storage that a row needs.
+
+        Of several, :meth:`make` gets what :func:`recordgen.payloads.several.join` makes of them.
+        """
+        return (row.uri,) if self.is_stored(row.uri) else ()
+
+    @property
+    def can_append(self) -> bool:
+        """Whether a row's uri tells its example from others, so that more can be appended."""
+        return self.names_payloads
 
     @abstractmethod
     def make(

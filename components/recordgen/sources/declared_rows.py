@@ -1,0 +1,150 @@
+"""Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
+
+The first line of a CSV is a header if one of its fields is a declared column; then columns may
+stand in any order, with others beside them, which are left out. Without a header, they stand as
+they are declared, and there are no others.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recordgen.errors import SourceError, UsageError
+from recordgen.rows import Reject, RejectCode, Row
+from recordgen.sources.automl_csv import split_line
+from recordgen.sources.lines import UTF16_MARKS
+from recordgen.splits import parse_ml_use
+from recordgen.tasks import Declared
+from recordgen.tasks.task import AnnotationError, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from recordgen.schema import Schema
+
+SOURCE = "DataFrame"
+
+
+def parse_lines(
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+) -> Iterator[Row | Reject]:
+    r"""Parse the physical lines of a CSV; each is one record.
+
+    Args:
+        lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
+            mark is skipped.
+        source: the file's name, for rows and messages.
+        task: has the schema.
+        adjusted: is not used: values are taken as they are.
+
+    Raises:
+        SourceError: the file is UTF-16; or its columns are not those of the schema.
+    """
+    del adjusted
+    schema = schema_of(task)
+    columns: Sequence[int] | None = None
+    count = 0
+    for number, raw in enumerate(lines, start=1):
+        if number == 1:
+            if raw.startswith(UTF16_MARKS):
+                raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
+            raw = raw.removeprefix(codecs.BOM_UTF8)
+        if not raw.strip():
+            continue
+        fields = split_line(raw, source, number)
+        if columns is None and not isinstance(fields, Reject):
+            columns, is_header = _columns(fields, schema, f"{source}:{number}")
+            count = len(fields)
+            if is_header:
+                continue
+        if isinstance(fields, Reject):
+            yield fields
+        elif columns is None or len(fields) != count:
+            message = (
+                f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
+                f"field that holds a comma"
+            )
+            yield Reject(source, number, "", RejectCode.TOO_MANY_FIELDS.value, message)
+        else:
+            record = {name: fields[at] for name, at in zip(schema.columns, columns, strict=True)}
+            yield _row(record, source, number, task)
+
+
+def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:
+    """Yield a Row or a Reject for each row of ``frame``.
+
+    Args:
+        frame: has the columns of the schema, others beside them are left out. Missing values are
+            empty fields; a value of ``floats`` may be a list or an array.
+        task: has the schema.
+
+    Raises:
+        UsageError: it lacks a column, or has one twice.
+    """
+    schema = schema_of(task)
+    names = [str(name) for name in frame.columns]
+    at = [_place(name, names, "the DataFrame", UsageError) for name in schema.columns]
+    values = frame.to_numpy(dtype=object)
+    present = frame.notna().to_numpy()
+    for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
+        record = {
+            name: row[index] if there[index] else ""
+            for name, index in zip(schema.columns, at, strict=True)
+        }
+        yield _row(record, SOURCE, line, task)
+
+
+def schema_of(task: Task) -> Schema:
+    """Return the schema of a task that has one."""
+    if not isinstance(task, Declared):
+        raise TypeError(f"{task.name} has no schema")
+    return task.schema
+
+
+def _columns(fields: Sequence[str], schema: Schema, where: str) -> tuple[list[int], bool]:
+    """Return the place of each declared column in a line, and whether the first one names them."""
+    if any(field in schema.columns for field in fields):
+        return [_place(name, fields, where, SourceError) for name in schema.columns], True
+    if len(fields) != len(schema.columns):
+        raise SourceError(
+            f"{where}: the line has {len(fields)} fields ({_shown(fields)}) and names none of the "
+            f"schema's {len(schema.columns)} columns ({_shown(schema.columns)}); add a header, or "
+            f"declare all columns in their order, also those that are ignored"
+        )
+    return list(range(len(fields))), False
+
+
+def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], Exception]) -> int:
+    found = [index for index, field in enumerate(there) if field == name]
+    if not found:
+        raise error(
+            f"{where}: there is no column {name!r}, which the schema declares, only {_shown(there)}"
+        )
+    if len(found) > 1:
+        raise error(f"{where}: column {name!r} is there {len(found)} times; rename the others")
+    return found[0]
+
+
+def _row(record: Mapping[str, Any], source: str, line: int, task: Task) -> Row | Reject:
+    schema = schema_of(task)
+    uri = str(record[schema.only_image]).strip() if schema.only_image is not None else ""
+    shown = uri if uri.isprintable() else ascii(uri)
+    split = None
+    try:
+        for name in schema.of_kind("split"):
+            try:
+                split = parse_ml_use(str(record[name]).strip())
+            except ValueError as exc:
+                message = f"column {name!r}: {exc}"
+                raise AnnotationError(RejectCode.UNKNOWN_ML_USE, message) from exc
+        [said] = task.from_record(record, Counter())
+    except AnnotationError as exc:
+        return Reject(source, line, shown, exc.code.value, exc.message)
+    return Row(source, line, split, said.uri, said.annotation)
+
+
+def _shown(names: Iterable[str]) -> str:
+    return f"{', '.join(names):.200}"

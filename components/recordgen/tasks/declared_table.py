@@ -1,0 +1,202 @@
+"""Tables whose columns a schema declares: numbers, text, vectors, a label, any number of images.
+
+``Schema({"split": "split", "photo": "image", "age": "int", "breed": "label"})``::
+
+    split,photo,age,breed
+    TRAIN,1.jpg,3,cat
+
+becomes ``image/encoded``, …, ``age: 3``, ``image/class/text: b"cat"`` and ``image/class/label: 0``.
+The annotation is a JSON list of the values, in the order of the columns that become features. The
+uri is that of the only image; rows of one image that say different things are examples of their
+own. Rows with no image or several have no uri: each is an example.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from recordgen import features
+from recordgen.errors import PayloadError, UsageError
+from recordgen.example import FeatureValue, serialize_example
+from recordgen.features import FeatureSpec
+from recordgen.float32 import as_float32
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.payloads import several
+from recordgen.rows import RejectCode
+from recordgen.schema import IMAGE_PARTS, Schema
+from recordgen.tasks.task import AnnotationError, Made, Merged, Said, Task, check_label, printable
+
+if TYPE_CHECKING:
+    from recordgen.resolving import PlannedRow, Stands
+
+
+@dataclass(frozen=True)
+class Declared(Task):
+    """A table whose columns are declared.
+
+    Attributes:
+        schema: what they hold.
+    """
+
+    name = "declared"
+    kind = "declared"
+    noun = "row"
+    expected = "the columns of its schema"
+    columns: ClassVar = {}
+    uri_key = ""
+    json_keys = ()
+    features: ClassVar = {}
+    batch_rows = 16
+
+    schema: Schema
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Task:
+        if not options.schema:
+            raise UsageError(
+                f"the task {cls.name} needs a schema that says what the columns hold, such as "
+                f'schema={{"photo": "image", "age": "int"}}'
+            )
+        schema = Schema.from_json(options.schema)
+        if options.split_by == "content" and schema.only_image is None:
+            raise UsageError(
+                "split_by=content goes by the content of the only image, and the schema has "
+                f"{len(schema.of_kind('image'))} columns of images; use split_by=uri"
+            )
+        if options.shard_by == "label" and schema.label is None:
+            raise UsageError(
+                "shard_by=label needs a label, and the schema has no column that is one; use "
+                "shard_by=hash"
+            )
+        return cls(schema)
+
+    @cached_property
+    def _said(self) -> Sequence[str]:
+        """The columns whose values an annotation holds."""
+        only = self.schema.only_image
+        return [name for name, kind in self.schema.columns.items() if kind.dtype and name != only]
+
+    @property
+    def can_append(self) -> bool:
+        return self.schema.only_image is not None
+
+    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+        record = dict(zip(self.schema.columns, fields, strict=True))
+        [(_, annotation)] = self.from_record(record, adjusted)
+        return annotation
+
+    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+        only = self.schema.only_image
+        uri = "" if only is None else self._value(only, record.get(only))
+        values = [self._value(name, record.get(name)) for name in self._said]
+        return [Said(uri, json.dumps(values, ensure_ascii=False))]
+
+    def _value(self, name: str, given: Any) -> Any:
+        """Return a value of a column. Raises: AnnotationError."""
+        kind = self.schema.columns[name]
+        if kind.is_label and (given is None or str(given).strip() == ""):
+            return None  # an example without a label
+        try:
+            value = kind.parse(given)
+        except ValueError as exc:
+            code = RejectCode.NO_PATH if kind.kind == "image" else RejectCode.BAD_ANNOTATION
+            raise AnnotationError(code, f"column {name!r} {exc}") from exc
+        if kind.kind in ("image", "label"):
+            return check_label(value)
+        if isinstance(value, str):
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError as exc:
+                message = f"column {name!r} is not Unicode text"
+                raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+        return value
+
+    def _values(self, annotation: str | None) -> dict[str, Any]:
+        return dict(zip(self._said, json.loads(annotation or "[]"), strict=False))
+
+    def merge(self, annotations: Sequence[str | None]) -> Merged:
+        # Rows of one part say the same: a part is all that they say.
+        return Merged(annotations[0], len(annotations) - 1)
+
+    def contradicts(self, annotation: str, stored: str | None) -> bool:
+        return annotation != stored
+
+    def labels(self, annotation: str) -> Sequence[str]:
+        label = self._values(annotation).get(self.schema.label or "")
+        return () if label is None else (label,)
+
+    def part(self, annotation: str | None) -> str:
+        return annotation or ""
+
+    def is_stored(self, uri: str) -> bool:
+        return bool(uri)
+
+    def uris(self, row: Stands) -> Sequence[str]:
+        if self.schema.only_image is not None:
+            return (row.uri,)
+        values = self._values(row.annotation)
+        return [values[name] for name in self.schema.of_kind("image")]
+
+    def make(
+        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Made:
+        from recordgen.payloads.image import check_image  # who only reads rows needs no Pillow
+
+        values = self._values(row.annotation)
+        made: dict[str, FeatureValue] = {}
+        reencoded = image = None
+        images = self.schema.of_kind("image")
+        payloads = [payload] if len(images) == 1 else several.split(payload)
+        for name, data in zip(images, payloads, strict=True):
+            uri = values.get(name, row.uri)
+            try:
+                checked = check_image(data, options)
+            except PayloadError as exc:
+                where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
+                raise PayloadError(exc.code, f"{where}{exc.message}") from exc
+            parts = checked.data, checked.format.encode(), checked.height, checked.width
+            named = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
+            prefix = "image" if len(images) == 1 else name
+            made |= {f"{prefix}/{part}": value for part, value in named}
+            reencoded = reencoded or checked.reencoded
+            if len(images) == 1:
+                image = checked.format, checked.height, checked.width
+                sha256 = hashlib.sha256(checked.data).hexdigest()
+                made[features.IMAGE_SHA256] = sha256.encode()
+        for name in self._said:
+            value = values[name]
+            if self.schema.columns[name].is_label and value is not None:
+                text, label = self.schema.label_features
+                made |= {text: value.encode(), label: vocabulary.index(value)}
+            elif name not in images and value is not None:
+                made[name] = value.encode() if isinstance(value, str) else value
+        record = serialize_example(made)
+        labels = self.labels(row.annotation) if row.annotation is not None else ()
+        return Made(record, b"".join(record), labels, reencoded, image)
+
+    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+        [uri] = values[features.IMAGE_SOURCE_ID]
+        found = [self._stored_value(name, values) for name in self._said]
+        return Said(uri.decode(), json.dumps(found, ensure_ascii=False))
+
+    def _stored_value(self, name: str, values: Mapping[str, Sequence[Any]]) -> Any:
+        kind = self.schema.columns[name]
+        if kind.is_label:
+            texts: Sequence[bytes] = values.get(self.schema.label_features[0], ())
+            return texts[0].decode() if texts else None
+        if kind.kind == "floats":
+            return [as_float32(value) for value in values.get(name, ())]
+        [value] = values[name]
+        if isinstance(value, bytes):
+            return value.decode()
+        return as_float32(value) if isinstance(value, float) else value
+
+    def stored_features(self) -> Mapping[str, FeatureSpec]:
+        return self.schema.features

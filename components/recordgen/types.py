@@ -1,0 +1,197 @@
+"""What a column of a declared table may hold, by TFRecorder's names.
+
+``Schema({"split": types.SplitKey, "photo": types.ImageUri, "age": types.IntegerInput})`` and
+``Schema({"split": "split", "photo": "image", "age": "int"})`` say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from recordgen.errors import UsageError
+from recordgen.float32 import as_float32
+
+# What is written, by kind: dtype of the feature, and what a value must be.
+_KINDS: Mapping[str, tuple[str, str]] = {
+    "split": ("", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
+    "image": ("bytes", "the path or URL of an image"),
+    "text": ("bytes", "text"),
+    "int": ("int64", "a whole number of 64 bits"),
+    "float": ("float32", "a finite number"),
+    "floats": ("float32", "finite numbers, such as [0.1, 0.2] or 0.1 0.2"),
+    "label": ("bytes", "a label"),
+    "int_label": ("bytes", "a whole number from 0"),
+    "float_label": ("float32", "a finite number"),
+    "ignored": ("", "anything"),
+}
+
+_LENGTH = re.compile(r"floats\[([1-9][0-9]{0,8})\]", re.ASCII)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """What a column holds.
+
+    Attributes:
+        kind: ``split``, ``image``, ``text``, ``int``, ``float``, ``floats``, ``label``,
+            ``int_label``, ``float_label`` or ``ignored``.
+        length: how many numbers each value of ``floats`` has; None: that varies.
+    """
+
+    kind: str
+    length: int | None = None
+
+    @classmethod
+    def of(cls, given: Any) -> ColumnType:
+        """Return the type that a declaration names.
+
+        ``"floats[3]"``, ``types.FloatVector``, ``"FloatInput"``, ``int`` → a type
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        if isinstance(given, ColumnType):
+            return given
+        if isinstance(given, type) and given in _PYTHON:
+            return cls(_PYTHON[given])
+        if isinstance(given, str):
+            if found := _LENGTH.fullmatch(given):
+                return cls("floats", int(found[1]))
+            if given in _KINDS:
+                return cls(given)
+            if given in _OTHER_NAMES:
+                return _OTHER_NAMES[given]
+        known = [*_KINDS, *_OTHER_NAMES, "floats[N]"]
+        close = get_close_matches(str(given), known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_KINDS)}"
+        raise UsageError(f"no type of a column is called {given!r}; {hint}")
+
+    def __str__(self) -> str:
+        return self.kind if self.length is None else f"{self.kind}[{self.length}]"
+
+    @property
+    def dtype(self) -> str:
+        """Of its feature; empty: it becomes none."""
+        return _KINDS[self.kind][0]
+
+    @property
+    def is_label(self) -> bool:
+        """Whether its values are numbered by a vocabulary."""
+        return self.kind in ("label", "int_label")
+
+    def parse(self, value: Any) -> Any:
+        """Return a value as an annotation holds it: a text, a number, or a list of numbers.
+
+        Args:
+            value: a field of a CSV, or what a DataFrame holds; None and ``""`` are missing.
+
+        Raises:
+            ValueError: it is none of this type; says what was expected, and what was found.
+        """
+        found = self._parsed(value)
+        if found is None:
+            shown = "nothing" if value is None or value == "" else f"{value!r:.60}"
+            raise ValueError(f"must be {self._expected} (got {shown})")
+        return found
+
+    @property
+    def _expected(self) -> str:
+        expected = _KINDS[self.kind][1]
+        return expected if self.length is None else f"{self.length} {expected}"
+
+    def _parsed(self, value: Any) -> Any:
+        if self.kind == "floats":
+            numbers = _floats(value)
+            return None if self.length not in (None, len(numbers or ())) else numbers
+        if self.kind in ("float", "float_label"):
+            return _float(_text(value))
+        text = _text(_without_fraction(value))
+        if text is None:
+            return None
+        if self.kind in ("int", "int_label"):
+            number = int(text) if _WHOLE.fullmatch(text) else None
+            if number is None or not -(1 << 63) <= number < 1 << 63:
+                return None
+            if self.kind == "int":
+                return number
+            return str(number) if number >= 0 else None
+        return text or (text if self.kind == "text" else None)
+
+
+SplitKey = ColumnType("split")
+ImageUri = ColumnType("image")
+StringInput = ColumnType("text")
+IntegerInput = ColumnType("int")
+FloatInput = ColumnType("float")
+FloatVector = ColumnType("floats")
+StringLabel = ColumnType("label")
+IntegerLabel = ColumnType("int_label")
+FloatLabel = ColumnType("float_label")
+Ignored = ColumnType("ignored")
+
+_PYTHON: Mapping[type, str] = {str: "text", int: "int", float: "float"}
+_OTHER_NAMES: Mapping[str, ColumnType] = {
+    "SplitKey": SplitKey,
+    "ImageUri": ImageUri,
+    "StringInput": StringInput,
+    "IntegerInput": IntegerInput,
+    "FloatInput": FloatInput,
+    "FloatVector": FloatVector,
+    "StringLabel": StringLabel,
+    "IntegerLabel": IntegerLabel,
+    "FloatLabel": FloatLabel,
+    "Ignored": Ignored,
+    "image_uri": ImageUri,
+    "string": StringInput,
+    "integer": IntegerInput,
+    "vector": FloatVector,
+}
+
+
+def _text(value: Any) -> str | None:
+    """Return a single value as text; None: it is none."""
+    if value is None or isinstance(value, bytes | list | tuple | dict | set):
+        return None
+    return str(_plain(value)).strip()
+
+
+def _without_fraction(value: Any) -> Any:
+    """Return 3 for 3.0, which pandas makes of it in a column with gaps."""
+    plain = _plain(value)
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+def _plain(value: Any) -> Any:
+    """Return Python's number for NumPy's."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+def _float(text: str | None) -> float | None:
+    try:
+        return as_float32(float(text)) if text and _NUMBER.fullmatch(text) else None
+    except OverflowError:
+        return None
+
+
+def _floats(value: Any) -> list[float] | None:
+    """Return a list of numbers, or text of one: ``[0.1, 0.2]``, ``0.1 0.2``, ``0.1,0.2``."""
+    if hasattr(value, "tolist"):  # NumPy's arrays and numbers
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        items = [_text(item) for item in value]
+    else:
+        text = _text(value)
+        if not text:
+            return None
+        for opening, closing in ("[]", "()"):
+            if text.startswith(opening) and text.endswith(closing):
+                text = text[1:-1]
+        items = [*text.replace(",", " ").split()]
+    found = [number for number in map(_float, items) if number is not None]
+    return found if len(found) == len(items) else None

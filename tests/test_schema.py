@@ -1,0 +1,377 @@
+"""Tables whose columns are declared: types, rows, examples with any number of images."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from recordgen import Schema, types
+from recordgen.dataset import read_dataset
+from recordgen.errors import SourceError, TooManyRejectsError, UsageError
+from recordgen.example import parse_example
+from recordgen.labels import build_vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.payloads import several
+from recordgen.resolving import PlannedRow
+from recordgen.tasks import Declared
+from recordgen.tfrecord import read_records
+from recordgen.types import ColumnType
+from tests.conftest import encoded, noise
+from tests.servers import serving
+
+PAGE = (Path(__file__).parents[1] / "docs/tasks/declared.md").read_text(encoding="utf-8")
+
+MakeImages = Callable[[int], list[Path]]
+MakeCsv = Callable[..., str]
+
+PAIRS = {
+    "split": types.SplitKey,
+    "left": types.ImageUri,
+    "right": "image",
+    "age": int,
+    "price": "FloatInput",
+    "vector": "floats",
+    "breed": "label",
+    "note": "text",
+    "rest": "ignored",
+}
+
+
+def records(output: Path) -> list[dict[str, Any]]:
+    """Return what all records hold, and their split."""
+    return [
+        {"split": name, **parse_example(data)}
+        for name, split in read_dataset(str(output)).splits.items()
+        for shard in split.shards
+        for data in read_records(str(output / shard.file))
+    ]
+
+
+# type, value, what an annotation holds
+VALUES = [
+    ("int", "3", 3),
+    ("int", "-0042", -42),
+    ("int", 3.0, 3),
+    ("int", np.float32(3), 3),
+    ("int", np.int64(-3), -3),
+    ("float", ".5", 0.5),
+    ("float", "1e-3", 0.001),
+    ("float", np.float64(0.1), 0.1),
+    ("float", "0.30000000000000004", 0.3),
+    ("floats", "[0.1, 0.2]", [0.1, 0.2]),
+    ("floats", "(1 2\t3)", [1, 2, 3]),
+    ("floats", "1,2", [1, 2]),
+    ("floats", "[]", []),
+    ("floats", np.array([1, 2]), [1, 2]),
+    ("floats", ["1", 2], [1, 2]),
+    ("floats[1]", 7, [7]),
+    ("text", "", ""),
+    ("text", 3.0, "3"),
+    ("int_label", "007", "7"),
+    ("label", "a b", "a b"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "found"), VALUES)
+def test_values(kind: str, value: Any, found: Any) -> None:
+    """Text of a CSV and what pandas makes of it are the same value."""
+    assert ColumnType.of(kind).parse(value) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int", "1_000"),
+        ("int", True),
+        ("int", "٣"),
+        ("float", "inf"),
+        ("float", "nan"),
+        ("float", "1e99"),
+        ("floats", [1, None]),
+        ("floats", [[1], [2]]),
+        ("floats", ""),
+        ("int_label", "-1"),
+        ("image", " "),
+        ("text", b"bytes"),
+    ],
+)
+def test_values_that_do_not_fit(kind: str, value: Any) -> None:
+    """What looks like a value to Python, but not to a reader of the table, is refused."""
+    with pytest.raises(ValueError, match=r"^must be .* \(got "):
+        ColumnType.of(kind).parse(value)
+
+
+def test_names_of_types() -> None:
+    """TFRecorder's names, as objects or text, and the short ones declare the same."""
+    short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
+    named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
+    assert len(short) == 10
+    for one, other in zip(short, named, strict=True):
+        assert ColumnType.of(one) == ColumnType.of(other) == getattr(types, other)
+    schema = Schema(PAIRS)
+    assert Schema.from_json(json.dumps(schema.to_json())) == schema
+    assert repr(Schema({"a": "floats[3]"})) == "Schema({'a': 'floats[3]'})"
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "number": st.integers(-(1 << 63), (1 << 63) - 1),
+            "share": st.floats(width=32, allow_nan=False, allow_infinity=False),
+            "vector": st.lists(st.floats(-1, 1, width=32), max_size=3),
+            "note": st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"])),
+            "label": st.sampled_from(["", "cat", "dog"]),
+        }
+    )
+)
+def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
+    """Row → annotation → record → annotation; so appended rows are told from those there."""
+    kinds = {"number": "int", "share": "float", "vector": "floats", "note": "text"}
+    task = Declared(Schema({"photo": "image", **kinds, "label": "label"}))
+    given = {**values, "photo": "a.png"}
+    as_text = {name: str(value) for name, value in given.items()}
+    [said] = task.from_record(given, Counter())
+    assert task.from_record(as_text, Counter()) == [said]
+    row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
+    image = encoded(noise(), "PNG")
+    made = task.make(row, image, build_vocabulary(["cat", "dog"]), ConvertOptions())
+    assert task.said(parse_example(b"".join(made.record))) == said
+
+
+@given(st.lists(st.binary(max_size=5), max_size=4))
+def test_several_payloads_travel_as_one(payloads: list[bytes]) -> None:
+    """What is joined comes apart again, empty ones too."""
+    assert several.split(several.join(payloads)) == payloads
+
+
+@pytest.fixture
+def pairs(make_images: MakeImages) -> list[str]:
+    """A header, and twelve rows of two images each."""
+    images = make_images(12)
+    lines = ["note,split,left,right,age,price,vector,breed,other,rest"]
+    for number, left in enumerate(images):
+        use = ("TRAIN", "TEST", "VALIDATION", "")[number % 4]
+        lines.append(
+            f'"hi, {number}",{use},{left},images/{images[-1 - number].name},{number},{number}.5,'
+            f'"[{number}, 2]",{"cat" if number % 2 else ""},x,y'
+        )
+    return lines
+
+
+def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Each column is a feature of its own, both images lie in the record, and nothing is lost."""
+    source = make_csv(pairs)
+    output = tmp_path / "out"
+    dataset = recordgen.convert(source, output, schema=Schema(PAIRS), shard_mb=0.002).dataset
+    assert (dataset.task, dataset.labels, dataset.examples) == ("declared", ("cat",), 12)
+    assert len(dataset.splits["train"].shards) > 1
+    found = {item["age"][0]: item for item in records(output)}
+    assert sorted(found) == list(range(12))
+    third = found[3]
+    assert set(third) == {"split", *dataset.features}
+    for side, number in (("left", 3), ("right", 8)):
+        data = (tmp_path / f"images/{number:04d}.jpg").read_bytes()
+        assert third[f"{side}/encoded"] == [data]
+        assert (third[f"{side}/format"], third[f"{side}/height"]) == ([b"jpeg"], [12])
+    assert third["right/source_id"] == [b"images/0008.jpg"]
+    assert (third["price"], third["vector"], third["note"]) == ([3.5], [3, 2], [b"hi, 3"])
+    assert (third["breed/text"], third["breed/label"]) == ([b"cat"], [0])
+    assert "breed/text" not in found[2]
+    assert sum(split.unlabelled for split in dataset.splits.values()) == 6
+    again = recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, resume=True)
+    assert again.unchanged
+    other = recordgen.convert(
+        source, tmp_path / "b", schema=PAIRS, shard_mb=0.002, beam_args=["--direct_num_workers=2"]
+    )
+    assert other.dataset.digest == dataset.digest
+    with pytest.raises(UsageError, match="cannot be told from those that are there"):
+        recordgen.convert(source, output, schema=PAIRS, shard_mb=0.002, append=True)
+    with pytest.raises(UsageError, match="the schema has 2 columns of images"):
+        recordgen.convert(source, tmp_path / "c", schema=PAIRS, split_by="content")
+
+
+def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A row is rejected for any of its images, and the message says which."""
+    (tmp_path / "images/bad.jpg").write_bytes(b"\xff\xd8\xff no image")
+    (tmp_path / "images/empty.jpg").touch()
+    wrong = [pairs[1].replace("images/0011.jpg", name) for name in ("images/bad.jpg", "gone.jpg")]
+    wrong.append(pairs[1].replace("images/0011.jpg", "images/empty.jpg"))
+    result = recordgen.check(make_csv([*pairs, *wrong]), schema=PAIRS)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (14, "corrupt"),
+        (15, "missing_file"),
+        (16, "empty_file"),
+    ]
+    bad, gone, empty = (item.message for item in result.rejects)
+    assert bad.startswith("column 'right', images/bad.jpg: ")
+    assert "gone.jpg" in gone
+    assert empty == "images/empty.jpg: the file is empty (0 bytes)"
+    assert result.dataset.examples == 12
+
+
+def test_images_from_afar(tmp_path: Path) -> None:
+    """Several images of a row are fetched each by its own size."""
+    from aiohttp import web
+
+    images = {f"/{number}.png": encoded(noise(8 + number, 6, number), "PNG") for number in range(6)}
+    lines = "".join(f"{n}.png,{5 - n}.png,{n}\n" for n in range(6))
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=images.get(request.path) or lines.encode())
+
+    with serving(answer) as url:
+        recordgen.convert(
+            f"{url}/pairs.csv", tmp_path / "out", schema={"a": "image", "b": "image", "n": "int"}
+        )
+    for item in records(tmp_path / "out"):
+        [number] = item["n"]
+        assert item["a/encoded"] == [images[f"/{number}.png"]]
+        assert item["b/encoded"] == [images[f"/{5 - number}.png"]]
+
+
+def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Rows of numbers and text are examples, equal ones too; without a header, by position."""
+    lines = [f"{number % 3},{number % 3}.5,a,TRAIN" for number in range(30)]
+    schema = {"x": "int", "y": "float", "z": "ignored", "use": "split"}
+    dataset = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
+    assert (dataset.examples, dataset.label_kind, set(dataset.splits)) == (30, "text", {"train"})
+    found = recordgen.load(tmp_path / "out", batch_size=30)["train"]
+    [batch] = found
+    assert sorted(batch["x"].numpy()) == sorted([0, 1, 2] * 10)
+    with pytest.raises(UsageError, match=r"not exactly one column of images.*recordgen.read"):
+        recordgen.input_fn(tmp_path / "out")
+    with pytest.raises(UsageError, match="the schema has no column that is one"):
+        recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
+
+
+def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
+    """One image and a label: what image classification reads; rows of one image stay together."""
+    images = make_images(20)
+    schema = Schema({"photo": "image", "age": "int", "breed": "int_label", "split": "split"})
+    lines = ["age,photo,breed,split"]
+    lines += [f"{number % 3},{images[number // 2]},{number % 4}," for number in range(40)]
+    lines += [lines[1], f"9,{images[0]},2,TEST", f"8,{images[0]},2,TRAIN"]
+    output = tmp_path / "out"
+    result = recordgen.convert(
+        make_csv(lines), output, schema=schema, max_reject_fraction=0.5, shard_mb=0.01
+    )
+    assert [(item.line, item.code) for item in result.rejects] == [(44, "conflicting_splits")]
+    assert (result.dataset.rows.duplicates, result.dataset.label_kind) == (1, "integer")
+    splits: dict[bytes, set[str]] = {}
+    for item in records(output):
+        splits.setdefault(item["image/source_id"][0], set()).add(item["split"])
+    assert {len(names) for names in splits.values()} == {1}
+    assert splits[str(images[0]).encode()] == {"test"}
+    pictures, labels, extras = next(
+        iter(
+            recordgen.input_fn(
+                output, batch_size=5, image_size=(12, 16), extras=["age"], label_mode="one_hot"
+            )
+        )
+    )
+    assert (pictures.shape, labels.shape) == ((5, 12, 16, 3), (5, 4))
+    assert extras["age"].shape == (5,)
+    more = [*lines[:2], f"5,{images[0]},1,", f"6,{images[0]},1,TRAIN"]
+    appended = recordgen.convert(
+        make_csv(more, "more.csv"), output, append=True, shard_mb=0.01, max_reject_fraction=0.5
+    )
+    assert appended.dataset.rows.existing == 1
+    assert appended.dataset.examples == result.dataset.examples + 1
+    assert sorted(item.source[-8:] for item in appended.rejects) == ["bels.csv", "more.csv"]
+    assert appended.dataset.options["schema"] == json.dumps(schema.to_json())
+
+
+def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A DataFrame of the CSV gives its records, with gaps in the label and lists as vectors."""
+    source = make_csv(pairs)
+    schema = {**PAIRS, "left": "image"}
+    first = recordgen.convert(source, tmp_path / "csv", schema=schema).dataset
+    frame = pd.read_csv(source)
+    frame["vector"] = [json.loads(text) for text in frame["vector"]]
+    frame["right"] = [str(tmp_path / name) for name in frame["right"]]
+    second = recordgen.convert(frame, tmp_path / "frame", schema=schema).dataset
+    assert (second.labels, second.examples) == (first.labels, first.examples)
+
+    def said(output: str) -> list[Any]:
+        found = records(tmp_path / output)
+        return sorted(
+            (item["age"], {k: v for k, v in item.items() if k not in ("right/source_id", "split")})
+            for item in found
+        )
+
+    assert said("frame") == said("csv")
+    with pytest.raises(UsageError, match="the DataFrame: there is no column 'left'"):
+        recordgen.convert(frame.drop(columns="left"), tmp_path / "c", schema=schema)
+
+
+def test_a_schema_and_a_task() -> None:
+    """A schema makes the task; another one beside it is refused, and so is the task alone."""
+    assert ConvertOptions(schema='{"a":"int"}').task == "declared"
+    with pytest.raises(UsageError, match="the task object_detection knows that itself"):
+        ConvertOptions(schema='{"a": "int"}', task="object_detection")
+    with pytest.raises(UsageError, match="the task declared needs a schema"):
+        recordgen.plan(__file__, task="declared", input_format="csv")
+
+
+def section(title: str) -> str:
+    return PAGE[PAGE.index(f"\n## {title}") + 1 :].split("\n## ")[0]
+
+
+HEADER = "split,photo,age,embedding,breed,note"
+RIGHT = "TRAIN,1.png,3,[1 2],cat,"
+ALL = dict(
+    zip(HEADER.split(","), ["split", "image", "int", "floats[2]", "label", "text"], strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    re.findall(r"^\| `(.+?)` \| (.+) \|$", section("Wrong declarations"), re.MULTILINE),
+)
+def test_wrong_declarations(
+    schema: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wrong declaration on the page fails before anything is written, with these words."""
+    monkeypatch.chdir(tmp_path)
+    Path("pets.csv").write_text(f"{HEADER}\n{RIGHT}\n")
+    with pytest.raises((UsageError, SourceError), match=f"^{re.escape(message)}"):
+        recordgen.convert("pets.csv", "out", schema=schema)
+    assert not (tmp_path / "out/dataset.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    re.findall(r"^\| `(.+)` \| (\w+) \| (.+) \|$", section("Wrong values"), re.MULTILINE),
+)
+def test_wrong_values(line: str, code: str, message: str, tmp_path: Path) -> None:
+    """The table of wrong lines has the code and the words that each of them gets."""
+    (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
+    source = tmp_path / "pets.csv"
+    source.write_text(f"{HEADER}\n{RIGHT}\n{line}\n")
+    planned = recordgen.plan(str(source), schema=ALL)
+    [item] = planned.rejects
+    assert (item.line, item.code, planned.rows) == (3, code, 1)
+    assert item.message.startswith(message)
+
+
+def test_a_declaration_that_fits_nothing(tmp_path: Path) -> None:
+    """The error has the column, the first value, its file and line."""
+    (tmp_path / "1.png").write_bytes(encoded(noise(), "PNG"))
+    source = tmp_path / "pets.csv"
+    source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")
+    with pytest.raises(
+        TooManyRejectsError,
+        match=re.escape(f"such as {source}:2: column 'breed' must be a finite number (got 'cat')"),
+    ):
+        recordgen.convert(str(source), tmp_path / "out", schema={**ALL, "breed": "float_label"})
