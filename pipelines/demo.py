@@ -56,7 +56,9 @@ DEMOS = {
         name="scattered-digits",
         data="scanned digits, none to eight per image",
         workdir=os.path.join(".demo", ObjectDetection.name),
-        training=TrainingConfig(image_size=(64, 64), batch_size=8, epochs=8, learning_rate=3e-3),
+        training=TrainingConfig(
+            image_size=(64, 64), batch_size=8, epochs=8, learning_rate=3e-3, top_k=10
+        ),
         min_score=0.9,
     ),
     TextEntities.name: Demo(

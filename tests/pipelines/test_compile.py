@@ -90,6 +90,7 @@ def test_runtime_parameters_compile(tmp_path):
         # the task, what the threshold is for
         ("image_classification", "accuracy"),
         ("image_multi_label", "auc"),
+        ("object_detection", "map"),
     ],
 )
 def test_the_threshold_is_for_the_measure_of_the_task(task, measure):
@@ -114,6 +115,7 @@ def test_a_task_with_a_model_is_measured_and_shown():
         ("auto", "image_classification"),
         ("image_classification", "image_classification"),
         ("image_multi_label", "image_multi_label"),
+        ("object_detection", "object_detection"),
     ],
 )
 def test_one_task_in_all_steps(config, given, task):

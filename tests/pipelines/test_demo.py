@@ -186,6 +186,30 @@ def test_several_labels_without_the_task(label_demo, tmp_path, fast_command):
     assert "--task image_multi_label" in done.stderr
 
 
+@pytest.fixture(scope="module")
+def box_demo(command, tmp_path_factory):
+    """The demo of boxes, on a quarter of its images: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("box_demo")
+    task = ("--task", "object_detection")
+    return workdir, command("demo", *task, "--workdir", workdir, "--images", 300)
+
+
+def test_the_demo_of_boxes(box_demo):
+    """Every step runs; the report has the mean average precision and the lowest ones."""
+    workdir, done = box_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "300 (train 240, eval 30, test 30), 10 labels" in done.stdout
+    precision = float(re.search(r"\nmap +(\d\.\d+) on eval", done.stdout)[1])
+    lowest = re.search(r"\nlowest +(.*)", done.stdout)[1].split(", ")
+    assert float(lowest[0].split()[1]) < precision
+    assert 0.2 < precision < 0.9  # with all 1,200 images it is above
+    assert re.search(r"blessed +no", done.stdout)
+    [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+    assert read_dataset(examples.uri).task == "object_detection"
+
+
 def test_the_demo_of_entities_in_texts(entity_demo):
     """Every step runs; TFMA's F1 of all entities and of each label is that of Kubeflow's step."""
     workdir, done = entity_demo

@@ -22,8 +22,6 @@ MOST_BOXES = 100
 #: Intersection over union (IoU) from which on a box counts as found.
 OVERLAP = 0.5
 
-_RECALLS = np.linspace(0, 1, 101)
-
 Boxes = npt.NDArray[np.float32]
 
 
@@ -117,7 +115,7 @@ def _average(are_right: npt.NDArray[np.bool_], true: int) -> float:
     precision = right / np.arange(1, len(right) + 1)
     # The best with which at least as much was found.
     best = np.maximum.accumulate(precision[::-1])[::-1]
-    reached = np.searchsorted(right / true, _RECALLS)
+    reached = np.searchsorted(right * 100, np.arange(101) * true)  # whole numbers: no rounding
     return float(np.append(best, 0)[reached].mean())
 
 

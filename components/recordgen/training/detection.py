@@ -38,6 +38,12 @@ _CORNERS = (
 _FIRST_SCORE = 0.01
 
 
+# Filters of the layers behind each of which sides are halved: in the end a pixel is a cell.
+_TO_CELLS = (16, 32)
+_FILTERS = 64
+_MORE_FILTERS = 128
+
+
 class ObjectDetector(Learner):
     """Any number of labelled boxes per image."""
 
@@ -161,26 +167,21 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
         of each cell the logit of its score, its box, and the logits of the classes.
     """
     inputs = keras.Input((*config.image_size, 3), name="image")
-    outputs, filters, side, size = inputs, 16, min(config.image_size), 1
+    outputs = inputs
+    for filters in _TO_CELLS:
+        outputs = _halved(_convolved(outputs, filters))
+    outputs, side = _convolved(outputs, _FILTERS), min(config.image_size) // CELL
     passed = []
-    while True:
-        outputs = _convolved(outputs, filters)
-        if size >= CELL:
-            outputs = _convolved(outputs, filters)
-        if side < 8 and size >= CELL:
-            break
-        if size >= CELL:
-            passed.append(outputs)
-        # Sides that are not even are rounded up, as the grid's are.
-        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
-        filters, side, size = min(128, filters * 2), side // 2, size * 2
+    while side >= 8:
+        passed.append(outputs)
+        outputs, side = _convolved(_halved(outputs), _MORE_FILTERS), side // 2
     for seen in reversed(passed):
+        _, height, width, filters = seen.shape
+        outputs = keras.layers.Conv2D(filters, 1)(outputs)
         outputs = keras.layers.UpSampling2D()(outputs)
-        _, height, width, depth = seen.shape
         rest = (outputs.shape[1] - height, outputs.shape[2] - width)
         outputs = keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
-        outputs = keras.layers.Conv2D(depth, 1)(outputs)
-        outputs = _convolved(keras.layers.Add()([outputs, seen]), depth)
+        outputs = _convolved(keras.layers.Add()([outputs, seen]), filters)
     outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
     rare = keras.initializers.Constant(float(np.log(_FIRST_SCORE / (1 - _FIRST_SCORE))))
     parts = (
@@ -216,6 +217,11 @@ def cells_loss(wanted: tf.Tensor, said: tf.Tensor) -> tf.Tensor:
 def _parts(model: keras.Model) -> tuple[int, int, int]:
     """Return of how many numbers are the score, the box and the classes of a cell."""
     return 1, BOX, model.output_shape[-1] - 1 - BOX
+
+
+def _halved(images: keras.KerasTensor) -> keras.KerasTensor:
+    # Sides that are not even are rounded up, as the grid's are.
+    return keras.layers.MaxPooling2D(padding="same")(images)
 
 
 def _convolved(images: keras.KerasTensor, filters: int) -> keras.KerasTensor:

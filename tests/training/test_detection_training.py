@@ -1,0 +1,278 @@
+"""Boxes: from rows to a model, and what its signatures, Kubeflow's step and TFMA say of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordgen import convert
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError, UsageError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.training import TrainingConfig, run_fn
+from recordgen.training.average_precision import BoxMatches
+from recordgen.training.detection import ObjectDetector, cells_loss
+
+SIDE = 32
+LABELS = ("blue", "green", "red")
+FAST = {"image_size": [SIDE, SIDE], "batch_size": 8, "epochs": 6, "learning_rate": 0.01}
+
+
+def picture(number):
+    """Return a noisy image with up to two coloured boxes, and these: (label, x0, y0, x1, y1)."""
+    random = np.random.default_rng(number)
+    pixels = random.integers(0, 60, (SIDE, SIDE, 3), np.uint8)
+    boxes = []
+    for half in range(number % 3):
+        label = int(random.integers(3))
+        width, height = random.integers(6, 12, 2)
+        left, top = random.integers(0, SIDE - 12), 16 * half + random.integers(0, 5)
+        pixels[top : top + height, left : left + width, 2 - label] += 180
+        boxes.append((LABELS[label], left, top, left + width, top + height))
+    return Image.fromarray(pixels), boxes
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """150 images, every fifth to evaluate; a third shows nothing."""
+    folder = tmp_path_factory.mktemp("boxes")
+    rows = []
+    for number in range(150):
+        image, boxes = picture(number)
+        image.save(folder / f"{number}.png")
+        start = f"{'TRAIN' if number % 5 else 'VALIDATION'},{number}.png"
+        for label, *corners in boxes:
+            left, top, right, bottom = (corner / SIDE for corner in corners)
+            rows.append(f"{start},{label},{left},{top},,,{right},{bottom},,\n")
+        if not boxes:
+            rows.append(f"{start},,,,,,,,,\n")
+    (folder / "a.csv").write_text("".join(rows))
+    convert(str(folder / "a.csv"), str(folder / "out"))
+    return str(folder / "out")
+
+
+def train(dataset, root, **settings):
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{dataset}/Split-train/*"],
+            eval_files=[f"{dataset}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={**FAST, **settings},
+            serving_model_dir=str(root / "model"),
+            model_run_dir=str(root / "logs"),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(dataset, tmp_path_factory):
+    """The folder of a model that finds the colours, and the losses by epoch."""
+    root = tmp_path_factory.mktemp("trained")
+    lines = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    logger = logging.getLogger("recordgen.training.run")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    train(dataset, root)
+    logger.removeHandler(handler)
+    logger.setLevel(level)
+    losses = [[float(n) for n in re.findall(r"loss (\d+\.\d+)", line)] for line in lines]
+    return str(root / "model"), losses
+
+
+@pytest.fixture(scope="module")
+def answers(trained, dataset):
+    """What the model and the records say of the evaluation split: boxes, and true boxes."""
+    signatures = tf.saved_model.load(trained[0]).signatures
+    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
+    records = tf.stack(list(tf.data.TFRecordDataset(files)))
+    truth = signatures["truth"](examples=records)
+    assert truth["weight"].numpy().tolist() == [1.0] * 30
+    return signatures["evaluate"](examples=records)["scores"].numpy(), truth["label"].numpy()
+
+
+def precisions(answers):
+    matches = BoxMatches()
+    for found, true in zip(*answers, strict=True):
+        matches.add(true, found)
+    return matches.average_precisions()
+
+
+@pytest.mark.slow
+def test_it_learns(trained, answers):
+    """The losses of training and of validation fall, and boxes are found."""
+    _, losses = trained
+    assert len(losses) == FAST["epochs"]
+    for first, last in zip(losses[0], losses[-1], strict=True):
+        assert last < first / 2
+    assert np.mean(list(precisions(answers).values())) > 0.5
+
+
+@pytest.mark.slow
+def test_scores_are_boxes(answers):
+    """Best first, within the image, each with one class; rows of -1 where there are no more."""
+    found, _ = answers
+    assert found.shape == (30, SIDE // 4 * SIDE // 4, 6)  # there are fewer cells than 100
+    are_boxes = found[..., 5] > 0
+    assert (found[~are_boxes] == -1).all()
+    assert (np.diff(np.maximum(found[..., 5], 0), axis=1) <= 0).all()
+    boxes = found[are_boxes]
+    assert ((boxes[:, :4] >= 0) & (boxes[:, :4] <= 1)).all()
+    assert (boxes[:, :2] <= boxes[:, 2:4]).all()
+    assert set(boxes[:, 4]) <= {0, 1, 2}
+
+
+@pytest.mark.slow
+def test_truth_is_what_was_written(answers, dataset):
+    """All boxes of the import file, by number of the label; none for images that show nothing."""
+    _, truth = answers
+    there = sorted(row for image in truth.tolist() for row in image if row[4] >= 0)
+    assert (truth[truth[..., 4] < 0] == -1).all()
+    assert read_dataset(dataset).labels == LABELS
+    expected = sorted(
+        [*(corner / SIDE for corner in corners), LABELS.index(label)]
+        for number in range(0, 150, 5)
+        for label, *corners in picture(number)[1]
+    )
+    np.testing.assert_allclose(there, expected, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_serving_answers_raw_images(trained):
+    """serving_default takes bytes of any size, and names what it finds."""
+    serve = tf.saved_model.load(trained[0]).signatures["serving_default"]
+    images, expected = [], []
+    for number in (1001, 1002, 1004, 1005):
+        image, boxes = picture(number)
+        file = io.BytesIO()
+        image.resize((50, 40)).save(file, "PNG")
+        images.append(file.getvalue())
+        expected.append(boxes)
+    answer = {name: value.numpy() for name, value in serve(image_bytes=tf.constant(images)).items()}
+    shapes = {name: value.shape for name, value in answer.items()}
+    assert shapes == {"boxes": (4, 5, 4), "labels": (4, 5), "scores": (4, 5)}
+    matches = BoxMatches()
+    for boxes, *found in zip(
+        expected, *map(answer.get, ("boxes", "labels", "scores")), strict=True
+    ):
+        corners, names, scores = found
+        numbers = [LABELS.index(name.decode()) for name in names]
+        true = [[*np.array(box[1:]) / SIDE, LABELS.index(box[0])] for box in boxes]
+        matches.add(
+            np.reshape(true, (-1, 5)).astype(np.float32),
+            np.column_stack([corners, numbers, scores]).astype(np.float32),
+        )
+    assert np.mean(list(matches.average_precisions().values())) > 0.5
+
+
+@pytest.mark.slow
+def test_kubeflow_evaluates(trained, dataset, answers):
+    """The step's score, and that of each label, are those of the answers."""
+    found = evaluate(trained[0], dataset, read_dataset(dataset), "eval")
+    expected = precisions(answers)
+    assert (found.measure, found.examples) == ("map", 30)
+    assert found.score == pytest.approx(np.mean(list(expected.values())))
+    assert found.by_label == pytest.approx(
+        {f"map/{LABELS[number]}": precision for number, precision in expected.items()}
+    )
+    assert 0 < found.loss < 1 - found.score / 2  # what is found overlaps by half at least
+
+
+@pytest.mark.slow
+def test_kubeflow_needs_objects(trained, tmp_path):
+    """Where nothing is shown, nothing can be found."""
+    picture(0)[0].save(tmp_path / "a.png")
+    (tmp_path / "a.csv").write_text("VALIDATION,a.png,,,,,,,,,\n")
+    out = str(tmp_path / "out")
+    convert(str(tmp_path / "a.csv"), out, task="object_detection")
+    with pytest.raises(DataError, match=r"split 'eval' has no object: there is no map of it"):
+        evaluate(trained[0], out, read_dataset(out), "eval")
+
+
+@pytest.mark.slow
+def test_tfma_says_the_same(trained, dataset, answers, tmp_path):
+    """Ours in the pipeline's Evaluator, and COCO's of TFMA, which it is held to."""
+    tfma = pytest.importorskip("tensorflow_model_analysis")
+    from pipelines.pipeline import eval_config
+
+    expected = precisions(answers)
+    mean = np.mean(list(expected.values()))
+    config = eval_config("object_detection", mean - 0.01)
+    coco = {
+        "class_ids": [0, 1, 2],
+        "iou_thresholds": [0.5],
+        "max_num_detections": 100,
+        "num_thresholds": 1000,  # of scores: fewer than it has by default, which take a minute
+    }
+    config.metrics_specs[0].metrics.add(
+        class_name="COCOMeanAveragePrecision", config=json.dumps(coco)
+    )
+    shared = tfma.default_eval_shared_model(trained[0], eval_config=config)
+    result = tfma.run_model_analysis(
+        eval_shared_model=shared,
+        eval_config=config,
+        data_location=f"{dataset}/Split-eval/*",
+        output_path=str(tmp_path),
+    )
+    assert tfma.load_validation_result(str(tmp_path)).validation_ok
+    found = {name: value["doubleValue"] for name, value in result.get_metrics_for_slice().items()}
+    assert found["map"] == pytest.approx(mean)
+    assert found["mean_average_precision"] == pytest.approx(mean, abs=1e-2)
+    for number, precision in expected.items():
+        of_class = result.get_metrics_for_slice(class_id=number)["map"]["doubleValue"]
+        assert of_class == pytest.approx(precision)
+
+
+def test_the_loss_of_a_right_answer():
+    """It is next to nothing, and each part of a wrong one adds to it."""
+    wanted = np.zeros((1, 3, 3, 6), np.float32)
+    wanted[..., 1] = -1
+    wanted[0, 1, 1] = (1, 2, 0.1, 0.2, 0.3, 0.4)
+    said = np.zeros((1, 3, 3, 8), np.float32)
+    said[..., 0] = -10
+    said[0, 1, 1] = (10, 0.1, 0.2, 0.3, 0.4, 0, 0, 20)
+
+    def loss(change=None, value=0.0):
+        changed = said.copy()
+        if change is not None:
+            changed[change] = value
+        return float(cells_loss(tf.constant(wanted), tf.constant(changed)))
+
+    assert loss() == pytest.approx(0, abs=1e-5)
+    assert loss((0, 0, 0, 0), 10) > 1  # a box that is not there
+    assert loss((0, 1, 1, 0), -10) > 1  # one that was not found
+    assert loss((0, 1, 1, 5), 40) > 1  # another class
+    assert loss((0, 1, 1, 1), 2.1) > 1  # somewhere else
+    assert loss((0, 0, 0, 1), 9) == loss()  # of cells without a box only the score counts
+
+
+def test_only_the_small_model(dataset, tmp_path):
+    """Backbones are for images as a whole."""
+    with pytest.raises(UsageError, match="model must be small_cnn for object_detection"):
+        train(dataset, tmp_path, model="MobileNetV2")
+
+
+@pytest.mark.parametrize("augmentation", [0, 0.5])
+def test_targets_follow_the_image(dataset, augmentation):
+    """Where a cell is a box's centre, the image shows its colour, cropped or not."""
+    config = TrainingConfig.from_custom_config({**FAST, "augmentation": augmentation})
+    learner = ObjectDetector(dataset, "train", read_dataset(dataset), config)
+    assert learner.steps_per_epoch() == 15
+    images, cells = next(iter(learner.train_data()))
+    places = np.argwhere(cells[..., 0] == 1)
+    assert len(places) > 2
+    for image, row, column in places:
+        pixel = images[image, row * 4 + 1 : row * 4 + 3, column * 4 + 1 : column * 4 + 3]
+        colour = np.mean(pixel, axis=(0, 1))
+        assert LABELS[int(cells[image, row, column, 1])] == LABELS[2 - int(colour.argmax())]
