@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -303,6 +304,9 @@ def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("TRAIN,gs://bucket/a.jsonl\n")
     with pytest.raises(UsageError, match=r"jsonl, iob .*csv.*; of a list of JSONL files, name the"):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
+    frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
+    with pytest.raises(UsageError, match="text_entities do not come as a DataFrame: write"):
+        recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
     with pytest.raises(SourceError, match=r"labels\.txt: cannot read"):
         recordgen.convert(str(iob), tmp_path / "out", **TASK)

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
+from recordgen.options import ConvertOptions
 from recordgen.sources import ImportFile
 
 
@@ -85,3 +86,15 @@ def test_what_is_no_file(tmp_path):
     (tmp_path / "file").write_bytes(b"x")
     assert version_or_missing(str(tmp_path / "file/below")) == "missing"
     assert version_or_missing(str(tmp_path / "nothing")) == "missing"
+
+
+def test_tags_that_lie_beside_their_sentences(tmp_path):
+    """What says something of rows counts, also where it is no import file itself."""
+    (tmp_path / "sentences.txt").write_text("Anna left\n")
+    (tmp_path / "labels.txt").write_text("B-person O\n")
+    options = ConvertOptions(task="text_entities")
+    files = [ImportFile(str(tmp_path / "sentences.txt"))]
+    before = image_fingerprint(files, options)
+    assert image_fingerprint(files, options) == before
+    (tmp_path / "labels.txt").write_text("B-animal O\n")
+    assert image_fingerprint(files, options) != before

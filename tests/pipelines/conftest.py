@@ -73,3 +73,11 @@ def text_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.Complete
     workdir = tmp_path_factory.mktemp("text_demo")
     task = ("--task", "text_classification")
     return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 400)
+
+
+@pytest.fixture(scope="session")
+def entity_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo of entities in texts, on 300 of them: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("entity_demo")
+    task = ("--task", "text_entities")
+    return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 300)

@@ -14,6 +14,7 @@ from pipelines.config import metadata_path
 from pipelines.lineage import lineage_lines, pushed_model
 from pipelines.metadata import Metadata
 from recordgen.dataset import read_dataset
+from recordgen.kubeflow.evaluate import evaluate
 
 pytestmark = pytest.mark.slow
 
@@ -222,3 +223,22 @@ def test_the_demo_of_texts(text_demo):
     serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
     answer = serve(text=tf.constant(["The soup and the bread, well!", "A rude waiter."]))
     assert answer["labels"][:, 0].numpy().tolist() == [b"food", b"service"]
+
+
+def test_the_demo_of_entities_in_texts(entity_demo):
+    """Every step runs; TFMA's F1 of all entities and of each label is that of Kubeflow's step."""
+    workdir, done = entity_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+    dataset = read_dataset(examples.uri)
+    assert (dataset.task, dataset.examples) == ("text_entities", 300)
+    [pushed] = (workdir / "serving").iterdir()
+    found = evaluate(str(pushed), examples.uri, dataset, "eval")
+    assert f"\nf1         {found.score:.4f} on eval\n" in done.stdout
+    by_label = sorted((score, name.split("/")[1]) for name, score in found.by_label.items())
+    lowest = ", ".join(f"{label} {score:.4f}" for score, label in by_label)
+    assert f"\nlowest     {lowest}\n" in done.stdout
+    assert found.score >= 0.9
+    assert re.search(r"blessed +yes", done.stdout)

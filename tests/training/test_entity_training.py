@@ -1,4 +1,4 @@
-"""Entities in texts: from spans to a tagger, and what Kubeflow's step and TFMA say of it."""
+"""Entities in texts: from spans to a tagger, and how good it is. TFMA: see test_demo."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def test_a_request_is_cut_into_tokens_as_records_are(text):
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
-    """300 sentences."""
+    """200 sentences."""
     folder = tmp_path_factory.mktemp("travels")
-    convert(write_travels(str(folder), 300), str(folder / "out"), task="text_entities")
+    convert(write_travels(str(folder), 200), str(folder / "out"), task="text_entities")
     return str(folder / "out")
 
 
@@ -121,8 +121,8 @@ def trained(dataset, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_model_and_its_measure(dataset, trained, tmp_path):
-    """It learns; the step, TFMA and sets of spans agree on F1 to the last digit."""
+def test_the_model_and_its_measure(dataset, trained):
+    """It learns; the step's F1 is that of sets of spans, and truth is what reading gives."""
     model, log = trained
     assert re.search(r"epoch 4/4: loss .*, token_accuracy .*, val_loss .*, val_token_acc", log)
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
@@ -142,22 +142,6 @@ def test_the_model_and_its_measure(dataset, trained, tmp_path):
     # What is said of a text does not depend on its batch.
     alone = signatures["evaluate"](examples=records[:1])["scores"].numpy()
     np.testing.assert_allclose(scores[:1, : alone.shape[1]], alone, atol=1e-5)
-
-    tfma = pytest.importorskip("tensorflow_model_analysis")
-    from pipelines.pipeline import eval_config
-
-    config = eval_config("text_entities", found.score - 1e-6)
-    result = tfma.run_model_analysis(
-        eval_shared_model=tfma.default_eval_shared_model(model, eval_config=config),
-        eval_config=config,
-        data_location=f"{dataset}/Split-eval/*",
-        output_path=str(tmp_path / "tfma"),
-    )
-    assert tfma.load_validation_result(str(tmp_path / "tfma")).validation_ok
-    assert result.get_metrics_for_slice()["f1"]["doubleValue"] == pytest.approx(found.score)
-    for number, label in enumerate(read_dataset(dataset).labels):
-        said = result.get_metrics_for_slice(class_id=number)["f1"]["doubleValue"]
-        assert said == pytest.approx(found.by_label[f"f1/{label}"])
 
 
 @pytest.mark.slow

@@ -130,7 +130,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 cache key. It asks storage about each image, in 32 threads, before every run; turn
                 it off for millions of images far away and set ``dataset_version``.
             task: what rows mean: a name of :data:`recordgen.tasks.TASKS`, or ``auto``.
-            input_format: ``csv``, ``jsonl``, ``folder`` or ``auto``.
+            input_format: ``csv``, ``jsonl``, ``folder``, ``iob`` or ``auto``.
             schema: what the columns of a table hold, as JSON: ``{"photo": "image"}``; see
                 :class:`recordgen.schema.Schema`.
             seed: decides order, shards and drawn splits.

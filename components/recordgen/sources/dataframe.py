@@ -54,8 +54,13 @@ def dataframe_rows(
         adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
-        UsageError: no column has the name of a path column.
+        UsageError: no column has the name of a path column, or the task's rows have no columns.
     """
+    if not task.columns:
+        raise UsageError(
+            f"rows of {task.name} do not come as a DataFrame: write {task.expected}, one per line "
+            f"of a file, and name that"
+        )
     columns = ", ".join(map(str, frame.columns))
     parser = TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
     frame = frame[[name for name in frame.columns if parser.knows(str(name))]]

@@ -15,8 +15,8 @@ import codecs
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator
+from itertools import chain, zip_longest
 
 from recordgen import storage
 from recordgen.dataset import SPLIT_PREFIX
@@ -36,7 +36,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 def is_of_sentences(path: str) -> bool:
     """Say whether a file is named as those with sentences are."""
-    name = posixpath.basename(path).lower()
+    name = posixpath.basename(path)
     return SENTENCES in name and name.endswith(".txt")
 
 
@@ -81,8 +81,8 @@ def _read_file(path: str, adjusted: Counter[str]) -> Iterator[Row | Reject]:
             if line == 1:
                 sentence, said = _without_mark(sentence, path), _without_mark(said, tags_path)
             if sentence is None or said is None:
-                rest = [pair for _, pair in pairs]
-                _check_ends(path, tags_path, line - 1, [(sentence, said), *rest])
+                ends = _last_lines(chain([(line, (sentence, said))], pairs), line - 1)
+                _check_ends(path, tags_path, ends)
                 return
             if sentence.strip() or said.strip():
                 yield _row(sentence, said, path, line, split, adjusted)
@@ -132,18 +132,25 @@ def _without_mark(raw: bytes | None, path: str) -> bytes | None:
     return raw.removeprefix(codecs.BOM_UTF8)
 
 
-def _check_ends(
-    path: str, tags_path: str, lines: int, rest: Sequence[tuple[bytes | None, bytes | None]]
-) -> None:
-    """Check that only blank lines are left where one file has ended. Raises: SourceError."""
-    counts = [
-        lines + max((at for at, raw in enumerate(side, start=1) if (raw or b"").strip()), default=0)
-        for side in zip(*rest, strict=True)
-    ]
-    if counts[0] != counts[1]:
+def _last_lines(
+    pairs: Iterable[tuple[int, tuple[bytes | None, bytes | None]]], before: int
+) -> tuple[int, int]:
+    """Return the last line of either file that is not blank, of those from here on."""
+    last = [before, before]
+    for line, pair in pairs:
+        for side, raw in enumerate(pair):
+            if raw is not None and raw.strip():
+                last[side] = line
+    return last[0], last[1]
+
+
+def _check_ends(path: str, tags_path: str, ends: tuple[int, int]) -> None:
+    """Check that the files have as many lines. Raises: SourceError."""
+    sentences, tags = ends
+    if sentences != tags:
         raise SourceError(
-            f"{path} has {counts[0]} lines and {tags_path} {counts[1]}; each sentence needs its "
-            f"tags in the same line"
+            f"{path} has {sentences} lines and {tags_path} {tags}; each sentence needs its tags in "
+            f"the same line"
         )
 
 

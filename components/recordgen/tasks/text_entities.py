@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
-from recordgen.errors import PayloadError, UsageError
+from recordgen.errors import PayloadError
 from recordgen.example import serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
@@ -80,10 +80,7 @@ class TextEntities(TextTask):
         return cls()
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        raise UsageError(
-            f"{self.name} is read from JSONL or from files of tags, not from columns: write "
-            f"{self.expected}, one object per line"
-        )
+        raise _bad(f"{self.name} comes as {self.expected}")
 
     def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
         spans = sorted(set(_spans_in(record)))
