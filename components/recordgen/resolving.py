@@ -345,11 +345,13 @@ def _infos(
     """Yield each payload's size and version; what stands in a row itself never changes."""
     stored = [task.is_stored(row.uri) for row in rows]
     answers = iter(infos([row for row, there in zip(rows, stored, strict=True) if there]))
+    of_size: dict[int, FileInfo] = {}  # many rows, few sizes
     for row, there in zip(rows, stored, strict=True):
         if there:
             yield next(answers)
-        else:
-            yield FileInfo(task.own_bytes(row.annotation or ""), _IN_THE_ROW)
+            continue
+        size = task.own_bytes(row.annotation or "")
+        yield of_size.get(size) or of_size.setdefault(size, FileInfo(size, _IN_THE_ROW))
 
 
 def _without_refused(

@@ -109,9 +109,12 @@ class RowReader:
             SourceError: the file is missing, unreadable, or no UTF-8 text.
             StorageError: storage failed.
         """
-        read_rows = _READERS[self._task.kind][self._format]
-        for item in read_rows(file.path, self._task, self.adjusted):
-            if isinstance(item, Row) and item.split is None and file.split is not None:
+        rows = _READERS[self._task.kind][self._format](file.path, self._task, self.adjusted)
+        if file.split is None:
+            yield from rows
+            return
+        for item in rows:
+            if isinstance(item, Row) and item.split is None:
                 item = item._replace(split=file.split)
             yield item
 
