@@ -42,8 +42,9 @@ class PipelineConfig:
         options: how to convert; see :attr:`task` for the task in them.
         training: how to train.
         train_steps: steps to train in all, instead of ``training.epochs``; None: by epochs.
-        min_score: score on ``eval`` from which a model is blessed, 0..1: its accuracy, or of
-            ``image_multi_label`` the mean of its labels' AUC.
+        min_score: score on ``eval`` from which a model is blessed, 0..1: its accuracy; of
+            ``image_multi_label`` the mean of its labels' AUC, of ``object_detection`` the mean
+            average precision.
         beam_args: Beam options of all components.
     """
 

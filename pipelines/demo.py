@@ -13,7 +13,7 @@ from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.terminal import run_main
 from recordgen.options import ConvertOptions
 from recordgen.quiet import quiet_libraries
-from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.training import TrainingConfig
 
 
@@ -51,6 +51,13 @@ DEMOS = {
         workdir=os.path.join(".demo", ImageMultiLabel.name),
         training=TrainingConfig(image_size=(16, 48), batch_size=32, epochs=10, learning_rate=3e-3),
         min_score=0.95,
+    ),
+    ObjectDetection.name: Demo(
+        name="scattered-digits",
+        data="scanned digits, none to eight per image",
+        workdir=os.path.join(".demo", ObjectDetection.name),
+        training=TrainingConfig(image_size=(64, 64), batch_size=8, epochs=8, learning_rate=3e-3),
+        min_score=0.9,
     ),
 }
 
@@ -105,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--task", choices=DEMOS, default=ImageClassification.name, help="default %(default)s")
     add("--workdir", help="folder for everything; default .demo, of other tasks .demo/TASK")
-    add("--images", type=int, metavar="N", help="only the first N; default: all, about 1,800")
+    add("--images", type=int, metavar="N", help="only the first N; default: all, 1,200 or more")
     args = parser.parse_args(argv)
     if args.images is not None and args.images < 100:
         parser.error(f"--images must be at least 100 (got {args.images})")

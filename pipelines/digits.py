@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from recordgen import storage
-from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
 IMPORT_FILE = "digits.csv"
 
@@ -27,6 +28,26 @@ _ML_USE = ("TRAIN", "VALIDATION", "TEST", "", "", "", "", "UNASSIGNED", "", "")
 _GROUPS = 1800
 _MOST_DIGITS = 3
 _ML_USE_OF_GROUPS = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
+
+_SCENES = 1200
+_CANVAS = 64
+_MOST_TRIES = 8
+_MAGNIFIED = (2, 3)  # so that a scan is 16 or 24 pixels high
+_NO_BOX = ("",) * 9
+
+
+class Picture(NamedTuple):
+    """One image and its rows in the import file.
+
+    Attributes:
+        ml_use: its split, as AutoML names it.
+        annotations: of each row, the fields behind the path.
+        pixels: float64 [height, width], 0..16.
+    """
+
+    ml_use: str
+    annotations: Sequence[tuple[str, ...]]
+    pixels: npt.NDArray[np.float64]
 
 
 def write_digits(folder: str, images: int | None = None) -> str:
@@ -45,7 +66,7 @@ def write_digits(folder: str, images: int | None = None) -> str:
     return _write(
         folder,
         (
-            ((_ML_USE[number % len(_ML_USE)], str(label)), pixels)
+            Picture(_ML_USE[number % len(_ML_USE)], [(str(label),)], pixels)
             for number, (pixels, label) in enumerate(pictures)
         ),
     )
@@ -64,41 +85,87 @@ def write_digit_groups(folder: str, images: int | None = None) -> str:
     return _write(folder, _groups(_GROUPS if images is None else images))
 
 
+def write_scattered_digits(folder: str, images: int | None = None) -> str:
+    """Write images of up to eight scattered digits, and ``digits.csv``; return its path.
+
+    Each digit is a row with its label and the box around its ink,
+    ``TRAIN,images/0000.png,6,0.03125,0.046875,,,0.21875,0.296875,,``; an image without digits is
+    ``TRAIN,images/0012.png,,,,,,,,,``. What is there is left alone, as above.
+
+    Args:
+        folder: made if it is not there.
+        images: how many; None: 1,200.
+    """
+    return _write(folder, _scenes(_SCENES if images is None else images))
+
+
 #: What writes a sample of a task: it takes the folder and the number of images.
 WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
     ImageClassification.name: write_digits,
     ImageMultiLabel.name: write_digit_groups,
+    ObjectDetection.name: write_scattered_digits,
 }
 
 
-def _groups(images: int) -> Iterator[tuple[tuple[str, ...], npt.NDArray[np.float64]]]:
+def _groups(images: int) -> Iterator[Picture]:
     digits = load_digits()
-    # As they come, every tenth shows the same digit.
-    shuffled = np.random.default_rng(0).permutation(len(digits.images))
-    parts = len(_ML_USE_OF_GROUPS)
-    for number in range(images):
-        random = np.random.default_rng(number)
-        # Of a part of them: each is seen in images of one split alone.
-        own = shuffled[number % parts :: parts]
+    for ml_use, own, random in _draws(images):
         scans = random.choice(own, random.integers(1, _MOST_DIGITS, endpoint=True))
         pixels = np.zeros((_SIDE, _MOST_DIGITS * _SIDE))
         pixels[:, : len(scans) * _SIDE] = np.hstack(digits.images[scans])
         labels = sorted({str(label) for label in digits.target[scans]})
-        yield (_ML_USE_OF_GROUPS[number % parts], *labels), pixels
+        yield Picture(ml_use, [tuple(labels)], pixels)
 
 
-def _write(folder: str, pictures: Iterable[tuple[tuple[str, ...], npt.NDArray[np.float64]]]) -> str:
-    """Write pictures (float64 [height, width], 0..16), each with its ML use and its labels."""
+def _scenes(images: int) -> Iterator[Picture]:
+    digits = load_digits()
+    for ml_use, own, random in _draws(images):
+        pixels = np.zeros((_CANVAS, _CANVAS))
+        rows = []
+        for scan in random.choice(own, random.integers(0, _MOST_TRIES, endpoint=True)):
+            scale = int(random.choice(_MAGNIFIED))
+            top, left = random.integers(0, _CANVAS - _SIDE * scale, 2, endpoint=True)
+            place = pixels[top : top + _SIDE * scale, left : left + _SIDE * scale]
+            if place.any():
+                continue  # there is one
+            place[:] = np.kron(digits.images[scan], np.ones((scale, scale)))
+            down, across = np.nonzero(place)  # the ink: scans have empty margins
+            corners = (
+                *(left + across.min(), top + down.min()),
+                *(left + across.max() + 1, top + down.max() + 1),
+            )
+            xmin, ymin, xmax, ymax = (f"{corner / _CANVAS:g}" for corner in corners)
+            rows.append((str(digits.target[scan]), xmin, ymin, "", "", xmax, ymax, "", ""))
+        yield Picture(ml_use, rows or [_NO_BOX], pixels)
+
+
+def _draws(
+    images: int,
+) -> Iterator[tuple[str, npt.NDArray[np.int64], np.random.Generator]]:
+    """Return of each image its ML use, the scans that it may show, and what draws them."""
+    # As they come, every tenth shows the same digit.
+    shuffled = np.random.default_rng(0).permutation(len(load_digits().images))
+    parts = len(_ML_USE_OF_GROUPS)
+    for number in range(images):
+        # Of a part of the scans: each is seen in images of one split alone.
+        own = shuffled[number % parts :: parts]
+        yield _ML_USE_OF_GROUPS[number % parts], own, np.random.default_rng(number)
+
+
+def _write(folder: str, pictures: Iterable[Picture]) -> str:
+    """Write pictures as PNG files, and the import file."""
     os.makedirs(os.path.join(folder, "images"), exist_ok=True)
     rows = []
-    for number, ((ml_use, *labels), pixels) in enumerate(pictures):
+    for number, picture in enumerate(pictures):
         name = f"images/{number:04d}.png"
-        rows.append((ml_use, name, *labels))
+        rows += [(picture.ml_use, name, *fields) for fields in picture.annotations]
         path = os.path.join(folder, name)
         if not os.path.exists(path):
             # Under another name first: a file that is there is whole.
             temporary = f"{path}.tmp"
-            Image.fromarray((pixels * _SCALE).round().astype("uint8")).save(temporary, "PNG")
+            Image.fromarray((picture.pixels * _SCALE).round().astype("uint8")).save(
+                temporary, "PNG"
+            )
             os.replace(temporary, path)
 
     text = io.StringIO()
@@ -118,7 +185,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("folder", help="made if it is not there")
     add("--task", choices=WRITERS, default=ImageClassification.name, help="default %(default)s")
-    add("--images", type=int, metavar="N", help="only the first N; default: all, about 1,800")
+    add("--images", type=int, metavar="N", help="only the first N; default: all, 1,200 or more")
     args = parser.parse_args(argv)
     print(WRITERS[args.task](args.folder, args.images))
     return 0

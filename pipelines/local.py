@@ -17,7 +17,7 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import UsageError
 from recordgen.quiet import load_tensorflow, quiet_libraries
 
-_WORST_LABELS = 5  # of many, those that a model knows least are worth a look
+_LOWEST_LABELS = 5  # of many, those that a model knows least are worth a look
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class RunReport:
         examples: examples by split.
         labels: size of the vocabulary.
         rejects: rejected rows.
-        measure: what the score is: ``accuracy`` or ``auc``.
+        measure: what the score is, such as ``accuracy`` or ``auc``.
         score: the model's on ``eval``, 0..1.
-        areas: the AUC of each label of which some examples in ``eval`` have it and others do not;
-            empty where the measure is another.
+        by_label: the score of each label that has one of its own; empty where the measure is of
+            all labels together.
         blessed: whether the model was good enough to be pushed.
         pushed_to: where it was pushed; None if it was not.
         cached: steps that were taken from the cache.
@@ -43,7 +43,7 @@ class RunReport:
     rejects: int
     measure: str
     score: float
-    areas: dict[str, float]
+    by_label: dict[str, float]
     blessed: bool
     pushed_to: str | None
     cached: int
@@ -97,7 +97,7 @@ def read_report(metadata_path: str) -> RunReport:
         rejects=int(examples["rejects"]),
         measure=measure,
         score=measured[""],
-        areas={
+        by_label={
             label: measured[key]
             for number, label in enumerate(dataset.labels)
             if (key := f"classId:{number}") in measured
@@ -124,9 +124,9 @@ def print_report(report: RunReport, workdir: str) -> None:
     print(f"\nexamples   {sum(report.examples.values())} ({splits}), {report.labels} labels")
     print(f"rejects    {report.rejects}")
     print(f"{report.measure:10} {report.score:.4f} on eval")
-    if report.areas:
-        worst = sorted(report.areas.items(), key=lambda item: item[1])[:_WORST_LABELS]
-        print(f"lowest     {', '.join(f'{label} {area:.4f}' for label, area in worst)}")
+    if report.by_label:
+        lowest = sorted(report.by_label.items(), key=lambda item: item[1])[:_LOWEST_LABELS]
+        print(f"lowest     {', '.join(f'{label} {score:.4f}' for label, score in lowest)}")
     print(f"blessed    {'yes' if report.blessed else 'no'}")
     print(f"pushed to  {report.pushed_to or 'nowhere: only blessed models are pushed'}")
     print(f"artifacts  {os.path.join(workdir, 'artifacts')}")

@@ -15,8 +15,17 @@ from recordgen import features
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.splits import SplitFractions
-from recordgen.tasks import ImageClassification, ImageMultiLabel
-from recordgen.training.config import ACCURACY, AUC, EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.training.config import (
+    ACCURACY,
+    AUC,
+    EVALUATE,
+    LABEL,
+    MEAN_PRECISION,
+    SCORES,
+    TRUTH,
+    WEIGHT,
+)
 
 #: What decides whether a model is good enough, by task.
 MEASURES = {
@@ -27,6 +36,11 @@ MEASURES = {
         class_name="LabelAUC",
         module="recordgen.training.tfma_auc",
         config=json.dumps({"name": AUC}),
+    ),
+    ObjectDetection.name: tfma.MetricConfig(
+        class_name="BoxPrecision",
+        module="recordgen.training.tfma_average_precision",
+        config=json.dumps({"name": MEAN_PRECISION}),
     ),
 }
 

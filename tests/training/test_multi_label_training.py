@@ -20,7 +20,7 @@ from recordgen.reading import eval_dataset
 from recordgen.training import run_fn
 from recordgen.training.auc import THRESHOLDS, ScoreCounts
 from recordgen.training.config import MODEL_TASKS
-from recordgen.training.objectives import OBJECTIVES
+from recordgen.training.learners import LEARNERS
 
 LABELS = ("blue", "green", "red")
 FAST = {"image_size": [8, 8], "batch_size": 16, "epochs": 10, "learning_rate": 0.01}
@@ -180,7 +180,7 @@ def test_the_log_has_the_auc(dataset, tmp_path, caplog):
 
 def test_a_task_with_a_model_is_whole():
     """How it is learnt and how it is evaluated are both there."""
-    assert tuple(OBJECTIVES) == tuple(TALLIES) == MODEL_TASKS
+    assert tuple(LEARNERS) == tuple(TALLIES) == MODEL_TASKS
 
 
 def test_tasks_without_a_model(tmp_path):

@@ -53,29 +53,36 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
             do not tell how good a model is.
     """
     check_task(dataset.task, root)
-    if split not in dataset.splits or not sum(dataset.splits[split].labels.values()):
-        raise DataError(
-            f"{root}: split {split!r} has no labelled examples to evaluate on (there are "
-            f"{', '.join(dataset.splits)})"
-        )
+    if split not in dataset.splits:
+        raise _nothing_to_evaluate_on(root, dataset, split)
     load_tensorflow()
     import tensorflow as tf
 
     signatures = tf.saved_model.load(model_dir).signatures
     tally = TALLIES[dataset.task](len(dataset.labels))
+    examples = 0
     for batch in _batches(root, dataset, split):
         records = tf.constant(batch)
         scores = signatures[EVALUATE](examples=records)[SCORES].numpy()
         truth = signatures[TRUTH](examples=records)
         is_labelled = truth[WEIGHT].numpy() > 0
+        examples += int(is_labelled.sum())
         tally.add(truth[LABEL].numpy()[is_labelled], scores[is_labelled])
+    if not examples:
+        raise _nothing_to_evaluate_on(root, dataset, split)
     found = tally.evaluation(dataset.labels)
     if math.isnan(found.score):
         raise DataError(
-            f"{root}: split {split!r} has no label that only some of its examples have: there is "
-            f"no {found.measure} of it"
+            f"{root}: split {split!r} has no {tally.needs}: there is no {found.measure} of it"
         )
     return found
+
+
+def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataError:
+    return DataError(
+        f"{root}: split {split!r} has no labelled examples to evaluate on (there are "
+        f"{', '.join(dataset.splits)})"
+    )
 
 
 def _batches(root: str, dataset: Dataset, split: str) -> Iterator[list[bytes]]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 from recordgen.training.auc import ScoreCounts, mean_area
-from recordgen.training.config import ACCURACY, AUC
+from recordgen.training.average_precision import BoxMatches
+from recordgen.training.config import ACCURACY, AUC, MEAN_PRECISION
 
 # Consoles draw each label's numbers, and they lie in the artifacts' metadata.
 _MOST_LABELS = 100
@@ -23,9 +25,9 @@ class Evaluation:
     """What a model's answers came to.
 
     Attributes:
-        measure: what the score is: ``accuracy`` or ``auc``.
+        measure: what the score is, such as ``accuracy`` or ``auc``.
         score: 0..1; NaN if the examples do not tell.
-        loss: the mean, as in training.
+        loss: the mean; what it is of, says the tally.
         examples: labelled examples that were looked at.
         by_label: further numbers for the artifact ``metrics``.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
@@ -40,7 +42,13 @@ class Evaluation:
 
 
 class Tally(Protocol):
-    """What is counted of answers, for a number of classes."""
+    """What is counted of answers, for a number of classes.
+
+    Attributes:
+        needs: what a split must have for a score, as an error says it.
+    """
+
+    needs: ClassVar[str]
 
     def __init__(self, classes: int) -> None: ...
 
@@ -49,7 +57,8 @@ class Tally(Protocol):
 
         Args:
             truth: ``label`` of the signature ``truth``, of labelled examples.
-            scores: what the model says of them, float32 [batch, classes].
+            scores: what the model says of them, by its signature ``evaluate``; of labels float32
+                [batch, classes].
         """
         ...
 
@@ -60,6 +69,8 @@ class Tally(Protocol):
 
 class OneLabelTally:
     """Which label was taken for which, in examples with one label each."""
+
+    needs: ClassVar[str] = "labelled example"
 
     def __init__(self, classes: int) -> None:
         self._confusion = np.zeros((classes, classes), np.int64)  # by label and answer
@@ -86,6 +97,8 @@ class OneLabelTally:
 class ManyLabelsTally:
     """How well scores tell which labels an example has, in examples with any number of them."""
 
+    needs: ClassVar[str] = "label that only some of its examples have"
+
     def __init__(self, classes: int) -> None:
         self._counts = ScoreCounts(classes)
         self._examples = 0
@@ -111,6 +124,43 @@ class ManyLabelsTally:
         )
 
 
+class BoxTally:
+    """How well boxes were found."""
+
+    needs: ClassVar[str] = "object"
+
+    def __init__(self, classes: int) -> None:
+        self._matches = BoxMatches()
+        self._examples = 0
+
+    def add(self, truth: npt.NDArray[np.float32], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; ``truth`` is float32 [batch, n, 5], ``scores`` float32 [batch, k, 6]."""
+        for true, found in zip(truth, scores, strict=True):
+            self._matches.add(true, found)
+        self._examples += len(truth)
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return the mean average precision, and the average precision of up to 100 labels.
+
+        The loss is the mean over true boxes of the part that was missed: 1 less the intersection
+        over union with the box that found it, 1 for one that was not found.
+        """
+        precisions = self._matches.average_precisions()
+        if not precisions:
+            return Evaluation(MEAN_PRECISION, math.nan, math.nan, self._examples)
+        return Evaluation(
+            measure=MEAN_PRECISION,
+            score=sum(precisions.values()) / len(precisions),
+            loss=1 - self._matches.overlap / self._matches.true.total(),
+            examples=self._examples,
+            by_label={
+                f"{MEAN_PRECISION}/{labels[number]}": precision
+                for number, precision in precisions.items()
+                if len(labels) <= _MOST_LABELS
+            },
+        )
+
+
 def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the metadata from which consoles draw a confusion matrix."""
     return {
@@ -125,4 +175,5 @@ def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str
 TALLIES: Mapping[str, type[Tally]] = {
     ImageClassification.name: OneLabelTally,
     ImageMultiLabel.name: ManyLabelsTally,
+    ObjectDetection.name: BoxTally,
 }

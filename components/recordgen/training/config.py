@@ -8,10 +8,10 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
-from recordgen.tasks import ImageClassification, ImageMultiLabel
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
-#: The tasks that have a model; see recordgen.training.objectives.
-MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name)
+#: The tasks that have a model; see recordgen.training.learners.
+MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -23,6 +23,7 @@ WEIGHT = "weight"
 # What models are measured by, as Keras's log and TFMA's results name it.
 ACCURACY = "accuracy"
 AUC = "auc"
+MEAN_PRECISION = "map"  # mean average precision
 WEIGHTS = (None, "imagenet")
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from recordgen.dataset import Dataset, read_dataset
-from recordgen.errors import DataError, UsageError
-from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
+from recordgen.dataset import read_dataset
+from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig, check_task
-from recordgen.training.model import augmented, build_model
-from recordgen.training.objectives import OBJECTIVES, Objective
+from recordgen.training.learner import Learner
+from recordgen.training.learners import LEARNERS
 from recordgen.training.serving import save_for_serving
 
 _log = logging.getLogger(__name__)
@@ -43,9 +42,10 @@ def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``.
 
-    The task, labels and counts are taken from ``dataset.json`` beside the splits; examples without
-    a label are left out. TensorBoard logs are written to ``fn_args.model_run_dir``. The same seed
-    and data give the same training, as far as the machine's kernels add in the same order.
+    The task, labels and counts are taken from ``dataset.json`` beside the splits; what is learnt,
+    and how, says the task's :class:`recordgen.training.learner.Learner`. TensorBoard logs are
+    written to ``fn_args.model_run_dir``. The same seed and data give the same training, as far as
+    the machine's kernels add in the same order.
 
     Args:
         fn_args: TFX's ``FnArgs``. Used are ``train_files``, ``eval_files``, ``train_steps``,
@@ -60,52 +60,32 @@ def run(fn_args: Any) -> None:
     root, split = examples_root(fn_args.train_files)
     dataset = read_dataset(root)
     check_task(dataset.task, root)
-    objective = OBJECTIVES[dataset.task]
-    if not dataset.labels:
-        raise DataError(f"{root}: no example has a label: there is nothing to learn")
-    steps, epochs = plan_epochs(
-        steps_per_epoch(root, config.batch_size, split=split, label_mode=objective.label_mode),
-        config.epochs,
-        fn_args.train_steps,
-    )
+    learner = LEARNERS[dataset.task](root, split, dataset, config)
+    learner.check()
+    steps, epochs = plan_epochs(learner.steps_per_epoch(), config.epochs, fn_args.train_steps)
 
     keras.utils.set_random_seed(config.seed)
-    model = build_model(config, len(dataset.labels), objective.activation)
-    trained = augmented(model, config)
-    trained.compile(
+    models = learner.models()
+    models.trained.compile(
         optimizer=keras.optimizers.Adam(
             keras.optimizers.schedules.CosineDecay(config.learning_rate, steps * epochs)
         ),
-        loss=objective.loss,
-        metrics=[objective.metric()],
+        loss=learner.loss(),
+        metrics=list(learner.metrics()),
     )
-    trained.fit(
-        train_dataset(
-            root,
-            batch_size=config.batch_size,
-            image_size=config.image_size,
-            split=split,
-            seed=config.seed,
-            label_mode=objective.label_mode,
-            augment=None,  # the model does that itself; see TrainingConfig.augmentation
-        ),
+    models.trained.fit(
+        learner.train_data(),
         steps_per_epoch=steps,
         epochs=epochs,
         shuffle=False,  # the dataset is shuffled; newer Keras warns of its own default
-        validation_data=_validation_data(fn_args, dataset, objective, config),
+        validation_data=_validation_data(fn_args, learner),
         callbacks=[
             keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
             keras.callbacks.LambdaCallback(on_epoch_end=_EpochLog(epochs)),
         ],
         verbose=0,
     )
-    save_for_serving(
-        model,
-        fn_args.serving_model_dir,
-        labels=dataset.labels,
-        objective=objective,
-        config=config,
-    )
+    save_for_serving(models.saved, fn_args.serving_model_dir, learner)
 
 
 def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tuple[int, int]:
@@ -120,22 +100,14 @@ def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tu
     return math.ceil(train_steps / passes), passes
 
 
-def _validation_data(
-    fn_args: Any, dataset: Dataset, objective: Objective, config: TrainingConfig
-) -> tf.data.Dataset | None:
+def _validation_data(fn_args: Any, learner: Learner) -> tf.data.Dataset | None:
     """Return the labelled examples of the evaluation split, or None if it has none."""
     if not fn_args.eval_files:
         return None
     root, split = examples_root(fn_args.eval_files)
-    if split not in dataset.splits or not sum(dataset.splits[split].labels.values()):
+    if not learner.can_validate(split):
         return None
-    data = eval_dataset(
-        root,
-        batch_size=config.batch_size,
-        image_size=config.image_size,
-        split=split,
-        label_mode=objective.label_mode,
-    )
+    data = learner.eval_data(root, split)
     return data.take(fn_args.eval_steps) if fn_args.eval_steps else data
 
 

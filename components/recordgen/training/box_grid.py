@@ -1,0 +1,145 @@
+"""Boxes ↔ what a model says of each cell of a grid that lies over its images.
+
+Of every cell there are: a score, near 1 where a box has its centre; the class of that box; and four
+numbers that say where it lies: its centre (x, y; from the cell's own, in cells), and the logarithms
+of its width and height (in cells). So there are no anchors to choose, and boxes of any size come
+back as they were. Of boxes whose centres lie in one cell, one is left.
+
+As in CenterNet ("Objects as Points", 2019), scores fall off around a centre, and what is no peak is
+no box.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+#: Height and width of a cell, in pixels.
+CELL = 4
+
+#: Numbers that describe a cell's box.
+BOX = 4
+
+# Scores fall off so that half a box is three standard deviations, but never within half a cell:
+# a centre beside the edge of its cell is nearly as much its neighbour's.
+_DEVIATIONS = 6.0
+_LEAST_DEVIATION = 0.5
+
+
+class Found(NamedTuple):
+    """The boxes that a model sees, best first.
+
+    Attributes:
+        boxes: float32 [batch, k, 4]: left, top, right, bottom, in shares of the image, 0..1.
+        labels: int64 [batch, k], their classes.
+        scores: float32 [batch, k], 0..1; 0 where there were no more peaks.
+    """
+
+    boxes: tf.Tensor
+    labels: tf.Tensor
+    scores: tf.Tensor
+
+
+class Cells(NamedTuple):
+    """What is wanted of each cell.
+
+    Attributes:
+        scores: float32 [batch, rows, columns], 1 at centres, less around them.
+        labels: int64 [batch, rows, columns], the class of the box whose score is the highest here;
+            -1 where there are no boxes.
+        boxes: float32 [batch, rows, columns, 4], where that box lies.
+    """
+
+    scores: tf.Tensor
+    labels: tf.Tensor
+    boxes: tf.Tensor
+
+
+def grid_size(image_size: tuple[int, int]) -> tuple[int, int]:
+    """Return rows and columns over images of a height and width in pixels: (64, 30) → (16, 8)."""
+    height, width = image_size
+    return -(-height // CELL), -(-width // CELL)
+
+
+def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> Cells:
+    """Lay boxes onto the grid.
+
+    Args:
+        boxes: float32 [batch, n, 4]: left, top, right, bottom, in shares of the image.
+        labels: int64 [batch, n], their classes; -1 where there is no box.
+        image_size: height and width in pixels.
+    """
+    rows, columns = grid_size(image_size)
+    is_box = labels >= 0
+    low, high = boxes[..., :2], boxes[..., 2:]
+    centres, sizes = (low + high) / 2 * _scale(image_size), (high - low) * _scale(image_size)
+    sizes = tf.where(is_box[..., None], sizes, 1.0)  # of padding there is no logarithm
+    own = tf.clip_by_value(tf.floor(centres), 0.0, tf.constant([columns - 1.0, rows - 1.0])) + 0.5
+    deviations = tf.maximum(sizes / _DEVIATIONS, _LEAST_DEVIATION)
+    across = _fall_off(own[..., 0], deviations[..., 0], columns)
+    down = _fall_off(own[..., 1], deviations[..., 1], rows)
+    # [batch, n, rows, columns]: what each box would make of the grid alone.
+    each = down[..., :, None] * across[..., None, :] * tf.cast(is_box, tf.float32)[..., None, None]
+
+    nearest = tf.argmax(each, 1)
+    described = tf.concat([centres, tf.math.log(sizes)], -1)
+    described = tf.gather(described, nearest, axis=1, batch_dims=1)
+    return Cells(
+        tf.reduce_max(each, 1),
+        tf.gather(labels, nearest, axis=1, batch_dims=1),
+        tf.concat([described[..., :2] - _centres(rows, columns), described[..., 2:]], -1),
+    )
+
+
+def decode(
+    scores: tf.Tensor, classes: tf.Tensor, boxes: tf.Tensor, image_size: tuple[int, int], most: int
+) -> Found:
+    """Return the boxes of the best peaks.
+
+    A peak is a cell whose score is no lower than those of the eight cells around it.
+
+    Args:
+        scores: float32 [batch, rows, columns], 0..1.
+        classes: float32 [batch, rows, columns, classes], how probable each class is.
+        boxes: float32 [batch, rows, columns, 4].
+        image_size: height and width in pixels.
+        most: how many to return of each image.
+    """
+    rows, columns = grid_size(image_size)
+    is_peak = scores == tf.nn.max_pool2d(scores[..., None], 3, 1, "SAME")[..., 0]
+    sure = tf.where(is_peak, scores * tf.reduce_max(classes, -1), 0.0)
+    best, cells = tf.math.top_k(_flat(sure), min(most, rows * columns))
+    described = tf.gather(_flat(boxes), cells, batch_dims=1)
+    centres = described[..., :2] + tf.gather(tf.reshape(_centres(rows, columns), (-1, 2)), cells)
+    half = tf.exp(described[..., 2:]) / 2
+    corners = tf.concat([centres - half, centres + half], -1) / tf.tile(_scale(image_size), [2])
+    return Found(
+        tf.clip_by_value(corners, 0.0, 1.0),
+        tf.gather(_flat(tf.argmax(classes, -1)), cells, batch_dims=1),
+        best,
+    )
+
+
+def _flat(cells: tf.Tensor) -> tf.Tensor:
+    """Return [batch, rows, columns, …] as [batch, cells, …]."""
+    _, rows, columns, *rest = cells.shape
+    return tf.reshape(cells, (-1, rows * columns, *rest))
+
+
+def _scale(image_size: tuple[int, int]) -> tf.Tensor:
+    """Return how many cells an image is wide and high, float32 [2]; not whole ones."""
+    height, width = image_size
+    return tf.constant([width / CELL, height / CELL])
+
+
+def _centres(rows: int, columns: int) -> tf.Tensor:
+    """Return the centres of cells (x, y) in cells, float32 [rows, columns, 2]."""
+    x, y = tf.meshgrid(tf.range(columns), tf.range(rows))
+    return tf.cast(tf.stack([x, y], -1), tf.float32) + 0.5
+
+
+def _fall_off(centres: tf.Tensor, deviations: tf.Tensor, cells: int) -> tf.Tensor:
+    """Return a bell of height 1 around each centre, float32 [batch, n, cells]."""
+    distances = tf.range(cells, dtype=tf.float32) + 0.5 - centres[..., None]
+    return tf.exp(-tf.square(distances / deviations[..., None]) / 2)

@@ -1,0 +1,225 @@
+"""Object detection: a small network that says of each cell of a grid which box is there.
+
+See :mod:`recordgen.training.box_grid` for the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import UsageError
+from recordgen.reading import (
+    Augmentation,
+    decode_images,
+    eval_dataset,
+    steps_per_epoch,
+    train_dataset,
+)
+from recordgen.training.average_precision import MOST_BOXES
+from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
+from recordgen.training.config import LABEL, SCORES, SMALL_CNN, WEIGHT, TrainingConfig
+from recordgen.training.images import IMAGE_BYTES, stored_images
+from recordgen.training.learner import Learner, Models
+
+_CORNERS = (
+    features.IMAGE_OBJECT_XMIN,
+    features.IMAGE_OBJECT_YMIN,
+    features.IMAGE_OBJECT_XMAX,
+    features.IMAGE_OBJECT_YMAX,
+)
+
+# At first nearly nothing is a centre, and nearly nothing should be learnt from saying so.
+_FIRST_SCORE = 0.01
+
+
+class ObjectDetector(Learner):
+    """Any number of labelled boxes per image."""
+
+    def steps_per_epoch(self) -> int:
+        """Return how many batches of images one pass gives, those without boxes among them."""
+        return steps_per_epoch(self.root, self.config.batch_size, split=self.split)
+
+    def train_data(self) -> tf.data.Dataset:
+        """Return batches of images and what is wanted of each cell."""
+        share = self.config.augmentation
+        # A part of the image, enlarged: boxes follow, which they could not if it were turned.
+        crop = Augmentation(brightness=0, contrast=0, saturation=0, crop=share) if share else None
+        data = train_dataset(
+            self.root,
+            batch_size=self.config.batch_size,
+            image_size=self.config.image_size,
+            split=self.split,
+            seed=self.config.seed,
+            augment=crop,
+        )
+        return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+        """Return batches of images and what is wanted of each cell."""
+        data = eval_dataset(
+            root,
+            batch_size=self.config.batch_size,
+            image_size=self.config.image_size,
+            split=split,
+        )
+        return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+    def models(self) -> Models:
+        """Build the network; it is saved as it is trained."""
+        if self.config.model != SMALL_CNN:
+            raise UsageError(
+                f"model must be {SMALL_CNN} for object_detection (got {self.config.model!r})"
+            )
+        model = build_detector(self.config, len(self.dataset.labels))
+        return Models(model, model)
+
+    def loss(self) -> Any:
+        """Return :func:`cells_loss`."""
+        return cells_loss
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Return none: average precision needs all boxes of a split at once."""
+        return []
+
+    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+        """``image_bytes`` → ``boxes``, ``labels`` and ``scores``, best first."""
+        vocabulary = tf.constant(list(self.dataset.labels))
+
+        @tf.function(input_signature=[IMAGE_BYTES])
+        def serve(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
+            images = decode_images(image_bytes, self.config.image_size)
+            found = self._found(model, images, self.config.top_k)
+            return {
+                "boxes": found.boxes,
+                "labels": tf.gather(vocabulary, found.labels),
+                SCORES: found.scores,
+            }
+
+        return serve
+
+    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+        """Return the best boxes: float32 [batch, k, 6], padded with -1.
+
+        They are left, top, right, bottom, number of the class, score.
+        """
+        images = stored_images(records, self.config.image_size)
+        boxes, labels, scores = self._found(model, images, MOST_BOXES)
+        last = tf.stack([tf.cast(labels, tf.float32), scores], -1)
+        return tf.where(scores[..., None] > 0, tf.concat([boxes, last], -1), -1.0)
+
+    def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the boxes: float32 [batch, n, 5], padded with -1.
+
+        They are left, top, right, bottom, number of the class. An image without boxes is one that
+        shows nothing, as in training.
+        """
+        spec = {name: tf.io.RaggedFeature(tf.float32) for name in _CORNERS}
+        spec[features.IMAGE_OBJECT_LABEL] = tf.io.RaggedFeature(tf.int64)
+        parsed = tf.io.parse_example(records, spec)
+        labels = parsed[features.IMAGE_OBJECT_LABEL]
+        columns = [
+            *(parsed[name].values for name in _CORNERS),
+            tf.cast(labels.values, tf.float32),
+        ]
+        rows = labels.with_values(tf.stack(columns, 1))
+        # One row more than it takes: also a batch without any box has a row.
+        padded = tf.pad(rows.to_tensor(-1.0), ((0, 0), (0, 1), (0, 0)), constant_values=-1.0)
+        return {
+            LABEL: tf.ensure_shape(padded, (None, None, BOX + 1)),
+            WEIGHT: tf.ones_like(records, tf.float32),
+        }
+
+    def _targets(
+        self, images: tf.Tensor, found: dict[str, tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return images, and of each cell: score, class and box, as :func:`cells_loss` has them."""
+        cells = encode(found["boxes"], found["labels"], self.config.image_size)
+        first = tf.stack([cells.scores, tf.cast(cells.labels, tf.float32)], -1)
+        return images, tf.concat([first, cells.boxes], -1)
+
+    def _found(self, model: keras.Model, images: tf.Tensor, most: int) -> Found:
+        scores, boxes, classes = tf.split(model(images, training=False), _parts(model), -1)
+        return decode(
+            tf.sigmoid(scores[..., 0]), tf.nn.softmax(classes), boxes, self.config.image_size, most
+        )
+
+
+def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
+    """Build the network.
+
+    It halves the image until about 4 pixels are left, and goes back to cells of 4 pixels, where it
+    adds what it saw on the way down: so each cell knows of its surroundings, and of its own pixels.
+
+    Returns:
+        float32 [batch, height, width, 3] in [0, 1] → float32 [batch, rows, columns, 5 + classes]:
+        of each cell the logit of its score, its box, and the logits of the classes.
+    """
+    inputs = keras.Input((*config.image_size, 3), name="image")
+    outputs, filters, side, size = inputs, 16, min(config.image_size), 1
+    passed = []
+    while True:
+        outputs = _convolved(outputs, filters)
+        if size >= CELL:
+            outputs = _convolved(outputs, filters)
+        if side < 8 and size >= CELL:
+            break
+        if size >= CELL:
+            passed.append(outputs)
+        # Sides that are not even are rounded up, as the grid's are.
+        outputs = keras.layers.MaxPooling2D(padding="same")(outputs)
+        filters, side, size = min(128, filters * 2), side // 2, size * 2
+    for seen in reversed(passed):
+        outputs = keras.layers.UpSampling2D()(outputs)
+        _, height, width, depth = seen.shape
+        rest = (outputs.shape[1] - height, outputs.shape[2] - width)
+        outputs = keras.layers.Cropping2D(((0, rest[0]), (0, rest[1])))(outputs)
+        outputs = keras.layers.Conv2D(depth, 1)(outputs)
+        outputs = _convolved(keras.layers.Add()([outputs, seen]), depth)
+    outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
+    rare = keras.initializers.Constant(float(np.log(_FIRST_SCORE / (1 - _FIRST_SCORE))))
+    parts = (
+        keras.layers.Conv2D(1, 1, bias_initializer=rare, name="score")(outputs),
+        keras.layers.Conv2D(BOX, 1, name="box")(outputs),
+        keras.layers.Conv2D(classes, 1, name="classes")(outputs),
+    )
+    return keras.Model(inputs, keras.layers.Concatenate()(parts), name="small_detector")
+
+
+def cells_loss(wanted: tf.Tensor, said: tf.Tensor) -> tf.Tensor:
+    """Return how far off a model is, in all, by the boxes that there are.
+
+    Scores: the focal cross-entropy, in which what is nearly right hardly counts; classes: the
+    cross-entropy, and boxes: Huber's distance, both by the scores that are wanted.
+
+    Args:
+        wanted: float32 [batch, rows, columns, 6]: score, class (-1: none) and box of each cell.
+        said: float32 [batch, rows, columns, 5 + classes], as :func:`build_detector` has it.
+    """
+    score, label, box = tf.split(wanted, (1, 1, BOX), -1)
+    said_score, said_box, said_classes = tf.split(said, (1, BOX, said.shape[-1] - BOX - 1), -1)
+    of_score = keras.losses.binary_focal_crossentropy(score, said_score, from_logits=True)
+    of_class = keras.losses.sparse_categorical_crossentropy(
+        tf.maximum(label[..., 0], 0), said_classes, from_logits=True
+    )
+    of_box = BOX * keras.losses.huber(box, said_box)
+    of_cells = of_score + score[..., 0] * (of_class + of_box)
+    boxes = tf.reduce_sum(tf.cast(score == 1, tf.float32))
+    return tf.reduce_sum(of_cells) / tf.maximum(boxes, 1.0)
+
+
+def _parts(model: keras.Model) -> tuple[int, int, int]:
+    """Return of how many numbers are the score, the box and the classes of a cell."""
+    return 1, BOX, model.output_shape[-1] - 1 - BOX
+
+
+def _convolved(images: keras.KerasTensor, filters: int) -> keras.KerasTensor:
+    outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(images)
+    # As in recordgen.training.model: fewer steps are averaged over than Keras has it.
+    outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+    return keras.layers.ReLU()(outputs)

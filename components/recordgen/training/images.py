@@ -1,0 +1,21 @@
+"""What models of images are asked with: encoded images, from requests or from records."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.reading import decode_images, parsing_spec
+
+#: TensorFlow Serving takes inputs named ``…_bytes`` as base64 in JSON.
+IMAGE_BYTES = tf.TensorSpec([None], tf.string, name="image_bytes")
+
+
+def stored_images(records: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
+    """Return the images of serialised records (string [batch]).
+
+    Returns:
+        float32 [batch, height, width, 3] in [0, 1], as :mod:`recordgen.reading` gives them.
+    """
+    parsed = tf.io.parse_example(records, parsing_spec([features.IMAGE_ENCODED]))
+    return decode_images(parsed[features.IMAGE_ENCODED], image_size)

@@ -1,0 +1,87 @@
+"""Boxes on the grid and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordgen.training.box_grid import decode, encode, grid_size
+
+SIZE = (30, 50)  # no multiples of a cell: 8 rows, 13 columns
+CLASSES = 3
+
+# Where the centre lies, in cells and within the cell, and the size in shares of the room around it.
+PLACES = st.tuples(st.integers(0, 3), st.integers(0, 5))
+SHARES = st.floats(0.0625, 0.9375, width=32)
+BOXES = st.dictionaries(PLACES, st.tuples(SHARES, SHARES, SHARES, SHARES, st.integers(0, 2)))
+
+
+def laid(boxes):
+    """Return boxes (left, top, right, bottom, in shares) of all sizes, at least two cells apart."""
+    height, width = SIZE
+    for (row, column), (x, y, w, h, label) in boxes.items():
+        centre_x, centre_y = (2 * column + x) * 4, (2 * row + y) * 4
+        half_w = w * min(centre_x, width - centre_x)
+        half_h = h * min(centre_y, height - centre_y)
+        yield (
+            (centre_x - half_w) / width,
+            (centre_y - half_h) / height,
+            (centre_x + half_w) / width,
+            (centre_y + half_h) / height,
+            label,
+        )
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(BOXES, min_size=1, max_size=3))
+def test_boxes_come_back(images):
+    """decode(encode(boxes)) gives the boxes, of images with any number of them."""
+    rows = [sorted(laid(boxes)) for boxes in images]
+    most = max(1, *map(len, rows))
+    padded = np.full((len(rows), most, 5), -1, np.float32)
+    for image, boxes in zip(padded, rows, strict=True):
+        image[: len(boxes)] = np.reshape(boxes, (-1, 5))
+    cells = encode(tf.constant(padded[..., :4]), tf.constant(padded[..., 4], tf.int64), SIZE)
+    found = decode(cells.scores, tf.one_hot(cells.labels, CLASSES), cells.boxes, SIZE, most)
+    for number, boxes in enumerate(rows):
+        scores = found.scores[number].numpy()
+        # Around a centre scores fall off, so that there is one peak for each box.
+        assert scores.tolist() == [1.0] * len(boxes) + [0.0] * (most - len(boxes))
+        back = np.column_stack([found.boxes[number], found.labels[number]])[: len(boxes)]
+        back = back[np.lexsort(back.T[::-1])]
+        np.testing.assert_allclose(back, np.reshape(boxes, (-1, 5)), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("image_size", "grid"),
+    [
+        # height and width in pixels, rows and columns
+        ((64, 64), (16, 16)),
+        ((65, 3), (17, 1)),
+    ],
+)
+def test_the_grid_covers_the_image(image_size, grid):
+    """Sides are rounded up."""
+    assert grid_size(image_size) == grid
+
+
+def test_a_small_box_within_a_large_one():
+    """Each cell belongs to the box whose centre is nearest, measured by the boxes' sizes."""
+    boxes = tf.constant([[[0.0, 0.0, 1.0, 1.0], [0.6, 0.6, 0.7, 0.7]]])
+    cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
+    labels = cells.labels[0].numpy()
+    assert labels[8, 8] == 0
+    assert labels[10, 10] == 1
+    assert labels[10, 3] == 0
+    assert (cells.scores[0].numpy() == 1).sum() == 2
+
+
+def test_of_two_boxes_in_one_cell_one_is_left():
+    """Nothing can tell them apart."""
+    boxes = tf.constant([[[0.1, 0.1, 0.3, 0.3], [0.11, 0.11, 0.3, 0.3]]])
+    cells = encode(boxes, tf.constant([[0, 1]], tf.int64), (64, 64))
+    found = decode(cells.scores, tf.one_hot(cells.labels, 2), cells.boxes, (64, 64), 2)
+    assert found.scores.numpy().tolist() == [[1.0, 0.0]]
