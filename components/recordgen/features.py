@@ -148,3 +148,8 @@ STATISTICS_ALLOWLIST = (
     IMAGE_OBJECT_TEXT,
     IMAGE_OBJECT_LABEL,
 )
+
+
+def statistics_features(task: str) -> list[str] | None:
+    """Return the features of a task whose statistics say something; None: all of them do."""
+    return None if task == "tabular" else list(STATISTICS_ALLOWLIST)

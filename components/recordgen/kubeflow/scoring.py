@@ -10,10 +10,11 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Tabular
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
-from recordgen.training.config import ACCURACY, AUC, MEAN_PRECISION
+from recordgen.training.config import ACCURACY, AUC, MEAN_PRECISION, R2
+from recordgen.training.table_score import TableCounts
 
 # Consoles draw each label's numbers, and they lie in the artifacts' metadata.
 _MOST_LABELS = 100
@@ -161,6 +162,26 @@ class BoxTally:
         )
 
 
+class TableTally:
+    """How well the target of a table was predicted."""
+
+    needs: ClassVar[str] = "rows of different targets"
+
+    def __init__(self, classes: int) -> None:
+        self._counts = TableCounts()
+        self._classes = classes
+
+    def add(self, truth: npt.NDArray[Any], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; see :meth:`recordgen.training.table_score.TableCounts.add`."""
+        self._counts.add(truth, scores)
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return accuracy and mean cross-entropy; of numbers, R² and the mean squared error."""
+        counts = self._counts
+        measure, score = (ACCURACY, counts.accuracy()) if self._classes else (R2, counts.r2())
+        return Evaluation(measure, score, counts.loss(), counts.examples)
+
+
 def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the metadata from which consoles draw a confusion matrix."""
     return {
@@ -176,4 +197,5 @@ TALLIES: Mapping[str, type[Tally]] = {
     ImageClassification.name: OneLabelTally,
     ImageMultiLabel.name: ManyLabelsTally,
     ObjectDetection.name: BoxTally,
+    Tabular.name: TableTally,
 }

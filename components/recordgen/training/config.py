@@ -8,10 +8,15 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Tabular
 
 #: The tasks that have a model; see recordgen.training.learners.
-MODEL_TASKS = (ImageClassification.name, ImageMultiLabel.name, ObjectDetection.name)
+MODEL_TASKS = (
+    ImageClassification.name,
+    ImageMultiLabel.name,
+    ObjectDetection.name,
+    Tabular.name,
+)
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -24,6 +29,9 @@ WEIGHT = "weight"
 ACCURACY = "accuracy"
 AUC = "auc"
 MEAN_PRECISION = "map"  # mean average precision
+TABLE_SCORE = "score"  # accuracy of classes, R² of numbers
+R2 = "r2"
+RMSE = "rmse"  # root of the mean squared error
 WEIGHTS = (None, "imagenet")
 
 

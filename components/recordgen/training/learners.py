@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Tabular
 from recordgen.training.detection import ObjectDetector
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Learner
+from recordgen.training.tables import TableLearner
 
 #: By the task of ``dataset.json``; the tasks are those of recordgen.training.config.MODEL_TASKS.
 LEARNERS: Mapping[str, type[Learner]] = {
     ImageClassification.name: OneImageLabel,
     ImageMultiLabel.name: ManyImageLabels,
     ObjectDetection.name: ObjectDetector,
+    Tabular.name: TableLearner,
 }
