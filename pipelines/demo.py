@@ -6,8 +6,9 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.terminal import run_main
@@ -17,6 +18,7 @@ from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
+    Tabular,
     TextClassification,
     TextEntities,
     TextMultiLabel,
@@ -35,6 +37,7 @@ class Demo:
         workdir: folder for everything, unless another is given.
         training: how to train.
         min_score: from which score on the model is good enough.
+        options: how to convert, beside the task.
     """
 
     name: str
@@ -42,7 +45,11 @@ class Demo:
     workdir: str
     training: TrainingConfig
     min_score: float
+    options: Mapping[str, Any] = field(default_factory=dict)
 
+
+# Of the table of wines.
+TARGET = "cultivar"
 
 # Digits of 8 by 8 pixels, enlarged so that the small CNN has something to halve.
 DEMOS = {
@@ -97,6 +104,14 @@ DEMOS = {
         training=TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2),
         min_score=0.85,
     ),
+    Tabular.name: Demo(
+        name="wines",
+        data="a table of wines",
+        workdir=os.path.join(".demo", Tabular.name),
+        training=TrainingConfig(batch_size=16, epochs=20, learning_rate=3e-3),
+        min_score=0.9,
+        options={"target_column": TARGET},
+    ),
 }
 
 
@@ -109,7 +124,7 @@ def demo_config(task: str, workdir: str, *, images: int | None = None) -> Pipeli
         WRITERS[task](os.path.join(workdir, "data"), images),
         workdir,
         name=demo.name,
-        options=ConvertOptions(task=task),
+        options=ConvertOptions(task=task, **demo.options),
         training=demo.training,
         min_score=demo.min_score,
     )

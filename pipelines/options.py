@@ -23,6 +23,8 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
     add("--max-reject-fraction", type=float, default=options.max_reject_fraction)
+    add("--target-column", default="", metavar="NAME", help="of a table, what is to be predicted")
+    add("--weight-column", default="", metavar="NAME", help="of a table, the rows' weights")
     add("--seed", type=int, default=0, help="of the conversion and the training")
     add("--model", default=training.model, help="small_cnn or a keras.applications name")
     add("--weights", choices=["imagenet"], help="pretrained weights; Keras downloads them")
@@ -35,7 +37,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.8,
         help="on eval, for a model to be blessed: the accuracy, or of several labels per image "
-        "the mean of their AUC",
+        "the mean of their AUC, of numbers R²",
     )
 
 
@@ -49,7 +51,11 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
         "name": args.name,
         "fingerprint_images": not args.no_fingerprint_images,
         "options": ConvertOptions(
-            task=args.task, seed=args.seed, max_reject_fraction=args.max_reject_fraction
+            task=args.task,
+            seed=args.seed,
+            max_reject_fraction=args.max_reject_fraction,
+            target_column=args.target_column,
+            weight_column=args.weight_column,
         ),
         "training": TrainingConfig(
             model=args.model,

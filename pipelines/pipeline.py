@@ -11,14 +11,15 @@ from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines.config import PipelineConfig
-from recordgen import features
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
+from recordgen.features import statistics_features
 from recordgen.splits import SplitFractions
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
+    Tabular,
     TextClassification,
     TextEntities,
     TextMultiLabel,
@@ -32,6 +33,7 @@ from recordgen.training.config import (
     LABEL,
     MEAN_PRECISION,
     SCORES,
+    TABLE_SCORE,
     TRUTH,
     WEIGHT,
 )
@@ -62,6 +64,11 @@ MEASURES = {
     TextClassification.name: _ACCURACY,
     TextMultiLabel.name: _LABEL_AUC,
     TextSentiment.name: _ACCURACY,
+    Tabular.name: tfma.MetricConfig(
+        class_name="TableScore",
+        module="recordgen.training.tfma_table_score",
+        config=json.dumps({"name": TABLE_SCORE}),
+    ),
 }
 
 
@@ -122,8 +129,7 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(
         examples=examples,
-        # Statistics of image bytes and unique names cost time and memory and say nothing.
-        stats_options=tfdv.StatsOptions(feature_allowlist=list(features.STATISTICS_ALLOWLIST)),
+        stats_options=tfdv.StatsOptions(feature_allowlist=statistics_features(config.task)),
     )
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics)

@@ -14,12 +14,12 @@ from sklearn.datasets import load_wine
 from recordgen import storage
 
 IMPORT_FILE = "wines.csv"
-TARGET = "cultivar"
 
 # Of ten wines, so that all cultivars, which lie one behind the other, are in each split.
 _ML_USE = ("TRAIN",) * 7 + ("VALIDATE", "TEST", "TEST")
 
 _SPLIT = "ml_use"
+_TARGET = "cultivar"
 _NAMES = ("barolo", "grignolino", "barbera")
 
 # Of every so many values of some columns, one is missing.
@@ -49,7 +49,7 @@ def write_wines(folder: str, rows: int | None = None) -> str:
 def _lines(rows: int | None) -> Iterator[Sequence[object]]:
     data = load_wine()
     names = [name.replace("/", "_") for name in data.feature_names]
-    yield [_SPLIT, *names, TARGET]
+    yield [_SPLIT, *names, _TARGET]
     step = 1 if rows is None else max(1, len(data.target) // rows)
     for number in range(0, len(data.target), step):
         values = [

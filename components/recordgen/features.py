@@ -223,3 +223,8 @@ STATISTICS_ALLOWLIST = (
     VIDEO_CLASS_TEXT,
     VIDEO_CLASS_LABEL,
 )
+
+
+def statistics_features(task: str) -> list[str] | None:
+    """Return the features of a task whose statistics say something; None: all of them do."""
+    return None if task == "tabular" else list(STATISTICS_ALLOWLIST)

@@ -433,14 +433,15 @@ def _infos(
     uris = [task.uris(row) for row in rows]
     asked = [_of(row, uri) for row, mine in zip(rows, uris, strict=True) for uri in mine]
     answers = iter(infos(asked))
+    of_size: dict[int, FileInfo] = {}  # many rows, few sizes
     for row, mine in zip(rows, uris, strict=True):
-        found = list(islice(answers, len(mine)))
         if len(mine) == 1:
-            yield found[0]
-        elif not mine:
-            yield FileInfo(task.own_bytes(row.annotation or ""), _IN_THE_ROW)
+            yield next(answers)
+        elif mine:
+            yield _together(mine, list(islice(answers, len(mine))))
         else:
-            yield _together(mine, found)
+            size = task.own_bytes(row.annotation or "")
+            yield of_size.get(size) or of_size.setdefault(size, FileInfo(size, _IN_THE_ROW))
 
 
 def _of(row: _AnyRow, uri: str) -> _AnyRow:

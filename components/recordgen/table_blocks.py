@@ -37,8 +37,9 @@ def parse(lines: Sequence[str], width: int, wanted: Sequence[int]) -> list[Texts
         wanted: the indices of the columns that are returned.
     """
     # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
-    if any('"' in line for line in lines):
-        rows = list(csv.reader(io.StringIO("\n".join(lines), newline=""), strict=True))
+    text = "\n".join(lines)
+    if '"' in text:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         columns = [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
     else:
         fields = pc.split_pattern(pa.array(lines, pa.string()), ",").flatten()

@@ -41,8 +41,8 @@ _MAX_RECORD_BYTES = 1 << 31
 
 def masked_crc(*pieces: bytes) -> bytes:
     """Return the masked crc32c of the pieces together, as it stands in the file (4 bytes)."""
-    crc = 0
-    for piece in pieces:
+    crc = google_crc32c.value(pieces[0])
+    for piece in pieces[1:]:
         crc = google_crc32c.extend(crc, piece)
     return _CRC.pack((((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 

@@ -14,6 +14,7 @@ from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
+    Tabular,
     TextClassification,
     TextEntities,
     TextMultiLabel,
@@ -21,8 +22,9 @@ from recordgen.tasks import (
 )
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
-from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION
+from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2
 from recordgen.training.entity_counts import EntityCounts
+from recordgen.training.table_score import TableCounts
 
 # Consoles draw each label's numbers, and they lie in the artifacts' metadata.
 _MOST_LABELS = 100
@@ -202,6 +204,26 @@ class EntityTally:
         )
 
 
+class TableTally:
+    """How well the target of a table was predicted."""
+
+    needs: ClassVar[str] = "rows of different targets"
+
+    def __init__(self, classes: int) -> None:
+        self._counts = TableCounts()
+        self._classes = classes
+
+    def add(self, truth: npt.NDArray[Any], scores: npt.NDArray[np.float32]) -> None:
+        """Count a batch; see :meth:`recordgen.training.table_score.TableCounts.add`."""
+        self._counts.add(truth, scores)
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return accuracy and mean cross-entropy; of numbers, R² and the mean squared error."""
+        counts = self._counts
+        measure, score = (ACCURACY, counts.accuracy()) if self._classes else (R2, counts.r2())
+        return Evaluation(measure, score, counts.loss(), counts.examples)
+
+
 def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the metadata from which consoles draw a confusion matrix."""
     return {
@@ -221,4 +243,5 @@ TALLIES: Mapping[str, type[Tally]] = {
     TextClassification.name: OneLabelTally,
     TextMultiLabel.name: ManyLabelsTally,
     TextSentiment.name: OneLabelTally,
+    Tabular.name: TableTally,
 }

@@ -163,8 +163,12 @@ class RowReader:
         read_rows = _READERS[self._task.kind][self._format]
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
-        for item in read_rows(file.path, self._task, self.adjusted):
-            if isinstance(item, Row) and item.split is None and file.split is not None:
+        rows = read_rows(file.path, self._task, self.adjusted)
+        if file.split is None:
+            yield from rows
+            return
+        for item in rows:
+            if isinstance(item, Row) and item.split is None:
                 item = item._replace(split=file.split)
             yield item
 

@@ -7,9 +7,9 @@ Empty fields are missing values and say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from recordgen.columns import Column, Prediction, Table
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.rows import Reject
 from recordgen.sources.lines import open_lines
-from recordgen.sources.table_csv import Record, read_records
+from recordgen.sources.table_csv import Plain, Record, read_blocks
 from recordgen.splits import ML_USE_EXPECTED, is_ml_use
 from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
@@ -94,8 +95,8 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
     seen: list[_Seen] = []
     for file in files:
         with open_lines(file.path) as lines:
-            records = (r for r in read_records(lines, file.path) if isinstance(r, Record))
-            first = next(records, None)
+            blocks = read_blocks(lines, file.path)
+            first, rest = _first_record(blocks)
             if first is None:
                 continue
             if not header:
@@ -103,9 +104,9 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
                 seen = [_Seen() for _ in header]
             elif list(first.split()) != header:
                 _check_first_row(first, header, seen, file.path)
-                look_at([first], header, seen)
-            while some := list(islice(records, _BLOCK_LINES)):
-                look_at(some, header, seen)
+                rest.append(first)
+            for lines_of in _in_blocks(chain(rest, blocks), len(header)):
+                look_at(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, seen
@@ -189,26 +190,48 @@ class _Seen:
 def look_at_all(records: Iterable[Record], header: Sequence[str]) -> list[_Seen]:
     """Return what columns hold in records."""
     seen = [_Seen() for _ in header]
-    waiting = iter(records)
-    while some := list(islice(waiting, _BLOCK_LINES)):
-        look_at(some, header, seen)
+    for lines in _in_blocks(records, len(header)):
+        look_at(lines, header, seen)
     return seen
 
 
-def look_at(records: Sequence[Record], header: Sequence[str], seen: Sequence[_Seen]) -> None:
-    """Take note of what columns hold in records; those with other fields are left out."""
-    commas = len(header) - 1
-    lines = [
-        record.text
-        for record in records
-        if (
-            record.text.count(",") == commas and len(record.text) > commas
-            if record.fields is None
-            else len(record.fields) == len(header) and any(record.fields)
-        )
-    ]
-    if not lines:
-        return
+def _first_record(
+    blocks: Iterator[Plain | Record | Reject],
+) -> tuple[Record | None, list[Plain | Record | Reject]]:
+    """Return the first record, and what stands behind it in its block."""
+    for item in blocks:
+        if isinstance(item, Record):
+            return item, []
+        if isinstance(item, Plain):
+            for at, text in enumerate(item.texts):
+                if text.strip():
+                    line = item.line + at
+                    return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
+    return None, []
+
+
+def _in_blocks(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[list[str]]:
+    """Yield the records that have a field for every column, many at a time."""
+    commas = width - 1
+    lines: list[str] = []
+    for item in items:
+        if isinstance(item, Plain):
+            lines += [
+                text for text in item.texts if text.count(",") == commas and len(text) > commas
+            ]
+        elif isinstance(item, Record):
+            fields = item.split()
+            if len(fields) == width and any(fields):
+                lines.append(item.text)
+        if len(lines) >= _BLOCK_LINES:
+            yield lines
+            lines = []
+    if lines:
+        yield lines
+
+
+def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
+    """Take note of what columns hold in records, of which each has a field for every column."""
     for item, texts in zip(seen, parse(lines, len(header), range(len(header))), strict=True):
         if texts.null_count < len(texts):
             _look_at_column(item, texts)
@@ -253,7 +276,7 @@ def _are_decimals(texts: Any) -> bool:
     if pc.any(pc.match_substring_regex(texts, r"^[+-]?0[0-9]")).as_py():
         return False
     # All whole, and yet no whole numbers of 64 bits: they are keys.
-    return bool(pc.any(pc.match_substring_regex(texts, r"[.eE]")).as_py())
+    return any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in (".", "e", "E"))
 
 
 def _odd_value(texts: Any) -> str:

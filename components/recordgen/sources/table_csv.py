@@ -43,8 +43,34 @@ class Record(NamedTuple):
         return self.text.split(",") if self.fields is None else self.fields
 
 
+class Plain(NamedTuple):
+    """Lines without quotes that follow each other, each a record of its own, or blank.
+
+    Attributes:
+        line: 1-based number of the first.
+        texts: what stands in them, without the lines' ends.
+    """
+
+    line: int
+    texts: Sequence[str]
+
+
 def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Reject]:
-    r"""Put physical lines together to records; blank lines give nothing.
+    """Put physical lines together to records; blank lines give nothing.
+
+    Args and Raises: as :func:`read_blocks`.
+    """
+    for item in read_blocks(lines, source):
+        if isinstance(item, Plain):
+            for line, text in enumerate(item.texts, start=item.line):
+                if text and not text.isspace():
+                    yield Record(line, text, None)
+        else:
+            yield item
+
+
+def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Plain | Record | Reject]:
+    r"""Put physical lines together to records, many at a time where nothing is special about them.
 
     Args:
         lines: lines with or without their ending; a first byte order mark of UTF-8 is skipped.
@@ -62,9 +88,7 @@ def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Rejec
             block[0] = block[0].removeprefix(codecs.BOM_UTF8)
         texts = _plain_texts(block)
         if texts is not None:
-            for line, text in enumerate(texts, start=number + 1):
-                if text and not text.isspace():
-                    yield Record(line, text, None)
+            yield Plain(number + 1, texts)
             number += len(block)
             continue
         stream.give_back(block)
@@ -165,17 +189,24 @@ def parse_lines(lines: Iterable[bytes], *, source: str, table: Table) -> Iterato
     Args and Raises: as :func:`read_records`; ``table`` says which columns there are. The first
     record may be the header, which gives nothing.
     """
-    records = read_records(lines, source)
-    first = next(records, None)
-    if first is None:
-        return
-    if not isinstance(first, Record) or list(first.split()) != table.names:
-        yield from rows_of([first], source, table)
-    yield from rows_of(records, source, table)
+    blocks = read_blocks(lines, source)
+    names = table.names
+    for item in blocks:
+        if isinstance(item, Plain):
+            at = next((at for at, text in enumerate(item.texts) if text.strip()), None)
+            if at is None:
+                continue
+            if item.texts[at].split(",") == names:
+                item = Plain(item.line + at + 1, item.texts[at + 1 :])
+        elif isinstance(item, Record) and list(item.split()) == names:
+            break
+        yield from rows_of([item], source, table)
+        break
+    yield from rows_of(blocks, source, table)
 
 
 def rows_of(
-    records: Iterable[Record | Reject], source: str, table: Table
+    items: Iterable[Plain | Record | Reject], source: str, table: Table
 ) -> Iterator[Row | Reject]:
     """Yield a row for each record that has a field for every column.
 
@@ -184,24 +215,29 @@ def rows_of(
     commas = len(table.columns) - 1
     split_at = None if table.split is None else table.names.index(table.split)
     splits: dict[str, str | None] = {}
-    for record in records:
-        if isinstance(record, Reject):
-            yield record
-            continue
-        line, text, fields = record
-        # What nearly every line looks like; all others are looked at more closely.
-        if fields is None and text.count(",") == commas and len(text) > commas:
-            if split_at is None:
-                yield Row(source, line, None, "", text)
-                continue
-            named = text.split(",", split_at + 1)[split_at]
-            if named in splits:
-                yield Row(source, line, splits[named], "", text)
-                continue
-        row = _row(record, source, table)
-        if isinstance(row, Row) and split_at is not None:
-            splits.setdefault(record.split()[split_at], row.split)
-        yield row
+    for item in items:
+        if isinstance(item, Reject):
+            yield item
+        elif isinstance(item, Record):
+            yield _row(item, source, table)
+        else:
+            for line, text in enumerate(item.texts, start=item.line):
+                # What nearly every line looks like; all others are looked at more closely.
+                if text.count(",") == commas and len(text) > commas:
+                    if split_at is None:
+                        if commas or not text.isspace():
+                            yield Row(source, line, None, "", text)
+                        continue
+                    named = text.split(",", split_at + 1)[split_at]
+                    if named in splits:
+                        yield Row(source, line, splits[named], "", text)
+                        continue
+                if not text or text.isspace():
+                    continue
+                row = _row(Record(line, text, None), source, table)
+                if isinstance(row, Row) and split_at is not None:
+                    splits[text.split(",")[split_at]] = row.split
+                yield row
 
 
 def _row(record: Record, source: str, table: Table) -> Row | Reject:

@@ -12,6 +12,7 @@ from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
+    Tabular,
     TextClassification,
     TextEntities,
     TextMultiLabel,
@@ -27,6 +28,7 @@ MODEL_TASKS = (
     TextClassification.name,
     TextMultiLabel.name,
     TextSentiment.name,
+    Tabular.name,
 )
 
 SMALL_CNN = "small_cnn"
@@ -41,6 +43,9 @@ ACCURACY = "accuracy"
 AUC = "auc"
 MEAN_PRECISION = "map"  # mean average precision
 F1 = "f1"
+TABLE_SCORE = "score"  # accuracy of classes, R² of numbers
+R2 = "r2"
+RMSE = "rmse"  # root of the mean squared error
 WEIGHTS = (None, "imagenet")
 
 

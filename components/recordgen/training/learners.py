@@ -8,6 +8,7 @@ from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
+    Tabular,
     TextClassification,
     TextEntities,
     TextMultiLabel,
@@ -17,6 +18,7 @@ from recordgen.training.detection import ObjectDetector
 from recordgen.training.entities import EntityTagger
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Learner
+from recordgen.training.tables import TableLearner
 from recordgen.training.text_labels import ManyTextLabels, OneTextLabel
 
 #: By the task of ``dataset.json``; the tasks are those of recordgen.training.config.MODEL_TASKS.
@@ -28,4 +30,5 @@ LEARNERS: Mapping[str, type[Learner]] = {
     TextClassification.name: OneTextLabel,
     TextMultiLabel.name: ManyTextLabels,
     TextSentiment.name: OneTextLabel,
+    Tabular.name: TableLearner,
 }

@@ -1,0 +1,83 @@
+"""How good predictions from a table are: one number from 0 to 1, of classes and of numbers.
+
+Of classes it is the accuracy, the share of rows whose class has the best score. Of numbers it is
+R², the share of the target's variance that the predictions explain: 1 if all are right, and 0 if
+they are no better than the mean of all targets (below that, R² is negative; here it is 0).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class TableCounts:
+    """What the score is made of. Sums are kept as a mean and what differs from it, for precision.
+
+    Attributes:
+        examples: rows so far.
+        right: of classes, how many were right.
+        mean: of the targets, if they are numbers.
+        spread: sum of the squares of what targets differ from their mean.
+        error: of the squares of what predictions differ from targets; of classes the sum of the
+            cross-entropies.
+    """
+
+    def __init__(self) -> None:
+        self.examples = 0
+        self.right = 0
+        self.mean = 0.0
+        self.spread = 0.0
+        self.error = 0.0
+
+    def add(self, truth: npt.NDArray[Any], scores: npt.NDArray[np.float32]) -> None:
+        """Count rows.
+
+        Args:
+            truth: the number of each class, int64 [batch], or a number, float32 [batch].
+            scores: of each class, float32 [batch, classes] of at least two, or the prediction,
+                float32 [batch, 1].
+        """
+        if scores.shape[1] > 1:
+            classes = truth.astype(np.int64)
+            self.right += int((scores.argmax(axis=1) == classes).sum())
+            chosen = scores[np.arange(len(classes)), classes].astype(np.float64)
+            self.error -= float(np.log(np.clip(chosen, _SMALLEST, 1)).sum())
+            self.examples += len(classes)
+            return
+        targets = truth.astype(np.float64)
+        new = TableCounts()
+        new.examples = len(targets)
+        new.mean = float(targets.mean()) if len(targets) else 0.0
+        new.spread = float(np.square(targets - new.mean).sum())
+        new.error = float(np.square(targets - scores[:, 0]).sum())
+        self.merge(new)
+
+    def merge(self, other: TableCounts) -> None:
+        """Add what another has counted."""
+        examples = self.examples + other.examples
+        if examples:
+            apart = other.mean - self.mean
+            self.spread += other.spread + apart**2 * self.examples * other.examples / examples
+            self.mean += apart * other.examples / examples
+        self.examples = examples
+        self.right += other.right
+        self.error += other.error
+
+    def accuracy(self) -> float:
+        """Return the share of right classes; NaN without rows."""
+        return self.right / self.examples if self.examples else math.nan
+
+    def r2(self) -> float:
+        """Return R², 0 if it is negative; NaN if all targets are equal, or there are none."""
+        return max(0.0, 1 - self.error / self.spread) if self.spread else math.nan
+
+    def loss(self) -> float:
+        """Return the mean cross-entropy, or the mean squared error; NaN without rows."""
+        return self.error / self.examples if self.examples else math.nan
+
+
+_SMALLEST = 1e-7  # of a probability, as Keras has it

@@ -1,0 +1,171 @@
+"""Tables: from rows to a model, and what Keras, Kubeflow's step and TFMA say of it."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError, UsageError
+from recordgen.example import serialize_example
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.training import run_fn
+from recordgen.training.table_score import TableCounts
+
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """``y`` follows from a number and a text; both, and a whole number, have gaps."""
+    random = np.random.default_rng(0)
+    lines = ["fold,a/b,n,word,w,y,cls\n"]
+    for number in range(ROWS):
+        a, n, word = random.normal(1000, 50), random.integers(-3, 4), ["low", "high"][number % 2]
+        y = 5e4 + (a - 1000) * 20 + (800 if word == "high" else -800) + n * 100
+        shown = "" if number % 19 == 0 else f"{a:.3f}", "" if number % 23 == 0 else n
+        fold = "TRAIN" if number % 5 else "VALIDATE"
+        lines.append(
+            f"{fold},{shown[0]},{shown[1]},{word},1,{y:.2f},{'up' if y > 5e4 else 'low'}\n"
+        )
+    path = tmp_path_factory.mktemp("source") / "a.csv"
+    path.write_text("".join(lines))
+    return str(path)
+
+
+def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
+    """Convert and train; return the dataset's folder and the model's."""
+    output, model = str(root / "out"), str(root / "model")
+    recordgen.convert(source, output, task="tabular", **options)
+    config = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{output}/Split-train/*"],
+            eval_files=[f"{output}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config=config,
+            serving_model_dir=model,
+            model_run_dir=str(root / "logs"),
+        )
+    )
+    return output, model
+
+
+def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The model learns, answers examples without target, and is measured by its accuracy."""
+    caplog.set_level("INFO")
+    output, model = trained(source, tmp_path, target_column="cls", weight_column="w")
+    last = [item.message for item in caplog.records if "epoch 10/10" in item.message][-1]
+    found = evaluate(model, output, read_dataset(output), "eval")
+    assert found.measure == "accuracy"
+    assert found.score == pytest.approx(
+        float(re.search(r"val_accuracy (\S+)", last)[1][:-1]), abs=1e-4
+    )
+    assert found.score > 0.9
+    assert found.examples == ROWS // 5
+    serve = tf.saved_model.load(model).signatures["serving_default"]
+    rows = [{"a/b": 1100.0, "n": 0, "word": b"high", "y": 52_000.0}, {"word": b"never seen"}]
+    answer = serve(examples=tf.constant([b"".join(serialize_example(row)) for row in rows]))
+    assert answer["labels"].shape == answer["scores"].shape == (2, 2)
+    assert answer["labels"][0, 0].numpy() == b"up"
+    assert np.isfinite(answer["scores"].numpy()).all()
+
+
+def test_numbers(source: str, tmp_path: Path) -> None:
+    """Large targets are learnt as well, and R² and the loss are those of the predictions."""
+    lines = Path(source).read_text().splitlines()
+    (tmp_path / "b.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines) + "\n")
+    output, model = trained(str(tmp_path / "b.csv"), tmp_path, target_column="y")
+    found = evaluate(model, output, read_dataset(output), "eval")
+    assert found.measure == "r2"
+    assert found.score > 0.8
+    signatures = tf.saved_model.load(model).signatures
+    records = [
+        record
+        for path in Path(output, "Split-eval").iterdir()
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
+    ]
+    answers = signatures["serving_default"](examples=tf.constant(records))["predictions"].numpy()
+    truth = signatures["truth"](examples=tf.constant(records))["label"].numpy().astype(np.float64)
+    errors = np.square(truth - answers).sum()
+    assert found.score == pytest.approx(1 - errors / np.square(truth - truth.mean()).sum())
+    assert found.loss == pytest.approx(errors / len(truth))
+
+
+# options, what is missing
+NOTHING = [
+    ({}, DataError, "no column is the target"),
+    ({"target_column": "w", "prediction": "classification"}, DataError, "has the one class 1"),
+]
+
+
+@pytest.mark.parametrize(("options", "error", "message"), NOTHING)
+def test_nothing_to_learn(
+    source: str, tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        trained(source, tmp_path, **options)
+
+
+def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> None:
+    from recordgen.training.config import TrainingConfig
+    from recordgen.training.tables import TableLearner
+
+    dataset = recordgen.convert(
+        source, tmp_path / "out", task="tabular", target_column="cls"
+    ).dataset
+    config = TrainingConfig(model="MobileNetV2")
+    with pytest.raises(UsageError, match="model=MobileNetV2 is for images"):
+        TableLearner(str(tmp_path / "out"), "train", dataset, config).models()
+
+
+def test_counts_add_up() -> None:
+    """However rows are dealt out, the score is that of all of them."""
+    random = np.random.default_rng(1)
+    truth = random.normal(1e6, 1, 100).astype(np.float32)
+    scores = (truth + random.normal(0, 0.5, 100)).astype(np.float32)[:, None]
+    whole, merged = TableCounts(), TableCounts()
+    whole.add(truth, scores)
+    for part in np.array_split(np.arange(100), 7):
+        one = TableCounts()
+        one.add(truth[part], scores[part])
+        merged.merge(one)
+    wide = truth.astype(np.float64)
+    expected = 1 - np.square(wide - scores[:, 0]).sum() / np.square(wide - wide.mean()).sum()
+    assert whole.r2() == pytest.approx(expected)
+    assert merged.r2() == pytest.approx(expected)
+    far = TableCounts()
+    far.add(np.array([1.0, 2.0]), np.array([[9.0], [9.0]]))
+    assert far.r2() == 0
+    assert math.isnan(TableCounts().r2())
+    assert math.isnan(TableCounts().accuracy())
+
+
+def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
+    """The metric of the pipelines, one example at a time, of classes and of numbers."""
+    tfma_table_score = pytest.importorskip(
+        "recordgen.training.tfma_table_score", exc_type=ImportError
+    )
+    from tensorflow_model_analysis import metrics
+
+    key = metrics.MetricKey("score")
+    for truth, scores, expected in (
+        ([1, 0, 1], [[0.2, 0.8], [0.4, 0.6], [0.1, 0.9]], 2 / 3),
+        ([1.0, 2.0, 3.0], [[1.0], [2.5], [3.0]], 1 - 0.25 / 2),
+    ):
+        combiner = tfma_table_score._CountRows(key, None)
+        parts = [
+            combiner.count(None, np.array([value]), np.array(score, np.float32), 1.0)
+            for value, score in zip(truth, scores, strict=True)
+        ]
+        found = combiner.extract_output(combiner.merge_accumulators(parts))
+        assert found == {key: pytest.approx(expected)}
