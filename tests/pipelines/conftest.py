@@ -53,3 +53,10 @@ def label_demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedPro
     workdir = tmp_path_factory.mktemp("label_demo")
     task = ("--task", "image_multi_label")
     return workdir, command("demo", *task, "--workdir", workdir, "--images", 900)
+
+
+@pytest.fixture(scope="session")
+def table_demo(command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo of a table: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("table_demo")
+    return workdir, command("demo", "--task", "tabular", "--workdir", workdir)
