@@ -14,7 +14,7 @@ help: ## show this list
 setup: ## make .venv with what fits this machine (LEG=tfx-1.21|tfx-1.16|no-tfx to choose)
 	@scripts/setup
 
-demo: setup ## run the demonstration from images to a trained model (TASK=image_multi_label|object_detection: others)
+demo: setup ## run the demonstration from sample data to a trained model (TASK=object_detection, text_entities, tabular, …)
 	@$(PYTHON_OF_VENV) -m pipelines.demo --task $(TASK) $(ARGS)
 
 test: setup ## run the tests (ARGS="-m 'not slow'" passes options to pytest)

@@ -108,7 +108,7 @@ DEMOS = {
         name="wines",
         data="a table of wines",
         workdir=os.path.join(".demo", Tabular.name),
-        training=TrainingConfig(batch_size=16, epochs=20, learning_rate=3e-3),
+        training=TrainingConfig(batch_size=16, epochs=30, learning_rate=3e-3),
         min_score=0.9,
         options={"target_column": TARGET},
     ),

@@ -16,7 +16,7 @@ from recordgen import storage
 IMPORT_FILE = "wines.csv"
 
 # Of ten wines, so that all cultivars, which lie one behind the other, are in each split.
-_ML_USE = ("TRAIN",) * 7 + ("VALIDATE", "TEST", "TEST")
+_ML_USE = ("TRAIN",) * 6 + ("VALIDATE", "TEST") * 2
 
 _SPLIT = "ml_use"
 _TARGET = "cultivar"

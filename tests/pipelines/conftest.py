@@ -81,3 +81,10 @@ def entity_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.Comple
     workdir = tmp_path_factory.mktemp("entity_demo")
     task = ("--task", "text_entities")
     return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 300)
+
+
+@pytest.fixture(scope="session")
+def table_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo of a table: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("table_demo")
+    return workdir, fast_command("demo", "--task", "tabular", "--workdir", workdir)

@@ -242,3 +242,26 @@ def test_the_demo_of_entities_in_texts(entity_demo):
     assert f"\nlowest     {lowest}\n" in done.stdout
     assert found.score >= 0.9
     assert re.search(r"blessed +yes", done.stdout)
+
+
+def test_the_demo_of_a_table(table_demo):
+    """Every step runs, and what was pushed tells wines that it was not trained on apart."""
+    workdir, done = table_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "178 (train 108, eval 35, test 35), 3 labels" in done.stdout
+    assert float(re.search(r"\nscore +(\d\.\d+) on eval", done.stdout)[1]) >= 0.9
+    assert re.search(r"blessed +yes", done.stdout)
+    metadata = Metadata(metadata_path(str(workdir)))
+    [schema] = metadata.artifacts("Schema")
+    assert 'name: "cultivar"' in Path(schema.uri, "schema.pbtxt").read_text()
+    [pushed] = (workdir / "serving").iterdir()
+    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    [examples] = metadata.artifacts("Examples")
+    shards = [str(path) for path in Path(examples.uri, "Split-test").iterdir()]
+    records = list(tf.data.TFRecordDataset(shards, "GZIP" if ".gz" in shards[0] else ""))
+    answers = serve(examples=tf.stack(records))["labels"][:, 0].numpy()
+    spec = {"cultivar": tf.io.FixedLenFeature((), tf.string)}
+    truth = tf.io.parse_example(tf.stack(records), spec)["cultivar"].numpy()
+    assert (answers == truth).mean() > 0.85
