@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from pipelines import digits, reviews
 from pipelines.travels import write_travels
-from recordgen.tasks import TextEntities
+from pipelines.wines import write_wines
+from recordgen.tasks import Tabular, TextEntities
 
 #: By task: takes the folder and how many examples, None for all of the demo's; returns what to
 #: import.
@@ -14,4 +15,5 @@ WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
     **digits.WRITERS,
     **reviews.WRITERS,
     TextEntities.name: write_travels,
+    Tabular.name: write_wines,
 }

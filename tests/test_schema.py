@@ -201,6 +201,18 @@ def test_two_images_per_row(pairs: list[str], make_csv: MakeCsv, tmp_path: Path)
         recordgen.convert(source, tmp_path / "c", schema=PAIRS, split_by="content")
 
 
+def test_two_images_of_which_one_is_called_image(make_images: MakeImages, tmp_path: Path) -> None:
+    """Names of columns do not make batches of images and labels of what has two."""
+    [one, two] = make_images(2)
+    frame = pd.DataFrame({"image": [str(one)], "mask": [str(two)], "kind": ["x"]})
+    schema = {"image": "image", "mask": "image", "kind": "label"}
+    dataset = recordgen.convert(frame, tmp_path / "out", schema=schema).dataset
+    assert {"image/encoded", "mask/encoded", "kind/label"} < set(dataset.features)
+    [split] = dataset.splits
+    with pytest.raises(UsageError, match="not exactly one column of images"):
+        recordgen.input_fn(tmp_path / "out", split=split)
+
+
 def test_a_bad_image_among_several(pairs: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """A row is rejected for any of its images, and the message says which."""
     (tmp_path / "images/bad.jpg").write_bytes(b"\xff\xd8\xff no image")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import runpy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,28 @@ def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
     """Nothing is read, so nothing can be told by content."""
     with pytest.raises(UsageError, match=r"split_by=content .* never opens a video"):
         recordgen.plan(make_csv(["1.mp4,x"]), task=TASK, split_by="content")
+
+
+def test_the_sample_is_what_its_script_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lists are the script's, and so is every frame."""
+    folder = Path(__file__).parents[1] / "examples/video_classification"
+    script = runpy.run_path(str(folder / "make_videos.py"))
+    monkeypatch.setitem(script["main"].__globals__, "FOLDER", tmp_path)
+    script["main"]()
+    names = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
+    assert len(names) == 13
+    for name in names:
+        if name.endswith(".csv"):
+            assert (tmp_path / name).read_text() == (folder / name).read_text()
+            continue
+        with Image.open(tmp_path / name) as made, Image.open(folder / name) as there:
+            assert made.n_frames == there.n_frames == 8
+            for frame in range(8):
+                made.seek(frame)
+                there.seek(frame)
+                assert np.array_equal(np.asarray(made.convert("L")), there.convert("L"))
 
 
 @pytest.fixture(scope="module")

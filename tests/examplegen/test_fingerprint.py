@@ -98,3 +98,28 @@ def test_tags_that_lie_beside_their_sentences(tmp_path):
     assert image_fingerprint(files, options) == before
     (tmp_path / "labels.txt").write_text("B-animal O\n")
     assert image_fingerprint(files, options) != before
+
+
+def test_a_list_of_videos_that_changes(tmp_path):
+    """Lists are part of it, and the videos that they name are not looked at."""
+    (tmp_path / "top.csv").write_text("TRAIN,list.csv\nTEST,gs://no-such-bucket/1.mp4,x\n")
+    (tmp_path / "list.csv").write_text("1.mp4,x,0,1\n")
+    options = ConvertOptions(task="video_classification")
+    files = [ImportFile(str(tmp_path / "top.csv"))]
+    before = image_fingerprint(files, options)
+    assert before.startswith("images:0,")
+    assert image_fingerprint(files, options) == before
+    replace_later(tmp_path / "list.csv", b"1.mp4,y,0,1\n")
+    assert image_fingerprint(files, options) != before
+
+
+def test_every_image_of_a_row(data):
+    """Of rows with several images, each is looked at."""
+    (data / "pairs.csv").write_text("i/0.png,i/1.png\ni/2.png,i/3.png\n")
+    options = ConvertOptions(schema='{"a": "image", "b": "image"}')
+    files = [ImportFile(str(data / "pairs.csv"))]
+    before = image_fingerprint(files, options)
+    assert before.startswith("images:4,")
+    image = data / "i/3.png"
+    replace_later(image, bytes(reversed(image.read_bytes())))
+    assert image_fingerprint(files, options) != before

@@ -117,8 +117,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     look_up = partial(_payload_versions, access=options.access, task=task)
     with ThreadPoolExecutor(_THREADS) as pool:
         while window := list(islice(rows, _WINDOW)):
+            images += sum(len(task.uris(row)) for row in window)
             for versions in pool.map(look_up, window):
                 for path, version in versions:
                     add(path, version)
-                images += len(versions)
     return f"images:{images},sha256:{digest.hexdigest()}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import ReadPlan, plan_reading
 from recordgen.reading.shards import ShardSet
+from recordgen.schema import Schema
 from recordgen.tasks import ImageClassification
 
 
@@ -33,7 +33,7 @@ def _as_images(shards: ShardSet) -> ShardSet:
     dataset = shards.dataset
     if dataset is None:
         return shards
-    if features.IMAGE_ENCODED not in dataset.features:
+    if Schema.from_json(dataset.options["schema"]).only_image is None:
         raise UsageError(
             f"{shards.files[0].path}: the schema of these examples has not exactly one column of "
             f"images, so there are no batches of images and labels; recordgen.read gives all its "
