@@ -13,7 +13,7 @@ from recordgen.tasks import Tabular, TextEntities
 #: import.
 WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
     **digits.WRITERS,
-    **reviews.WRITERS,
     TextEntities.name: write_travels,
+    **reviews.WRITERS,
     Tabular.name: write_wines,
 }

@@ -31,7 +31,23 @@ CSV = [
     ('"Good, and cheap",praise,price', "text_multi_label", ":1 has a text and 2 labels"),
     ("Good and cheap,2\nBad and dear,0", "text_sentiment", ":1 has a text and its sentiment"),
     ("Good and cheap,2\nBad and dear,11", "text_classification", ":1 has a text"),
-    ("review,sentiment\nGood and cheap,good", "text_sentiment", ":2 has a text and its sentiment"),
+    ("review,sentiment\nGood and cheap,good", "text_classification", ":2 has a text"),
+    ("review,sentiment\nGood and cheap,4", "text_sentiment", ":2 has a text and its sentiment"),
+    ("text,label\nGood and cheap,4", "text_classification", ":2 has a text"),
+    ("id,keyword,location,text,target\n1,,,Good,1", "tabular", "lines behind it fill them"),
+    ("age,job,comment,target\n3,x,nice,1\n4,y,bad,0", "tabular", "lines behind it fill them"),
+    ("split,image_uri,label,comment\nTRAIN,a,cat,nice", "image_classification", "one label"),
+    ("filename,text,label\n1.xml,Good and cheap,good", "text_classification", ":2 has a text"),
+    ("TRAIN,my photos/0,cat", "image_classification", ":1 has one label"),
+    ("TRAIN,gs://b/My Photos/1 a b c,cat", "image_classification", ":1 has one label"),
+    ("https://h/my image.jpg?w=1,cat", "image_classification", ":1 has one label"),
+    ("IM 0.jfif,cat", "image_classification", ":1 has one label"),
+    ("img0,golden retriever", "image_classification", ":1 has one label"),
+    ("img0,cat,dog\nimg1,cat,bird\nimg2,dog,bird", "image_multi_label", ":1 has 2 labels"),
+    ("image_id,label\nimg0,0\nimg1,1", "image_classification", ":1 has one label"),
+    ("image_path,label,start,end\n0.png,a,0,1", "image_classification", ":2 has one label"),
+    ("Image Index,Findings\n0.png,Cardio\n1.png,No Finding", "image_classification", "one label"),
+    ("a.jpg,x\nb.jpg,x\nc.jpg,x\nsome text here,dog", "image_classification", ":1 has one label"),
     ("text,label\nGood,praise", "text_classification", ":2 has a text"),
     ("TRAIN,gs://b/list.csv", "video_classification", ":1 names a video, or a list of them"),
     ("a.mp4,car,1,inf", "video_classification", ":1 names a video, or a list of them"),
@@ -46,20 +62,27 @@ CSV = [
 def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
     finding = found(tmp_path, "a.csv", lines)
     assert (finding.options.task, finding.options.input_format) == (task, "csv")
-    assert finding.reason == f"{tmp_path / 'a.csv'}{reason}"
+    assert finding.reason.startswith(f"{tmp_path / 'a.csv'}:")
+    assert finding.reason.endswith(reason)
 
 
 # a line of a file, its task, and the end of the reason
 JSONL = [
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
     ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
-    ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "textGcsUri"),
+    ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "tation"),
     (
         '{"textContent": "a", "classificationAnnotations": [{}]}',
         "text_multi_label",
         "classificationAnnotations",
     ),
-    ('{"textContent": "a", "sentimentAnnotation": {"sentiment": 1}}', "text_sentiment", "ation"),
+    ('{"textContent": "a", "sentimentAnnotation": 0}', "text_sentiment", "ation"),
+    ('{"textContent": "a", "textSegmentAnnotations": []}', "text_entities", "Annotations"),
+    (
+        '{"imageGcsUri": "a", "textContent": "b", "classificationAnnotation": {"a": "c"}}',
+        "image_classification",
+        "classificationAnnotation",
+    ),
     ('{"textContent": "a", "textSegmentAnnotations": [{}]}', "text_entities", "Annotations"),
     (
         '{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}',
@@ -117,3 +140,20 @@ def test_two_tasks_in_a_file_are_both_shown(
 def test_few_lines_of_another_task_are_mistakes(tmp_path: Path) -> None:
     finding = found(tmp_path, "a.csv", "a.jpg,cat\n" * 9 + "Good and cheap,praise\n")
     assert finding.options.task == "image_classification"
+
+
+def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,y\nGood and cheap,1\n")
+    files = [ImportFile(str(path))]
+    finding = decide(files, ConvertOptions(target_column="y"))
+    assert (finding.options.task, finding.reason) == ("tabular", "target_column is given")
+    with pytest.raises(UsageError, match="target_column is for tables, and the task is image"):
+        decide(files, ConvertOptions(target_column="y", task="image_classification"))
+
+
+def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
+    """One line with entities among many that say nothing is what the file is about."""
+    lines = ['{"textContent": "a"}'] * 9
+    lines.append('{"textContent": "b", "textSegmentAnnotations": [{"displayName": "x"}]}')
+    assert found(tmp_path, "a.jsonl", "\n".join(lines)).options.task == "text_entities"

@@ -46,6 +46,8 @@ PREDICTIONS = (AUTO, "classification", "regression")
 
 _DECLARED = "declared"
 
+_OF_TABLES = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
+
 #: What stands for no value where an option that takes several cannot be left out.
 NO_NAMES = "none"
 
@@ -183,6 +185,11 @@ class ConvertOptions:
     def max_image_bytes(self) -> int:
         """Largest payload that is accepted, in bytes."""
         return int(self.max_image_mb * 1_000_000)
+
+    def of_tables(self) -> list[str]:
+        """Return the names of those that are given and that only tables have."""
+        default = {f.name: f.default for f in fields(self)}
+        return [name for name in _OF_TABLES if getattr(self, name) != default[name]]
 
     @property
     def access(self) -> Access:

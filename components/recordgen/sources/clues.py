@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from recordgen.rows import Reject, Row
 from recordgen.sources import automl_csv, text_csv
@@ -35,8 +35,20 @@ from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_sentiment import MAX_SENTIMENT
 from recordgen.tasks.text_task import CONTENT_KEY, TextSaid
 
-#: A task, and which line reads so.
-Clue = tuple[str, str]
+
+class Clue(NamedTuple):
+    """What a line says.
+
+    Attributes:
+        task: the task as which it reads.
+        reason: which line it is, and what it has.
+        tells: it has an annotation of that task; else it only says what it is about.
+    """
+
+    task: str
+    reason: str
+    tells: bool = True
+
 
 #: The task of each kind whose lines may say nothing but what they are about.
 PLAIN: Mapping[str, str] = {
@@ -47,16 +59,23 @@ PLAIN: Mapping[str, str] = {
 
 # Enough to meet what is rare, and nothing beside what is read later.
 _LINES_LOOKED_AT = 10_000
+_BYTES_LOOKED_AT = 4_000_000
 
 _IMAGE = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
 _VIDEO = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|csv)$", re.IGNORECASE)
+_SHORT_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{1,4}$", re.IGNORECASE)
+_PATH = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)
+_OF_IMAGES = re.compile(r"image|img|photo|picture", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-# The columns that tell a text from other strings of a table.
 _SENTIMENT_COLUMN = "sentiment"
 
 # A table of texts alone is told from other files by a header of so many columns.
 _COLUMNS_OF_A_TABLE = 3
+
+# A path may hold blanks, but hardly has more words.
+_WORDS_OF_A_PATH = 3
 
 
 def clues_of_jsonl(path: str) -> Iterator[Clue]:
@@ -67,41 +86,45 @@ def clues_of_jsonl(path: str) -> Iterator[Clue]:
                 record = parse_object(raw)
             except AnnotationError:
                 continue  # whoever reads the rows will say so
+            # A line is about one thing; an image may have a text beside it.
             for keys, of_record in _SUBJECTS:
                 if key := next((key for key in keys if key in record), None):
-                    for task, said in of_record(record, key):
-                        yield task, f"{path}:{number} has {said}"
+                    for clue in of_record(record, key):
+                        yield clue._replace(reason=f"{path}:{number} has {clue.reason}")
+                    break
 
 
 def _of_image(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
     for task in (ImageClassification, ImageMultiLabel, ObjectDetection):
         if record.get(task.json_keys[0]):
-            yield task.name, task.json_keys[0]
+            yield Clue(task.name, task.json_keys[0])
 
 
 def _of_text(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
-    said = False
-    for task in (TextClassification, TextMultiLabel, TextSentiment, TextEntities):
-        if record.get(task.json_keys[0]):
-            said = True
-            yield task.name, task.json_keys[0]
+    found = [
+        Clue(task.name, task.json_keys[0])
+        for task in (TextClassification, TextMultiLabel, TextSentiment, TextEntities)
+        if record.get(task.json_keys[0]) is not None
+    ]
     older = record.get(OLDER_KEY)
-    if not said and isinstance(older, list) and older:
-        kinds = {name for item in older if isinstance(item, Mapping) for name in item}
-        if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
-            yield TextEntities.name, f"{OLDER_KEY} of parts of a text"
-        elif not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
-            yield TextSentiment.name, f"{OLDER_KEY} of a sentiment"
-        elif len(older) > 1:
-            yield TextMultiLabel.name, f"{len(older)} {OLDER_KEY}"
-        else:
-            yield TextClassification.name, f"one of {OLDER_KEY}"
-    elif not said:
-        yield TextClassification.name, key
+    if not found and isinstance(older, list) and older:
+        found = [_of_older(older)]
+    yield from found or [Clue(TextClassification.name, key, tells=False)]
+
+
+def _of_older(annotations: Sequence[Any]) -> Clue:
+    kinds = {name for item in annotations if isinstance(item, Mapping) for name in item}
+    if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
+        return Clue(TextEntities.name, f"{OLDER_KEY} of parts of a text")
+    if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
+        return Clue(TextSentiment.name, f"{OLDER_KEY} of a sentiment")
+    if len(annotations) > 1:
+        return Clue(TextMultiLabel.name, f"{len(annotations)} {OLDER_KEY}")
+    return Clue(TextClassification.name, f"one of {OLDER_KEY}")
 
 
 def _of_video(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
-    yield VideoClassification.name, key
+    yield Clue(VideoClassification.name, key)
 
 
 # Keys under which a line of JSONL says what it is about, and what tells its task then.
@@ -115,32 +138,55 @@ _SUBJECTS: Sequence[tuple[Sequence[str], Callable[[Mapping[str, Any], str], Iter
 def clues_of_csv(path: str) -> Iterator[Clue]:
     """Yield the clues of the records of a CSV file. Raises: SourceError, StorageError."""
     with open_lines(path) as lines:
-        some = list(islice(lines, _LINES_LOOKED_AT))
+        some = list(_first(lines))
     records = [item for item in _records(some, path) if isinstance(item, Record)]
     if not records:
         return
-    first = records[0]
-    header = [field.strip() for field in first.fields]
+    header = [field.strip() for field in records[0].fields]
+    where = f"{path}:{records[0].line}"
     if ObjectDetection.has_header(header):
-        yield ObjectDetection.name, f"{path}:{first.line} names the columns of a box"
+        yield Clue(ObjectDetection.name, f"{where} names the columns of a box")
+    elif automl_csv.names_path_column(header) and not _names_texts(header, records):
+        if _names_segments(header) and not _names_images(header, records):
+            yield Clue(VideoClassification.name, f"{where} names the columns of a segment")
+        else:
+            yield from _of_images(some, path)
+    elif text_csv.names_text_column(header) and text_csv.knows_columns(header):
+        yield from _of_texts(some, path, header)
+    elif _is_table(records):
+        yield Clue(Tabular.name, f"{where} names columns, and the lines behind it fill them")
     elif text_csv.names_text_column(header):
         yield from _of_texts(some, path, header)
-    elif _names_segments(header):
-        yield VideoClassification.name, f"{path}:{first.line} names the columns of a segment"
-    elif automl_csv.names_path_column(header):
-        yield from _of_images(some, path)
-    elif _is_table(records):
-        yield Tabular.name, f"{path}:{first.line} names columns, and the lines behind it fill them"
     else:
         yield from _by_subject(some, path, records)
+
+
+def _first(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the first lines, up to so many and so many bytes."""
+    size = 0
+    for line in islice(lines, _LINES_LOOKED_AT):
+        yield line
+        size += len(line)
+        if size > _BYTES_LOOKED_AT:
+            return
+
+
+def _names_texts(header: Sequence[str], records: Sequence[Record]) -> bool:
+    """Say whether a text stands beside a path that is none of an image or a video."""
+    return text_csv.names_text_column(header) and not _names_images(header, records)
+
+
+def _names_images(header: Sequence[str], records: Sequence[Record]) -> bool:
+    """Say whether a header, or the fields behind it, name images."""
+    return any(map(_OF_IMAGES.search, header)) or any(
+        _IMAGE.search(field.strip()) for record in records[1:2] for field in record.fields
+    )
 
 
 def _names_segments(header: Sequence[str]) -> bool:
     names = {automl_csv.column_name(field) for field in header}
     columns = VideoClassification.columns
-    return automl_csv.names_path_column(header) and all(
-        names & columns[role] for role in ("start", "end")
-    )
+    return all(names & columns[role] for role in ("start", "end"))
 
 
 def _records(lines: Sequence[bytes], path: str) -> Iterator[Record | Reject]:
@@ -151,17 +197,20 @@ def _records(lines: Sequence[bytes], path: str) -> Iterator[Record | Reject]:
 def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) -> Iterator[Clue]:
     """Yield the clues of a file without a header, by what its records are about."""
     found: dict[str, list[int]] = {}
-    for record in records:
-        if kind := _kind(_subject(record.fields)):
+    for number, record in enumerate(records):
+        kind = _kind(_subject(record.fields))
+        is_header = number == 0 and kind == "text" and len(records) > 1  # perhaps, of odd names
+        if kind and not is_header:
             found.setdefault(kind, []).append(record.line)
     most = max(found, key=lambda kind: len(found[kind]), default="image")
     for kind, numbers in found.items():
         if kind != most:  # perhaps a mistake of few lines, perhaps another task
-            for number in numbers:
-                yield PLAIN[kind], f"{path}:{number} is about a {kind}"
+            for line in numbers:
+                yield Clue(PLAIN[kind], f"{path}:{line} is about a {kind}", tells=False)
     if most == "video":
-        for number in found[most]:
-            yield VideoClassification.name, f"{path}:{number} names a video, or a list of them"
+        for line in found[most]:
+            reason = f"{path}:{line} names a video, or a list of them"
+            yield Clue(VideoClassification.name, reason)
     elif most == "text":
         yield from _of_texts(lines, path, ())
     else:
@@ -171,22 +220,26 @@ def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) ->
 def _subject(fields: Sequence[str]) -> str:
     """Return the field that says what a record is about: behind ML_USE if that is there."""
     used = [field.strip() for field in fields]
-    if len(used) > 1 and (is_ml_use(used[0]) or _kind(used[0]) == "" != _kind(used[1])):
-        return used[1]
-    return used[0]
+    is_misspelt = len(used) > 1 and not _kind(used[0]) and _kind(used[1]) in ("image", "video")
+    return used[1] if is_misspelt or (len(used) > 1 and is_ml_use(used[0])) else used[0]
 
 
 def _kind(subject: str) -> str:
     """Return the kind of what a field names or holds; "" if it may be anything."""
+    words = subject.split()
     if _IMAGE.search(subject):
         return "image"
     if _VIDEO.search(subject):
         return "video"
     if subject.lower().endswith(".txt"):
         return "text"
-    if len(subject.split()) > 1:
+    if _PATH.match(subject):
+        return "image"
+    if len(words) > _WORDS_OF_A_PATH:
         return "text"
-    return "image" if "/" in subject else ""
+    if "/" in subject or _SHORT_SUFFIX.search(subject):
+        return "image" if len(words) == 1 else ""
+    return "text" if len(words) > 1 else ""
 
 
 def _is_table(records: Sequence[Record]) -> bool:
@@ -199,10 +252,14 @@ def _is_table(records: Sequence[Record]) -> bool:
         return False
     if any(_IMAGE.search(name) or _VIDEO.search(name) or "/" in name for name in names):
         return False
+    if any(map(_OF_IMAGES.search, names)):
+        return False
     whole = [record.fields for record in others if len(record.fields) == len(names)]
     if len(whole) * 2 < len(others):
         return False
     if any(_kind(field) in ("image", "video") for field in whole[0]):
+        return False
+    if any(_is_like(name, [fields[at] for fields in whole]) for at, name in enumerate(names)):
         return False
     has_numbers = any(
         all(_NUMBER.fullmatch(text) for fields in whole if (text := fields[index].strip()))
@@ -210,6 +267,15 @@ def _is_table(records: Sequence[Record]) -> bool:
         for index in range(len(names))
     )
     return has_numbers or (len(names) >= _COLUMNS_OF_A_TABLE and not _has_sentences(whole))
+
+
+def _is_like(name: str, values: Sequence[str]) -> bool:
+    """Say whether a field is one of those below it, or counts on as they do: ``img0``, ``img1``."""
+    pattern = _DIGITS.sub("#", name)
+    return any(
+        name == value.strip() or ("#" in pattern and pattern == _DIGITS.sub("#", value.strip()))
+        for value in values
+    )
 
 
 def _has_sentences(rows: Iterable[Sequence[str]]) -> bool:
@@ -229,11 +295,11 @@ def _of_images(lines: Iterable[bytes], path: str) -> Iterator[Clue]:
             fields = json.loads(row.annotation)
             labels = sum(map(bool, fields))
             if ObjectDetection.has_box(fields):
-                yield ObjectDetection.name, f"{path}:{row.line} has a box"
+                yield Clue(ObjectDetection.name, f"{path}:{row.line} has a box")
             elif labels > 1:
-                yield ImageMultiLabel.name, f"{path}:{row.line} has {labels} labels"
+                yield Clue(ImageMultiLabel.name, f"{path}:{row.line} has {labels} labels")
             else:
-                yield ImageClassification.name, f"{path}:{row.line} has one label"
+                yield Clue(ImageClassification.name, f"{path}:{row.line} has one label")
 
 
 class _TextFields(TextMultiLabel):
@@ -250,16 +316,17 @@ def _of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Itera
         if isinstance(row, Row)
     ]
     labels = [label for _, said in rows for label in said if label]
-    names_sentiment = any(automl_csv.column_name(name) == _SENTIMENT_COLUMN for name in header)
-    are_sentiments = bool(labels) and all(map(_is_sentiment, labels))
+    # Classes may be whole numbers, too, if a header calls them so.
+    may_be = not header or any(automl_csv.column_name(name) == _SENTIMENT_COLUMN for name in header)
+    are_sentiments = may_be and bool(labels) and all(map(_is_sentiment, labels))
     for line, said in rows:
         count = sum(map(bool, said))
         if count > 1:
-            yield TextMultiLabel.name, f"{path}:{line} has a text and {count} labels"
-        elif are_sentiments or names_sentiment:
-            yield TextSentiment.name, f"{path}:{line} has a text and its sentiment"
+            yield Clue(TextMultiLabel.name, f"{path}:{line} has a text and {count} labels")
+        elif are_sentiments:
+            yield Clue(TextSentiment.name, f"{path}:{line} has a text and its sentiment")
         else:
-            yield TextClassification.name, f"{path}:{line} has a text"
+            yield Clue(TextClassification.name, f"{path}:{line} has a text")
 
 
 def _is_sentiment(label: str) -> bool:

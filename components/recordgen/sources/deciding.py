@@ -26,6 +26,9 @@ _FILES_LOOKED_AT = 16
 # A comma too many is a mistake in its line and makes no other task of the file.
 _LEAST_SHARE = 0.2
 
+# A line about something else is one, too, unless many are.
+_LEAST_SHARE_OF_A_FAMILY = 1 / 3
+
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
@@ -67,7 +70,15 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
     reasons = []
     if options.input_format == AUTO:
         options = replace(options, input_format=_decide_format(files, options.task))
-    if options.task == AUTO:
+    if given := options.of_tables():
+        if options.task not in (AUTO, Tabular.name):
+            raise UsageError(
+                f"{given[0]} is for tables, and the task is {options.task}; leave it out, or say "
+                f"--task {Tabular.name}"
+            )
+        options = replace(options, task=Tabular.name)
+        reasons.append(f"{given[0]} is given")
+    elif options.task == AUTO:
         task, reason = _decide_task(files, options.input_format)
         options = replace(options, task=task)
         reasons.append(reason)
@@ -123,17 +134,19 @@ def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
     clues = {"csv": clues_of_csv, "jsonl": clues_of_jsonl}[input_format]
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
+    told: Counter[str] = Counter()
     for file in files[:_FILES_LOOKED_AT]:
-        for task, reason in clues(file.path):
-            first.setdefault(task, reason)
-            counts[task] += 1
-    families = _frequent(_by_family(counts))
+        for clue in clues(file.path):
+            first.setdefault(clue.task, clue.reason)
+            counts[clue.task] += 1
+            told[clue.task] += clue.tells
+    families = _frequent(_by_family(counts), _LEAST_SHARE_OF_A_FAMILY)
     if len(families) > 1:
         raise _several([_most_frequent(counts, family) for family in families], first)
     family = next(iter(families), "image")
     plain = PLAIN.get(family, "")
-    own = Counter({task: n for task, n in counts.items() if _family(task) == family})
-    read = [task for task in _frequent(own) if task != plain]
+    own = Counter({task: n for task, n in told.items() if n and _family(task) == family})
+    read = [task for task in _frequent(own, _LEAST_SHARE) if task != plain]
     if len(read) > 1:
         raise _several(read, first)
     task = read[0] if read else plain
@@ -156,9 +169,9 @@ def _most_frequent(counts: Mapping[str, int], family: str) -> str:
     return max((task for task in counts if _family(task) == family), key=lambda task: counts[task])
 
 
-def _frequent(counts: Counter[str]) -> list[str]:
+def _frequent(counts: Counter[str], share: float) -> list[str]:
     """Return what is counted often enough to be no mistake."""
-    return [name for name, count in counts.items() if count >= _LEAST_SHARE * counts.total()]
+    return [name for name, count in counts.items() if count >= share * counts.total()]
 
 
 def _several(tasks: Sequence[str], first: Mapping[str, str]) -> UsageError:

@@ -35,6 +35,7 @@ from recordgen.sources.automl_csv import (
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.lines import UTF16_MARKS
 from recordgen.splits import is_ml_use, parse_ml_use
+from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_task import TextSaid, inline, stored
 
@@ -109,6 +110,12 @@ def names_text_column(fields: Sequence[str]) -> bool:
         and not any(is_file(field) or is_ml_use(field) for field in fields)
         and not any(len(field.split()) > 3 for field in fields)
     )
+
+
+def knows_columns(fields: Sequence[str]) -> bool:
+    """Say whether a header names a split, or what tasks say of texts, beside the text."""
+    known = SPLIT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
+    return any(column_name(field) in known for field in fields)
 
 
 class TextParser:
