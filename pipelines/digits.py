@@ -90,8 +90,8 @@ def write_scattered_digits(folder: str, images: int | None = None) -> str:
     """Write images of up to eight scattered digits, and ``digits.csv``; return its path.
 
     Each digit is a row with its label and the box around its ink,
-    ``TRAIN,images/0000.png,6,0.03125,0.046875,,,0.21875,0.296875,,``; an image without digits is
-    ``TRAIN,images/0012.png,,,,,,,,,``. What is there is left alone, as above.
+    ``TRAIN,images/0000.png,6,0.515625,0.609375,,,0.703125,0.859375,,``; an image without digits is
+    ``TRAIN,images/0023.png,,,,,,,,,``. What is there is left alone, as above.
 
     Args:
         folder: made if it is not there.
