@@ -15,9 +15,8 @@ import numpy.typing as npt
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from pipelines.wines import write_wines
 from recordgen import storage
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Tabular
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
 
 IMPORT_FILE = "digits.csv"
 
@@ -105,7 +104,6 @@ WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
     ImageClassification.name: write_digits,
     ImageMultiLabel.name: write_digit_groups,
     ObjectDetection.name: write_scattered_digits,
-    Tabular.name: write_wines,
 }
 
 

@@ -32,8 +32,16 @@ def data(tmp_path):
         (local.main, [], "required: --data, --workdir"),
         (local.main, ["--data", "x", "--workdir", "y", "--epoch"], "unrecognized|expected one"),
         (local.main, ["--data", "x", "--workdir", "y", "--seed", "a"], "invalid int value: 'a'"),
-        (local.main, ["--task", "object_detection"], "--task: invalid choice: 'object_detection'"),
-        (demo.main, ["--task", "object_detection"], "--task: invalid choice: 'object_detection'"),
+        (
+            local.main,
+            ["--task", "declared"],
+            "--task: invalid choice: 'declared'",
+        ),
+        (
+            demo.main,
+            ["--task", "declared"],
+            "--task: invalid choice: 'declared'",
+        ),
         (demo.main, ["--images", "3"], "--images must be at least 100"),
         (lineage.main, [], "required: --workdir"),
     ],
@@ -107,10 +115,10 @@ def test_config_is_valid_once_it_exists():
     """No component has to check what the config has checked."""
     with pytest.raises(UsageError, match="serving_dir must not be empty"):
         PipelineConfig(name="a", input_base="b", pipeline_root="c", serving_dir="")
-    with pytest.raises(UsageError, match=r"task must be one that has a model: .*object_detection"):
+    with pytest.raises(UsageError, match=r"task must be one that has a model: .*declared"):
         PipelineConfig(
             **dict.fromkeys(("name", "input_base", "pipeline_root", "serving_dir"), "a"),
-            options=ConvertOptions(task="object_detection"),
+            options=ConvertOptions(task="declared"),
         )
 
 
