@@ -124,6 +124,8 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         seed: int = _OPTIONS.seed,
         split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
         max_reject_fraction: float = _OPTIONS.max_reject_fraction,
+        target_column: str = _OPTIONS.target_column,
+        weight_column: str = _OPTIONS.weight_column,
         model: str = _TRAINING.model,
         weights: str = NO_WEIGHTS,
         image_size: list = list(_TRAINING.image_size),  # noqa: B006  (kfp's default, never changed)
@@ -132,22 +134,24 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         learning_rate: float = _TRAINING.learning_rate,
         min_score: float = 0.8,
     ) -> Outcome:
-        """Turn labelled images into a model that is good enough to serve.
+        """Turn labelled examples into a model that is good enough to serve.
 
         Args:
             source: AutoML import file that the steps can read.
-            task: image_classification, image_multi_label, or auto.
+            task: one that has a model, or auto.
             seed: of the conversion and the training.
             split_fractions: shares of train,eval,test for rows that name no split.
             max_reject_fraction: the run fails above this share of rejected rows.
+            target_column: of a table, the column that is to be predicted.
+            weight_column: of a table, the column of its rows' weights.
             model: small_cnn, or a model of keras.applications.
             weights: none, or imagenet.
             image_size: height and width for the model, in pixels.
             batch_size: examples per step.
             epochs: passes over split train.
             learning_rate: of Adam, at the start.
-            min_score: on split eval, for a model to be pushed: accuracy, or of several labels
-                per image the mean of their AUC.
+            min_score: on split eval, for a model to be pushed: accuracy, of several labels the
+                mean of their AUC, of boxes mean average precision, of entities F1, of numbers R².
         """
         records = convert_images(
             source=source,
@@ -155,6 +159,8 @@ def create_pipeline(config: KubeflowConfig) -> Any:
             seed=seed,
             split_fractions=split_fractions,
             max_reject_fraction=max_reject_fraction,
+            target_column=target_column,
+            weight_column=weight_column,
         ).set_display_name("Convert")
         prepare(records, config.convert)
         dataset = records.outputs["dataset"]

@@ -110,10 +110,11 @@ def evaluate_step(image: str):
         Args:
             dataset: what conversion wrote.
             model: what train saved.
-            metrics: score, loss and examples, the AUC of each of up to a hundred labels.
-            confusion: the confusion matrix, of up to a hundred labels; empty for several per image.
-            score: share of right answers; for several labels per image the mean of their AUC; 0..1.
-            loss: mean cross-entropy.
+            metrics: score, loss and examples, and the score of each of up to a hundred labels.
+            confusion: the confusion matrix of up to a hundred labels, where there is one of each.
+            score: 0..1: share of right answers; of several labels the mean of their AUC, of boxes
+                mean average precision, of entities F1, of numbers R².
+            loss: mean cross-entropy; of boxes mean of 1 - IoU, of numbers mean squared error.
             examples: labelled examples that were looked at.
             split: the split to look at.
         """

@@ -36,8 +36,8 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
         "--min-score",
         type=float,
         default=0.8,
-        help="on eval, for a model to be blessed: the accuracy, or of several labels per image "
-        "the mean of their AUC, of numbers R²",
+        help="on eval, for a model to be blessed: the accuracy, of several labels the mean of "
+        "their AUC, of boxes mean average precision, of entities F1, of numbers R²",
     )
 
 
