@@ -50,6 +50,7 @@ def segments(output: Path) -> list[tuple[str, ...]]:
                 values = parse_example(data)
                 said = VideoClassification().said(values)
                 label, start, end = Segment.decode(said.annotation)
+                assert values["video/uri"] == values["video/source_id"]
                 found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
     return sorted(found)
 
@@ -183,11 +184,59 @@ def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
     found = segments(tmp_path / "out")
     splits: dict[str, set[str]] = {}
     for split, uri, *_ in found:
-        splits.setdefault(uri, set()).add(split)
+        splits.setdefault(Path(uri).name, set()).add(split)
     assert {len(names) for names in splits.values()} == {1}
     assert (splits["0.mp4"], len({*map(tuple, splits.values())}) > 1) == ({"test"}, True)
     assert [(item.code, item.line) for item in result.rejects] == [("conflicting_splits", 122)]
     assert (result.dataset.rows.duplicates, len(found)) == (2, 122)
+
+
+def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path: Path) -> None:
+    """Lists, folders and absolute paths that mean one video; copies elsewhere are split alike."""
+    splits: list[dict[str, str]] = []
+    for folder in (tmp_path / "a", tmp_path / "far/off/b"):
+        (folder / "lists").mkdir(parents=True)
+        spellings = ("v/{}.mp4", "./v/{}.mp4", "v//x/../{}.mp4", f"{folder}/v/{{}}.mp4")
+        lines = [
+            spelling.format(number) + f",x,{start},99"
+            for number in range(20)
+            for start, spelling in enumerate(spellings)
+        ]
+        (folder / "top.csv").write_text("\n".join(["lists/a.csv", *lines, "./v/0.mp4,x,0,99"]))
+        lines = [f"../v/{number}.mp4,x,9,99" for number in range(20)]
+        (folder / "lists/a.csv").write_text("\n".join(lines))
+        output = folder / "out"
+        dataset = recordgen.convert(str(folder / "top.csv"), output, task=TASK).dataset
+        assert (dataset.examples, dataset.rows.duplicates) == (100, 1)
+        found = {(uri, split) for split, uri, *_ in segments(output)}
+        assert len(found) == 20
+        splits.append({uri.removeprefix(str(folder)): split for uri, split in found})
+        new = folder / "lists/new.csv"
+        new.write_text("../v/1.mp4,x,0,99\n../v/1.mp4,y,5,6\n")
+        dataset = recordgen.convert(str(new), output, append=True).dataset
+        assert (dataset.examples, dataset.rows.existing) == (101, 1)
+        assert {(uri, split) for split, uri, *_ in segments(output)} == found
+    assert splits[0] == splits[1]
+    assert len({*splits[0].values()}) > 1
+
+
+# address, folder, path below the last one that they share
+SHARED = [
+    ("/d/v/1.mp4", "/d", "v/1.mp4"),
+    ("/d/v/1.mp4", "/d/lists", "v/1.mp4"),
+    ("/1.mp4", "/d", "1.mp4"),
+    ("/d/d", "/d/d", "d"),
+    ("gs://b/d/./x/../1.mp4", "gs://b/d", "1.mp4"),
+    ("gs://b/d/v/1.mp4", "gs://b/e", "d/v/1.mp4"),
+    ("gs://b/d/v/1.mp4", "gs://c/d", "d/v/1.mp4"),
+    ("https://h/v/1?id=2", "/d", "v/1?id=2"),
+]
+
+
+@pytest.mark.parametrize(("address", "folder", "below"), SHARED)
+def test_placed_by(address: str, folder: str, below: str) -> None:
+    """What both lie in does not count."""
+    assert VideoClassification().placed_by(Row("a", 1, None, address, None), folder) == below
 
 
 def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
@@ -200,7 +249,8 @@ def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
         make_csv(new, "new.csv"), output, append=True, max_reject_fraction=0.9
     )
     assert result.dataset.rows.existing == 2
-    assert segments(output) == [
+    found = [(split, Path(uri).name, *rest) for split, uri, *rest in segments(output)]
+    assert found == [
         ("test", "1.mp4", "", "0", "inf"),
         ("test", "1.mp4", "x", "0", "1"),
         ("test", "1.mp4", "y", "5", "6"),

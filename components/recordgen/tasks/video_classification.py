@@ -8,16 +8,16 @@ from the video's beginning, and ``inf`` is its end::
      [{"displayName": "car", "startTime": "120s", "endTime": "180.5s"}]}
 
 become ``video/segment/start: 120.0``, ``video/segment/end: 180.5``, ``video/class/text: b"car"``
-and ``video/class/label: 0``. Videos are never opened, only named. Each segment is an example of its
-own, and so is each of several labels of one segment, as AutoML has it. The annotation is a JSON
-list of label, start and end; null stands for no label, and for the video's end.
+and ``video/class/label: 0``. Videos are never opened, only named, by their address. Each
+segment is an example of its own, and so is each of several labels of one segment, as AutoML has
+it. The annotation is a JSON list of label, start and end; null stands for no label, and for the
+video's end.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -102,6 +102,7 @@ class VideoClassification(Task):
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
     batch_rows = 256
+    by_address = True
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -162,7 +163,7 @@ class VideoClassification(Task):
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         said: dict[str, FeatureValue] = {
-            features.VIDEO_URI: address(row.uri, row.source).encode(),
+            features.VIDEO_URI: storage.address(row.uri, row.source).encode(),
             features.VIDEO_SOURCE_ID: row.uri.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,
@@ -179,17 +180,6 @@ class VideoClassification(Task):
         text: Sequence[bytes] = values.get(features.VIDEO_CLASS_TEXT, ())
         label = text[0].decode() if text else None
         return Said(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
-
-
-def address(uri: str, source: str) -> str:
-    """Return where a video lies that a line of the file ``source`` names, from anywhere.
-
-    ``1.mp4`` in ``gs://bucket/lists/train.csv`` → ``gs://bucket/lists/1.mp4``
-    """
-    path = storage.resolve(uri, source)
-    if "://" in path:
-        return path
-    return os.path.abspath(path)
 
 
 def _timed(times: Mapping[str, Any], label: str) -> Segment:
