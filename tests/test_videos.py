@@ -173,6 +173,33 @@ def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
         assert asked == []
 
 
+def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> None:
+    """What a row may not reach does not become an example, although nothing here opens it."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="/etc/passwd.mp4,x\n1.mp4,x\ngs://b/1.mp4,x\n")
+
+    with serving(answer) as url:
+        result = recordgen.check(f"{url}/a.csv", task=TASK, max_reject_fraction=1)
+    assert [(item.line, item.uri, item.code) for item in result.rejects] == [
+        (1, "/etc/passwd.mp4", "not_allowed"),
+        (3, "gs://b/1.mp4", "not_allowed"),
+    ]
+    assert result.rejects[0].message.startswith(
+        "/etc/passwd.mp4: rows of an import file on http:// reach no local files"
+    )
+    lines = ["../1.mp4,x", "v/1.mp4,x", "gs://b/v/1.mp4,x", "gs://c/1.mp4,x", "https://h/1.mp4,x"]
+    roots = (f"{tmp_path}/v", "gs://b/v")
+    source = make_csv([*lines, "foo://h/1.mp4,x"])
+    result = recordgen.check(source, task=TASK, allow_root=roots, max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (1, "not_allowed"),
+        (4, "not_allowed"),
+        (5, "not_allowed"),
+        (6, "unknown_scheme"),
+    ]
+
+
 def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
     """A split that one line names is that of all segments; one that contradicts it is rejected."""
     lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]

@@ -29,10 +29,11 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 from recordgen import metrics, storage
+from recordgen.access import Access
 from recordgen.appending import Existing, ExistingShard, known_rows
 from recordgen.blocks import KnownBlock, ReadSummary, RowBlock, SplitsNamed
-from recordgen.errors import RecordgenError, SourceError
-from recordgen.fetching import content_keys, payload_infos
+from recordgen.errors import PayloadError, RecordgenError, SourceError
+from recordgen.fetching import check_reach, content_keys, payload_infos
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import Base, make_plan, too_many
@@ -290,11 +291,12 @@ class ReadRows(_PlanningStep):
         reader = RowReader(self._options)
         rows = reader.read(source) if isinstance(source, ImportFile) else iter(source)
         place, task = placing(self._options.seed), task_for(self._options)
+        access = self._options.access
         block = _Block(adjusted=reader.adjusted)
         for row in rows:
             block.read += 1
             if task.by_address and isinstance(row, Row):
-                row = row._replace(uri=storage.address(row.uri, row.source))
+                row = _located(row, access)
             if isinstance(row, Reject):
                 block.rejects.append(row)
             else:
@@ -314,6 +316,16 @@ class ReadRows(_PlanningStep):
         self._rows.inc(block.read)
         self._rejected.inc(len(block.rejects))
         self._heartbeat.add(block.read, 0, len(block.rejects))
+
+
+def _located(row: Row, access: Access) -> Row | Reject:
+    """Give a row the address of its payload, which nothing here opens, if it may reach that."""
+    path = storage.address(row.uri, row.source)
+    try:
+        check_reach(path, row, access)
+    except PayloadError as exc:
+        return Reject(row.source, row.line, row.uri, exc.code, exc.message)
+    return row._replace(uri=path)
 
 
 class ReadExisting(_Step):
