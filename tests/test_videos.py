@@ -330,6 +330,34 @@ def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert [shard.label for shard in by_label.splits["train"].shards] == ["x", "y"]
 
 
+def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
+    """The others become rows, and each that cannot be used is a reject of the line."""
+    segments = [
+        {"displayName": "x", "startTime": "1s", "endTime": "2s"},
+        {"displayName": "x", "startTime": "2s", "endTime": "1s"},
+        {"displayName": "", "startTime": "1s"},
+        "x",
+        {"displayName": "y", "startTime": "3s"},
+    ]
+    line = {
+        "videoGcsUri": "1.mp4",
+        "timeSegmentAnnotations": segments,
+        "classificationAnnotation": {"displayName": "z", "timeSegment": 5},
+    }
+    good = {"videoGcsUri": "2.mp4", "classificationAnnotation": {"displayName": "z"}}
+    source = make_csv(map(json.dumps, [line, good]), "a.jsonl")
+    found = read(source, ConvertOptions(task=TASK, input_format="jsonl"))
+    assert [item[1:4] if isinstance(item, Reject) else (item.line, item[4]) for item in found] == [
+        (1, '["x", 1.0, 2.0]'),
+        (1, "1.mp4", "bad_annotation"),
+        (1, "1.mp4", "bad_annotation"),
+        (1, "1.mp4", "bad_annotation"),
+        (1, '["y", 3.0, null]'),
+        (1, "1.mp4", "bad_annotation"),
+        (2, '["z", 0.0, null]'),
+    ]
+
+
 def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
     """Nothing is read, so nothing can be told by content."""
     with pytest.raises(UsageError, match=r"split_by=content .* never opens a video"):

@@ -133,10 +133,15 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(
+        self, record: Mapping[str, Any], adjusted: Counter[str]
+    ) -> Sequence[Said | AnnotationError]:
         """Return what a line of a JSONL file says, of each example that it names.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
+
+        Returns:
+            For each example what the line says of it, or why that cannot be used.
         """
 
     @abstractmethod

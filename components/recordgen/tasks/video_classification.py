@@ -21,6 +21,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
@@ -123,19 +124,23 @@ class VideoClassification(Task):
         label, start, end = (*fields, *[""] * (3 - len(fields)))
         return _segment(check_label(label) or None, start or 0.0, end or math.inf).encode()
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(
+        self, record: Mapping[str, Any], adjusted: Counter[str]
+    ) -> Sequence[Said | AnnotationError]:
         uri = uri_in(record, self.uri_key, "video")
-        found = record.get(_SEGMENTS_KEY) or []
-        if not isinstance(found, list):
-            raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {found!r:.80})")
-        segments = [_timed(item, display_name(item, f"each of {_SEGMENTS_KEY}")) for item in found]
+        segments = record.get(_SEGMENTS_KEY) or []
+        if not isinstance(segments, list):
+            raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {segments!r:.80})")
+        parsers = [partial(_timed, segment) for segment in segments]
         if (whole := record.get(_LABEL_KEY)) is not None:
-            label = display_name(whole, _LABEL_KEY)
-            times = whole.get(_TIMES_KEY) or {}
-            if not isinstance(times, Mapping):
-                raise _bad(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
-            segments.append(_timed(times, label))
-        return [Said(uri, segment.encode()) for segment in segments or [WHOLE]]
+            parsers.append(partial(_whole, whole))
+        found: list[Said | AnnotationError] = []
+        for parse in parsers:
+            try:
+                found.append(Said(uri, parse().encode()))
+            except AnnotationError as exc:  # the other segments of the line are good
+                found.append(exc)
+        return found or [Said(uri, WHOLE.encode())]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         # Rows of one part say the same: a part is all that they say.
@@ -182,7 +187,21 @@ class VideoClassification(Task):
         return Said(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
 
 
-def _timed(times: Mapping[str, Any], label: str) -> Segment:
+def _timed(item: Any) -> Segment:
+    """Return one of a video's segments. Raises: AnnotationError: it cannot be one."""
+    return _between(item, display_name(item, f"each of {_SEGMENTS_KEY}"))
+
+
+def _whole(item: Any) -> Segment:
+    """Return the segment of a label without times, or with. Raises: AnnotationError."""
+    label = display_name(item, _LABEL_KEY)
+    times = item.get(_TIMES_KEY) or {}
+    if not isinstance(times, Mapping):
+        raise _bad(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
+    return _between(times, label)
+
+
+def _between(times: Mapping[str, Any], label: str) -> Segment:
     """Return the segment of an object with ``startTime`` and ``endTime``, which may be missing."""
     start, end = times.get("startTime"), times.get("endTime")
     return _segment(label, 0.0 if start is None else start, math.inf if end is None else end)
