@@ -406,6 +406,17 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A record is larger than what its line says of the video."""
+    lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
+    split = recordgen.convert(
+        make_csv(lines), tmp_path / "out", task=TASK, shard_mb=0.1
+    ).dataset.splits["train"]
+    assert len(split.shards) >= 5
+    for shard in split.shards:
+        assert shard.bytes == pytest.approx(100_000, rel=0.3)
+
+
 def test_batches(output: Path) -> None:
     """Segments with a label come as (uri, start, end) and its number; without labels all come."""
     for labels, shape in (("index", (20,)), ("one_hot", (20, 2))):

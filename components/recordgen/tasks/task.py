@@ -197,9 +197,9 @@ class Task(ABC):
         del uri
         return True
 
-    def own_bytes(self, annotation: str) -> int:
+    def own_bytes(self, row: Stands) -> int:
         """Return the size of a payload that stands in its row, as a record holds it, about."""
-        return len(annotation)
+        return len(row.annotation or "")
 
     def uris(self, row: Stands) -> Sequence[str]:
         """Return the addresses of all payloads in storage that a row needs.

@@ -44,11 +44,14 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.resolving import PlannedRow, Stands
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
 _TIMES_KEY = "timeSegment"
+
+# Of a record, beside its values: the names of its features, and what frames them.
+_NAMES_BYTES = 150
 
 # A fraction needs no digit before its point; "inf" is AutoML's own word.
 _SECONDS = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?", re.ASCII | re.IGNORECASE)
@@ -161,6 +164,9 @@ class VideoClassification(Task):
 
     def is_stored(self, uri: str) -> bool:
         return False
+
+    def own_bytes(self, row: Stands) -> int:
+        return _NAMES_BYTES + 2 * len(row.uri) + len(row.annotation or "")
 
     def make(
         self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
