@@ -50,6 +50,7 @@ def segments(output: Path) -> list[tuple[str, ...]]:
                 values = parse_example(data)
                 said = VideoClassification().said(values)
                 label, start, end = Segment.decode(said.annotation)
+                assert values["video/uri"] == values["video/source_id"]
                 found.append((name, said.uri, label or "", f"{start:g}", f"{end:g}"))
     return sorted(found)
 
@@ -172,6 +173,33 @@ def test_lists_are_gated_as_rows_are(tmp_path: Path) -> None:
         assert asked == []
 
 
+def test_videos_are_gated_as_payloads_are(tmp_path: Path, make_csv: MakeCsv) -> None:
+    """What a row may not reach does not become an example, although nothing here opens it."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="/etc/passwd.mp4,x\n1.mp4,x\ngs://b/1.mp4,x\n")
+
+    with serving(answer) as url:
+        result = recordgen.check(f"{url}/a.csv", task=TASK, max_reject_fraction=1)
+    assert [(item.line, item.uri, item.code) for item in result.rejects] == [
+        (1, "/etc/passwd.mp4", "not_allowed"),
+        (3, "gs://b/1.mp4", "not_allowed"),
+    ]
+    assert result.rejects[0].message.startswith(
+        "/etc/passwd.mp4: rows of an import file on http:// reach no local files"
+    )
+    lines = ["../1.mp4,x", "v/1.mp4,x", "gs://b/v/1.mp4,x", "gs://c/1.mp4,x", "https://h/1.mp4,x"]
+    roots = (f"{tmp_path}/v", "gs://b/v")
+    source = make_csv([*lines, "foo://h/1.mp4,x"])
+    result = recordgen.check(source, task=TASK, allow_root=roots, max_reject_fraction=1)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (1, "not_allowed"),
+        (4, "not_allowed"),
+        (5, "not_allowed"),
+        (6, "unknown_scheme"),
+    ]
+
+
 def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
     """A split that one line names is that of all segments; one that contradicts it is rejected."""
     lines = [f"{number % 30}.mp4,x,{number},{number + 1}" for number in range(120)]
@@ -183,11 +211,59 @@ def test_a_video_is_in_one_split(make_csv: MakeCsv, tmp_path: Path) -> None:
     found = segments(tmp_path / "out")
     splits: dict[str, set[str]] = {}
     for split, uri, *_ in found:
-        splits.setdefault(uri, set()).add(split)
+        splits.setdefault(Path(uri).name, set()).add(split)
     assert {len(names) for names in splits.values()} == {1}
     assert (splits["0.mp4"], len({*map(tuple, splits.values())}) > 1) == ({"test"}, True)
     assert [(item.code, item.line) for item in result.rejects] == [("conflicting_splits", 122)]
     assert (result.dataset.rows.duplicates, len(found)) == (2, 122)
+
+
+def test_a_video_is_in_one_split_however_it_is_spelled(tmp_path: Path) -> None:
+    """Lists, folders and absolute paths that mean one video; copies elsewhere are split alike."""
+    splits: list[dict[str, str]] = []
+    for folder in (tmp_path / "a", tmp_path / "far/off/b"):
+        (folder / "lists").mkdir(parents=True)
+        spellings = ("v/{}.mp4", "./v/{}.mp4", "v//x/../{}.mp4", f"{folder}/v/{{}}.mp4")
+        lines = [
+            spelling.format(number) + f",x,{start},99"
+            for number in range(20)
+            for start, spelling in enumerate(spellings)
+        ]
+        (folder / "top.csv").write_text("\n".join(["lists/a.csv", *lines, "./v/0.mp4,x,0,99"]))
+        lines = [f"../v/{number}.mp4,x,9,99" for number in range(20)]
+        (folder / "lists/a.csv").write_text("\n".join(lines))
+        output = folder / "out"
+        dataset = recordgen.convert(str(folder / "top.csv"), output, task=TASK).dataset
+        assert (dataset.examples, dataset.rows.duplicates) == (100, 1)
+        found = {(uri, split) for split, uri, *_ in segments(output)}
+        assert len(found) == 20
+        splits.append({uri.removeprefix(str(folder)): split for uri, split in found})
+        new = folder / "lists/new.csv"
+        new.write_text("../v/1.mp4,x,0,99\n../v/1.mp4,y,5,6\n")
+        dataset = recordgen.convert(str(new), output, append=True).dataset
+        assert (dataset.examples, dataset.rows.existing) == (101, 1)
+        assert {(uri, split) for split, uri, *_ in segments(output)} == found
+    assert splits[0] == splits[1]
+    assert len({*splits[0].values()}) > 1
+
+
+# address, folder, path below the last one that they share
+SHARED = [
+    ("/d/v/1.mp4", "/d", "v/1.mp4"),
+    ("/d/v/1.mp4", "/d/lists", "v/1.mp4"),
+    ("/1.mp4", "/d", "1.mp4"),
+    ("/d/d", "/d/d", "d"),
+    ("gs://b/d/./x/../1.mp4", "gs://b/d", "1.mp4"),
+    ("gs://b/d/v/1.mp4", "gs://b/e", "d/v/1.mp4"),
+    ("gs://b/d/v/1.mp4", "gs://c/d", "d/v/1.mp4"),
+    ("https://h/v/1?id=2", "/d", "v/1?id=2"),
+]
+
+
+@pytest.mark.parametrize(("address", "folder", "below"), SHARED)
+def test_placed_by(address: str, folder: str, below: str) -> None:
+    """What both lie in does not count."""
+    assert VideoClassification().placed_by(Row("a", 1, None, address, None), folder) == below
 
 
 def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
@@ -200,7 +276,8 @@ def test_appending(make_csv: MakeCsv, tmp_path: Path) -> None:
         make_csv(new, "new.csv"), output, append=True, max_reject_fraction=0.9
     )
     assert result.dataset.rows.existing == 2
-    assert segments(output) == [
+    found = [(split, Path(uri).name, *rest) for split, uri, *rest in segments(output)]
+    assert found == [
         ("test", "1.mp4", "", "0", "inf"),
         ("test", "1.mp4", "x", "0", "1"),
         ("test", "1.mp4", "y", "5", "6"),
@@ -253,6 +330,34 @@ def test_all_ways_in_agree(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert [shard.label for shard in by_label.splits["train"].shards] == ["x", "y"]
 
 
+def test_one_wrong_segment_does_not_spoil_its_line(make_csv: MakeCsv) -> None:
+    """The others become rows, and each that cannot be used is a reject of the line."""
+    segments = [
+        {"displayName": "x", "startTime": "1s", "endTime": "2s"},
+        {"displayName": "x", "startTime": "2s", "endTime": "1s"},
+        {"displayName": "", "startTime": "1s"},
+        "x",
+        {"displayName": "y", "startTime": "3s"},
+    ]
+    line = {
+        "videoGcsUri": "1.mp4",
+        "timeSegmentAnnotations": segments,
+        "classificationAnnotation": {"displayName": "z", "timeSegment": 5},
+    }
+    good = {"videoGcsUri": "2.mp4", "classificationAnnotation": {"displayName": "z"}}
+    source = make_csv(map(json.dumps, [line, good]), "a.jsonl")
+    found = read(source, ConvertOptions(task=TASK, input_format="jsonl"))
+    assert [item[1:4] if isinstance(item, Reject) else (item.line, item[4]) for item in found] == [
+        (1, '["x", 1.0, 2.0]'),
+        (1, "1.mp4", "bad_annotation"),
+        (1, "1.mp4", "bad_annotation"),
+        (1, "1.mp4", "bad_annotation"),
+        (1, '["y", 3.0, null]'),
+        (1, "1.mp4", "bad_annotation"),
+        (2, '["z", 0.0, null]'),
+    ]
+
+
 def test_split_by_content_is_refused(make_csv: MakeCsv) -> None:
     """Nothing is read, so nothing can be told by content."""
     with pytest.raises(UsageError, match=r"split_by=content .* never opens a video"):
@@ -299,6 +404,17 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "top.csv").write_text("TRAIN,train.csv\nTEST,8.avi\n")
     recordgen.convert(str(folder / "top.csv"), folder / "out", task=TASK)
     return folder / "out"
+
+
+def test_shards_are_about_as_large_as_asked(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A record is larger than what its line says of the video."""
+    lines = [f"TRAIN,gs://bucket/{number}.mp4,x,{number},inf" for number in range(3000)]
+    split = recordgen.convert(
+        make_csv(lines), tmp_path / "out", task=TASK, shard_mb=0.1
+    ).dataset.splits["train"]
+    assert len(split.shards) >= 5
+    for shard in split.shards:
+        assert shard.bytes == pytest.approx(100_000, rel=0.3)
 
 
 def test_batches(output: Path) -> None:

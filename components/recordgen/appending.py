@@ -30,7 +30,7 @@ from recordgen.labels import Vocabulary
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning import Base
 from recordgen.resolving import KnownRow
-from recordgen.rows import Reject, placing, row_name
+from recordgen.rows import Reject, placing
 from recordgen.splits import split_order
 from recordgen.tasks import TASKS, task_for
 from recordgen.tfrecord import read_records
@@ -143,8 +143,13 @@ _MAY_DIFFER = frozenset(
 )
 
 
-def known_rows(shard: ExistingShard, options: ConvertOptions) -> Iterator[KnownRow]:
+def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> Iterator[KnownRow]:
     """Yield what each record of a shard says of its row.
+
+    Args:
+        shard: the shard.
+        options: seed and task.
+        folder: what new rows are placed by, see :meth:`recordgen.tasks.task.Task.placed_by`.
 
     Raises:
         RecordError: the shard is damaged or gone, or a record is none of ours.
@@ -152,14 +157,14 @@ def known_rows(shard: ExistingShard, options: ConvertOptions) -> Iterator[KnownR
     place, task = placing(options.seed), task_for(options)
     for number, record in enumerate(_records(shard)):
         try:
-            uri, annotation = task.said(parse_example(record))
+            said = task.said(parse_example(record))
         except (ValueError, KeyError) as exc:
             raise RecordError(
                 f"{shard.path}: record {number} does not say of which {task.noun} it is ({exc}), "
                 f"so nothing can be appended to it"
             ) from exc
-        order = place(row_name(uri, annotation)).order
-        yield KnownRow(order, shard.path, shard.split, uri, annotation)
+        order = place(task.placed_by(said, folder)).order
+        yield KnownRow(order, shard.path, shard.split, said.uri, said.annotation)
 
 
 def _records(shard: ExistingShard) -> Iterator[bytes]:

@@ -73,14 +73,14 @@ class Fetcher:
         return self._pool.submit(self._read_far, row, path).result
 
     def _read_local(self, row: PlannedRow, path: str) -> bytes:
-        _check_reach(path, row, self._access)
+        check_reach(path, row, self._access)
         try:
             return storage.read_bytes(path, self._options.max_image_bytes)
         except _REFUSALS as exc:
             raise _refusal(exc, path, self._options) from exc
 
     def _read_far(self, row: PlannedRow, path: str) -> bytes:
-        _check_reach(path, row, self._access)
+        check_reach(path, row, self._access)
         terms = Terms(RowGate(self._access, row.source), self._stop)
 
         def read() -> bytes:
@@ -115,6 +115,16 @@ def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[byt
     return _ask_all(ask, rows)
 
 
+def check_reach(path: str, row: Named, access: Access) -> None:
+    """Check that a row may reach its payload; no storage is asked. Raises: PayloadError."""
+    reason = access.refusal(path, row.source)
+    if reason is None:
+        return
+    if not storage.is_known(path):
+        raise _refused(RejectCode.UNKNOWN_SCHEME, f"no storage is known for {path}")
+    raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
+
+
 def _ask_all(ask: Callable[[Named, Event], _Answer], rows: Sequence[Named]) -> Iterable[_Answer]:
     """Ask about every row's payload: about many at once if any of them is far away."""
     stop = Event()
@@ -133,7 +143,7 @@ def _payload_info(
 ) -> FileInfo | PayloadError:
     path = _path(row)
     try:
-        _check_reach(path, row, access)
+        check_reach(path, row, access)
         if storage.is_local(path):
             info = storage.info(path)
         else:
@@ -198,16 +208,6 @@ _slots: dict[int, BoundedSemaphore] = {}
 
 def _path(row: Named) -> str:
     return storage.resolve(row.uri, row.source)
-
-
-def _check_reach(path: str, row: Named, access: Access) -> None:
-    """Check that a row may reach its payload. Raises: PayloadError."""
-    reason = access.refusal(path, row.source)
-    if reason is None:
-        return
-    if not storage.is_known(path):
-        raise _refused(RejectCode.UNKNOWN_SCHEME, f"no storage is known for {path}")
-    raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
 
 
 # What speaks against one payload; any other StorageError speaks against storage.

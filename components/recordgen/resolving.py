@@ -442,7 +442,7 @@ def _infos(
         elif mine:
             yield _together(mine, list(islice(answers, len(mine))))
         else:
-            size = task.own_bytes(row.annotation or "")
+            size = task.own_bytes(row)
             yield of_size.get(size) or of_size.setdefault(size, FileInfo(size, _IN_THE_ROW))
 
 

@@ -29,16 +29,17 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 from recordgen import metrics, storage
+from recordgen.access import Access
 from recordgen.appending import Existing, ExistingShard, known_rows
 from recordgen.blocks import KnownBlock, ReadSummary, RowBlock, SplitsNamed
-from recordgen.errors import RecordgenError, SourceError
-from recordgen.fetching import content_keys, payload_infos
+from recordgen.errors import PayloadError, RecordgenError, SourceError
+from recordgen.fetching import check_reach, content_keys, payload_infos
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import Base, make_plan, too_many
 from recordgen.resolving import BucketSummary, KnownRow, bucket_of, resolve_bucket
 from recordgen.resuming import compare_shard, keep_or_write_shard
-from recordgen.rows import Reject, Row, placing, row_name
+from recordgen.rows import Reject, Row, placing
 from recordgen.runs import Run
 from recordgen.shards import ShardResult, check_shard, write_shard
 from recordgen.sources import ImportFile, RowReader
@@ -159,12 +160,13 @@ def plan_rows(
         rows and the whole plan are left in ``staging``.
     """
     buckets = _buckets(source, existing)
+    folder = storage.folder_of(source.names[0])
     # Create spreads several sources over the workers by a shuffle, which one does not need.
     parts = [
         pipeline
         | "ListSources"  # ImportFile | (Row, …)
         >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
-        | "ReadRows" >> beam.ParDo(ReadRows(options, buckets, staging))
+        | "ReadRows" >> beam.ParDo(ReadRows(options, buckets, folder, staging))
     ]  # (bucket, RowBlock | ReadSummary)
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
         parts.append(
@@ -177,7 +179,7 @@ def plan_rows(
         parts.append(
             pipeline
             | "ListExisting" >> beam.Create(existing.shards)  # ExistingShard
-            | "ReadExisting" >> beam.ParDo(ReadExisting(options, buckets, staging))
+            | "ReadExisting" >> beam.ParDo(ReadExisting(options, buckets, folder, staging))
         )  # (bucket, KnownBlock)
     together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
     return (
@@ -270,10 +272,13 @@ class _Block:
 class ReadRows(_PlanningStep):
     """ImportFile or rows → (bucket, RowBlock), and (0, ReadSummary)."""
 
-    def __init__(self, options: ConvertOptions, buckets: int, staging: Staging) -> None:
+    def __init__(
+        self, options: ConvertOptions, buckets: int, folder: str, staging: Staging
+    ) -> None:
         super().__init__(staging)
         self._options = options
         self._buckets = buckets
+        self._folder = folder
         rows = min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS)
         self._block_rows = max(_BLOCK_ROWS, rows)
         self._rows = _counter(metrics.ROWS_READ)
@@ -285,14 +290,17 @@ class ReadRows(_PlanningStep):
     def _blocks(self, source: Any) -> Iterator[Any]:
         reader = RowReader(self._options)
         rows = reader.read(source) if isinstance(source, ImportFile) else iter(source)
-        place = placing(self._options.seed)
+        place, task = placing(self._options.seed), task_for(self._options)
+        access = self._options.access
         block = _Block(adjusted=reader.adjusted)
         for row in rows:
             block.read += 1
+            if task.by_address and isinstance(row, Row):
+                row = _located(row, access)
             if isinstance(row, Reject):
                 block.rejects.append(row)
             else:
-                where = place(row_name(row.uri, row.annotation))
+                where = place(task.placed_by(row, self._folder))
                 bucket = bucket_of(where.order, self._buckets)
                 block.buckets.setdefault(bucket, []).append((*where, *row))
                 block.named = block.named or row.split is not None
@@ -310,19 +318,32 @@ class ReadRows(_PlanningStep):
         self._heartbeat.add(block.read, 0, len(block.rejects))
 
 
+def _located(row: Row, access: Access) -> Row | Reject:
+    """Give a row the address of its payload, which nothing here opens, if it may reach that."""
+    path = storage.address(row.uri, row.source)
+    try:
+        check_reach(path, row, access)
+    except PayloadError as exc:
+        return Reject(row.source, row.line, row.uri, exc.code, exc.message)
+    return row._replace(uri=path)
+
+
 class ReadExisting(_Step):
     """ExistingShard → (bucket, KnownBlock)."""
 
-    def __init__(self, options: ConvertOptions, buckets: int, staging: Staging) -> None:
+    def __init__(
+        self, options: ConvertOptions, buckets: int, folder: str, staging: Staging
+    ) -> None:
         super().__init__(staging)
         self._options = options
         self._buckets = buckets
+        self._folder = folder
 
     def process(self, shard: ExistingShard) -> Any:  # noqa: D102
         return self._reported(self._blocks(shard))
 
     def _blocks(self, shard: ExistingShard) -> Iterator[Any]:
-        rows = known_rows(shard, self._options)
+        rows = known_rows(shard, self._options, self._folder)
         while some := list(islice(rows, _BLOCK_ROWS)):
             blocks: dict[int, list[KnownRow]] = {}
             for row in some:

@@ -66,12 +66,23 @@ def parse_line(
         record = parse_object(raw)
         split = _split(record)
         _check_kinds(record, task)
-        return [Row(source, line, split, *said) for said in task.from_record(record, adjusted)]
+        found = task.from_record(record, adjusted)
     except AnnotationError as exc:
-        uri = record.get(task.uri_key)
-        shown = uri.strip() if isinstance(uri, str) else ""
-        shown = shown if shown.isprintable() else ascii(shown)
-        return [Reject(source, line, shown, exc.code.value, exc.message)]
+        return [_reject(exc, record, source, line, task)]
+    return [
+        _reject(said, record, source, line, task)
+        if isinstance(said, AnnotationError)
+        else Row(source, line, split, *said)
+        for said in found
+    ]
+
+
+def _reject(
+    error: AnnotationError, record: Mapping[str, Any], source: str, line: int, task: Task
+) -> Reject:
+    uri = record.get(task.uri_key)
+    shown = printable(uri.strip()) if isinstance(uri, str) else ""
+    return Reject(source, line, shown, error.code.value, error.message)
 
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:

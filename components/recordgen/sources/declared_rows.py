@@ -44,7 +44,8 @@ def parse_lines(
         SourceError: the file is UTF-16; or its columns are not those of the schema.
     """
     del adjusted
-    schema = schema_of(task)
+    task = declared(task)
+    schema = task.schema
     columns: Sequence[int] | None = None
     count = 0
     for number, raw in enumerate(lines, start=1):
@@ -84,7 +85,8 @@ def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:
     Raises:
         UsageError: it lacks a column, or has one twice.
     """
-    schema = schema_of(task)
+    task = declared(task)
+    schema = task.schema
     names = [str(name) for name in frame.columns]
     at = [_place(name, names, "the DataFrame", UsageError) for name in schema.columns]
     values = frame.to_numpy(dtype=object)
@@ -97,11 +99,11 @@ def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:
         yield _row(record, SOURCE, line, task)
 
 
-def schema_of(task: Task) -> Schema:
-    """Return the schema of a task that has one."""
+def declared(task: Task) -> Declared:
+    """Return a task that has a schema as such."""
     if not isinstance(task, Declared):
         raise TypeError(f"{task.name} has no schema")
-    return task.schema
+    return task
 
 
 def _columns(fields: Sequence[str], schema: Schema, where: str) -> tuple[list[int], bool]:
@@ -128,8 +130,8 @@ def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], E
     return found[0]
 
 
-def _row(record: Mapping[str, Any], source: str, line: int, task: Task) -> Row | Reject:
-    schema = schema_of(task)
+def _row(record: Mapping[str, Any], source: str, line: int, task: Declared) -> Row | Reject:
+    schema = task.schema
     uri = str(record[schema.only_image]).strip() if schema.only_image is not None else ""
     shown = uri if uri.isprintable() else ascii(uri)
     split = None

@@ -22,6 +22,8 @@ from recordgen.storage.failures import only_storage_errors
 from recordgen.storage.fileinfo import FileInfo
 from recordgen.storage.paths import (
     OBJECT_STORES,
+    address,
+    below_shared,
     folder_of,
     is_chained,
     is_http,
@@ -40,6 +42,8 @@ __all__ = [
     "FileInfo",
     "Gate",
     "Terms",
+    "address",
+    "below_shared",
     "check_writable",
     "exists",
     "expand",

@@ -82,3 +82,41 @@ def resolve(uri: str, source: str) -> str:
     bucket, _, name = rest.partition("/")
     name = posixpath.normpath(posixpath.join("/", posixpath.dirname(name), uri))
     return f"{scheme}://{bucket}/{name.lstrip('/')}"
+
+
+def address(uri: str, source: str) -> str:
+    """Return where a payload lies that a line of the import file ``source`` names, from anywhere.
+
+    All spellings of one local path give one address, and so do relative paths in several folders:
+    ``./1.mp4`` and ``../lists/1.mp4`` in ``/data/lists/train.csv`` → ``/data/lists/1.mp4``
+    """
+    path = resolve(uri, source)
+    return os.path.abspath(local_path(path)) if is_local(path) else path
+
+
+def below_shared(address: str, folder: str) -> str:
+    """Return the path of an address from the last folder on that it shares with ``folder``.
+
+    Copies of a tree of folders give the same paths, wherever they lie; equal addresses always do:
+    ``/data/v/1.mp4``, ``/data/lists`` → ``v/1.mp4``; of another storage or bucket the path there:
+    ``gs://bucket/v/1.mp4``, ``/data/lists`` → ``v/1.mp4``
+    """
+    place, names = _tree(address)
+    other, inside = _tree(folder)
+    shared = 0
+    if place == other:
+        for name, same in zip(names[:-1], inside, strict=False):
+            if name != same:
+                break
+            shared += 1
+    return "/".join(names[shared:])
+
+
+def _tree(path: str) -> tuple[str, list[str]]:
+    """Return the storage of a path (scheme and bucket, or host), and the names in it."""
+    place, rest = "", path
+    if not is_local(path):
+        scheme, rest = path.split("://", 1)
+        bucket, _, rest = rest.partition("/")
+        place = f"{scheme}://{bucket}"
+    return place, posixpath.normpath(f"/{rest}").strip("/").split("/")

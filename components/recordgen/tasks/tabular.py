@@ -27,7 +27,7 @@ from recordgen.rows import RejectCode
 from recordgen.tasks.task import AnnotationError, Made, Merged, Payload, Said, Task
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.resolving import PlannedRow, Stands
 
 # What a feature takes in a record beside its name and value, about.
 _FEATURE_BYTES = 14
@@ -81,8 +81,8 @@ class Tabular(Task):
     def is_stored(self, uri: str) -> bool:
         return False
 
-    def own_bytes(self, annotation: str) -> int:
-        return self._names_bytes + len(annotation)  # the names stand in every record
+    def own_bytes(self, row: Stands) -> int:
+        return self._names_bytes + len(row.annotation or "")  # the names stand in every record
 
     def labels(self, annotation: str) -> Sequence[str]:
         return list(self.count_labels([annotation]))

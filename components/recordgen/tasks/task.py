@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
+from recordgen import storage
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
+from recordgen.rows import RejectCode, row_name
 
 if TYPE_CHECKING:
     from recordgen.resolving import PlannedRow, Stands
@@ -95,6 +96,8 @@ class Task(ABC):
         json_keys: the keys of its annotations there, its own one first.
         features: those of its examples.
         names_payloads: rows name what they are about, so that one can be told from another.
+        by_address: payloads are told apart and placed by where they lie, not by how a line spells
+            that; so the parts of one share a split. Rows that are planned have addresses as uris.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
@@ -108,6 +111,7 @@ class Task(ABC):
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
     names_payloads: ClassVar[bool] = True
+    by_address: ClassVar[bool] = False
     batch_rows: ClassVar[int]
 
     @classmethod
@@ -129,10 +133,15 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(
+        self, record: Mapping[str, Any], adjusted: Counter[str]
+    ) -> Sequence[Said | AnnotationError]:
         """Return what a line of a JSONL file says, of each example that it names.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
+
+        Returns:
+            For each example what the line says of it, or why that cannot be used.
         """
 
     @abstractmethod
@@ -188,9 +197,9 @@ class Task(ABC):
         del uri
         return True
 
-    def own_bytes(self, annotation: str) -> int:
+    def own_bytes(self, row: Stands) -> int:
         """Return the size of a payload that stands in its row, as a record holds it, about."""
-        return len(annotation)
+        return len(row.annotation or "")
 
     def uris(self, row: Stands) -> Sequence[str]:
         """Return the addresses of all payloads in storage that a row needs.
@@ -198,6 +207,17 @@ class Task(ABC):
         Of several, :meth:`make` gets what :func:`recordgen.payloads.several.join` makes of them.
         """
         return (row.uri,) if self.is_stored(row.uri) else ()
+
+    def placed_by(self, row: Stands, folder: str) -> str:
+        """Return what a row is placed by.
+
+        Args:
+            row: what is placed.
+            folder: that of the first import file, see :func:`recordgen.storage.folder_of`.
+        """
+        if self.by_address:
+            return storage.below_shared(row.uri, folder)
+        return row_name(row.uri, row.annotation)
 
     @property
     def can_append(self) -> bool:

@@ -8,19 +8,20 @@ from the video's beginning, and ``inf`` is its end::
      [{"displayName": "car", "startTime": "120s", "endTime": "180.5s"}]}
 
 become ``video/segment/start: 120.0``, ``video/segment/end: 180.5``, ``video/class/text: b"car"``
-and ``video/class/label: 0``. Videos are never opened, only named. Each segment is an example of its
-own, and so is each of several labels of one segment, as AutoML has it. The annotation is a JSON
-list of label, start and end; null stands for no label, and for the video's end.
+and ``video/class/label: 0``. Videos are never opened, only named, by their address. Each
+segment is an example of its own, and so is each of several labels of one segment, as AutoML has
+it. The annotation is a JSON list of label, start and end; null stands for no label, and for the
+video's end.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
@@ -43,11 +44,14 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.resolving import PlannedRow, Stands
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
 _TIMES_KEY = "timeSegment"
+
+# Of a record, beside its values: the names of its features, and what frames them.
+_NAMES_BYTES = 150
 
 # A fraction needs no digit before its point; "inf" is AutoML's own word.
 _SECONDS = re.compile(r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?", re.ASCII | re.IGNORECASE)
@@ -102,6 +106,7 @@ class VideoClassification(Task):
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
     batch_rows = 256
+    by_address = True
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -122,19 +127,23 @@ class VideoClassification(Task):
         label, start, end = (*fields, *[""] * (3 - len(fields)))
         return _segment(check_label(label) or None, start or 0.0, end or math.inf).encode()
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(
+        self, record: Mapping[str, Any], adjusted: Counter[str]
+    ) -> Sequence[Said | AnnotationError]:
         uri = uri_in(record, self.uri_key, "video")
-        found = record.get(_SEGMENTS_KEY) or []
-        if not isinstance(found, list):
-            raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {found!r:.80})")
-        segments = [_timed(item, display_name(item, f"each of {_SEGMENTS_KEY}")) for item in found]
+        segments = record.get(_SEGMENTS_KEY) or []
+        if not isinstance(segments, list):
+            raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {segments!r:.80})")
+        parsers = [partial(_timed, segment) for segment in segments]
         if (whole := record.get(_LABEL_KEY)) is not None:
-            label = display_name(whole, _LABEL_KEY)
-            times = whole.get(_TIMES_KEY) or {}
-            if not isinstance(times, Mapping):
-                raise _bad(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
-            segments.append(_timed(times, label))
-        return [Said(uri, segment.encode()) for segment in segments or [WHOLE]]
+            parsers.append(partial(_whole, whole))
+        found: list[Said | AnnotationError] = []
+        for parse in parsers:
+            try:
+                found.append(Said(uri, parse().encode()))
+            except AnnotationError as exc:  # the other segments of the line are good
+                found.append(exc)
+        return found or [Said(uri, WHOLE.encode())]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         # Rows of one part say the same: a part is all that they say.
@@ -156,13 +165,16 @@ class VideoClassification(Task):
     def is_stored(self, uri: str) -> bool:
         return False
 
+    def own_bytes(self, row: Stands) -> int:
+        return _NAMES_BYTES + 2 * len(row.uri) + len(row.annotation or "")
+
     def make(
         self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
     ) -> Made:
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         said: dict[str, FeatureValue] = {
-            features.VIDEO_URI: address(row.uri, row.source).encode(),
+            features.VIDEO_URI: storage.address(row.uri, row.source).encode(),
             features.VIDEO_SOURCE_ID: row.uri.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,
@@ -181,18 +193,21 @@ class VideoClassification(Task):
         return Said(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
 
 
-def address(uri: str, source: str) -> str:
-    """Return where a video lies that a line of the file ``source`` names, from anywhere.
-
-    ``1.mp4`` in ``gs://bucket/lists/train.csv`` → ``gs://bucket/lists/1.mp4``
-    """
-    path = storage.resolve(uri, source)
-    if "://" in path:
-        return path
-    return os.path.abspath(path)
+def _timed(item: Any) -> Segment:
+    """Return one of a video's segments. Raises: AnnotationError: it cannot be one."""
+    return _between(item, display_name(item, f"each of {_SEGMENTS_KEY}"))
 
 
-def _timed(times: Mapping[str, Any], label: str) -> Segment:
+def _whole(item: Any) -> Segment:
+    """Return the segment of a label without times, or with. Raises: AnnotationError."""
+    label = display_name(item, _LABEL_KEY)
+    times = item.get(_TIMES_KEY) or {}
+    if not isinstance(times, Mapping):
+        raise _bad(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
+    return _between(times, label)
+
+
+def _between(times: Mapping[str, Any], label: str) -> Segment:
     """Return the segment of an object with ``startTime`` and ``endTime``, which may be missing."""
     start, end = times.get("startTime"), times.get("endTime")
     return _segment(label, 0.0 if start is None else start, math.inf if end is None else end)
