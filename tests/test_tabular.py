@@ -467,6 +467,21 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
 
 
+def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
+    """Line breaks and quotes are stored as they are; what is no text is rejected with its row."""
+    texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
+    frame = pd.DataFrame({"a": texts, "b": range(len(texts))})
+    result = recordgen.convert(frame, tmp_path / "out", task="tabular", max_reject_fraction=0.5)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (5, "bad_encoding"),
+        (6, "bad_line"),
+    ]
+    found = {item["b"][0]: item["a"][0].decode() for item in stored(tmp_path / "out")}
+    assert found == {n: text for n, text in enumerate(texts) if n not in (4, 5)}
+    alone = pd.DataFrame({"a": ["x\ny", 'q"r']})
+    assert recordgen.convert(alone, tmp_path / "one", task="tabular").dataset.examples == 2
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from recordgen.cli import main
 

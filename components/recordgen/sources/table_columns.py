@@ -187,8 +187,8 @@ class _Seen:
         return bool(self.words) and (self.words or 0) >= _SPLIT_SHARE * self.values
 
 
-def look_at_all(records: Iterable[Record], header: Sequence[str]) -> list[_Seen]:
-    """Return what columns hold in records."""
+def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> list[_Seen]:
+    """Return what columns hold in records; rejects hold nothing."""
     seen = [_Seen() for _ in header]
     for lines in _in_blocks(records, len(header)):
         look_at(lines, header, seen)

@@ -6,15 +6,13 @@ before pandas; one of text stays text, also where all of it is digits.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recordgen.columns import Table
+from recordgen.columns import Table, csv_line
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, Row
+from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.dataframe import SOURCE, is_list
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
 from recordgen.sources.table_csv import Record, rows_of
@@ -61,7 +59,7 @@ def _was_whole(column: pd.Series[Any]) -> bool:
     return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
 
 
-def _records(frame: pd.DataFrame) -> Iterator[Record]:
+def _records(frame: pd.DataFrame) -> Iterator[Record | Reject]:
     names = [str(name) for name in frame.columns]
     whole = [_was_whole(frame.iloc[:, at]) for at in range(len(names))]
     present = frame.notna().to_numpy()
@@ -71,9 +69,28 @@ def _records(frame: pd.DataFrame) -> Iterator[Record]:
             _to_text(int(value) if is_whole else value, name, line) if known else ""
             for value, known, name, is_whole in zip(row, there, names, whole, strict=True)
         ]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="").writerow(fields)
-        yield Record(line, text.getvalue(), fields)
+        yield _record(line, fields, names)
+
+
+def _record(line: int, fields: list[str], names: list[str]) -> Record | Reject:
+    """Return a row as a record, or why no file of CSV could hold it."""
+    for field, name in zip(fields, names, strict=True):
+        if "\0" in field:
+            message = f"column {name!r} must not hold a NUL (got {field!r:.80})"
+            return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
+        if not _is_unicode(field):
+            message = f"column {name!r} must hold what UTF-8 can say (got {field!r:.80})"
+            return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
+    return Record(line, csv_line(fields), fields)
+
+
+def _is_unicode(text: str) -> bool:
+    """Say whether a text has no half of a surrogate pair."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _to_text(value: Any, column: str, line: int) -> str:

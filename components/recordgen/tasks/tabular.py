@@ -12,13 +12,11 @@ file; equal lines are examples of their own, each an observation.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from recordgen.columns import Table
+from recordgen.columns import Table, csv_line
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
@@ -65,9 +63,7 @@ class Tabular(Task):
         return cls(Table.from_json(options.columns))
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(fields)
-        return line.getvalue()
+        return csv_line(fields)
 
     def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
         raise AnnotationError(RejectCode.BAD_LINE, f"{self.name} comes as CSV with a header")
