@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import inspection, terminal
-from recordgen.columns import Column, Table
+from recordgen.columns import Column, Table, csv_line
 from recordgen.dataset import read_dataset
 from recordgen.errors import PayloadError, SourceError, TooManyRejectsError, UsageError
 from recordgen.example import parse_example, serialize_example
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
+from recordgen.quoted import split_long
 from recordgen.rows import Reject
 from recordgen.sources import ImportFile
 from recordgen.sources.deciding import decide
@@ -265,6 +266,34 @@ def test_records_are_those_that_were_written(rows: list[list[str]]) -> None:
         assert [row for row in kept if any(field.strip() for field in row)] == [
             row for row in blank if any(field.strip() for field in row)
         ]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text('ab",\r\n', max_size=8), min_size=1, max_size=4), st.booleans())
+def test_long_records_are_split_as_others(parts: list[str], is_written: bool) -> None:
+    """Both readers give the same fields, or both refuse."""
+    text = csv_line(parts) if is_written else '"x' + ",".join(parts)
+    lines = io.StringIO(f"{text}\n", newline="\n").readlines()
+    try:
+        expected = next(csv.reader(lines, strict=True))
+    except csv.Error:
+        with pytest.raises(csv.Error):
+            split_long(lines)
+    else:
+        assert split_long(lines) == expected
+
+
+def test_one_limit_for_all_rows(tmp_path: Path) -> None:
+    """A row of up to MAX_LINE_BYTES is taken, quoted or not; of longer ones all say the same."""
+    kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
+    long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
+    source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
+    frame = pd.DataFrame({"a": [field.strip('"') for field in kept + long], "b": 1})
+    for data in (source, frame):
+        result = recordgen.check(data, task="tabular", max_reject_fraction=1)
+        assert result.dataset.examples == len(kept)
+        limited = [item.line for item in result.rejects if "at most 262144 by" in item.message]
+        assert limited == ([7, 8, 9] if data is source else [5, 6, 7])
 
 
 # --- examples ---------------------------------------------------------------------------------

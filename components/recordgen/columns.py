@@ -39,7 +39,7 @@ _EXPECTED = {"int64": "a whole number of 64 bits", "float32": "a finite number (
 
 
 def csv_line(fields: Sequence[str]) -> str:
-    """Return fields as a record of CSV, without a line's end; all but NUL can be read again."""
+    """Return fields, which hold no NUL, as a record of CSV without a line's end."""
     line = io.StringIO(newline="")
     csv.writer(line, lineterminator=_LINE_END).writerow(fields)
     return line.getvalue().removesuffix(_LINE_END)

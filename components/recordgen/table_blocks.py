@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from recordgen.columns import Column
 from recordgen.example import feature_head, packed_int, whole_example
+from recordgen.quoted import is_long, split_long
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
@@ -39,7 +40,10 @@ def parse(lines: Sequence[str], width: int, wanted: Sequence[int]) -> list[Texts
     # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
     text = "\n".join(lines)
     if '"' in text:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        if any(map(is_long, lines)):
+            rows = [split_long([line]) for line in lines]
+        else:
+            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         columns = [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
     else:
         fields = pc.split_pattern(pa.array(lines, pa.string()), ",").flatten()

@@ -14,8 +14,9 @@ from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.dataframe import SOURCE, is_list
+from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
-from recordgen.sources.table_csv import Record, rows_of
+from recordgen.sources.table_csv import Record, rows_of, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,28 +70,21 @@ def _records(frame: pd.DataFrame) -> Iterator[Record | Reject]:
             _to_text(int(value) if is_whole else value, name, line) if known else ""
             for value, known, name, is_whole in zip(row, there, names, whole, strict=True)
         ]
-        yield _record(line, fields, names)
+        yield _record(line, fields)
 
 
-def _record(line: int, fields: list[str], names: list[str]) -> Record | Reject:
+def _record(line: int, fields: list[str]) -> Record | Reject:
     """Return a row as a record, or why no file of CSV could hold it."""
-    for field, name in zip(fields, names, strict=True):
-        if "\0" in field:
-            message = f"column {name!r} must not hold a NUL (got {field!r:.80})"
-            return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
-        if not _is_unicode(field):
-            message = f"column {name!r} must hold what UTF-8 can say (got {field!r:.80})"
-            return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
-    return Record(line, csv_line(fields), fields)
-
-
-def _is_unicode(text: str) -> bool:
-    """Say whether a text has no half of a surrogate pair."""
+    if any("\0" in field for field in fields):
+        message = f"a row must not hold a NUL (got {fields!r:.80})"
+        return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
+    text = csv_line(fields)
     try:
-        text.encode("utf-8")
+        size = len(text.encode("utf-8"))
     except UnicodeEncodeError:
-        return False
-    return True
+        message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
+        return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
+    return Record(line, text, fields) if size <= MAX_LINE_BYTES else too_long(SOURCE, line)
 
 
 def _to_text(value: Any, column: str, line: int) -> str:
