@@ -142,6 +142,34 @@ def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
     )
 
 
+# what a column holds: what each row needs to be with the others, in whatever block and file
+SCATTERED = [
+    (["1.5", "2.5", "100000000000000000000"], "float32"),
+    (["1.5", "-0"], "float32"),
+    (["1", "-0"], "bytes"),
+    (["1", "007", "1.5"], "bytes"),
+    (["1", "", "2"], "int64"),
+    (["x", "1"], "bytes"),
+]
+
+
+@pytest.mark.parametrize(("values", "dtype"), SCATTERED)
+def test_types_are_the_same_in_one_file_and_in_several(
+    values: Sequence[str], dtype: str, tmp_path: Path
+) -> None:
+    for rows in (values, values[::-1]):
+        lines = [f"{value},x\n" for value in rows]
+        one = columns_of("a,b\n" + "".join(lines), tmp_path=tmp_path)
+        each = columns_of(*(f"a,b\n{line}" for line in lines), tmp_path=tmp_path)
+        assert one == each
+        assert one.column("a").dtype == dtype
+
+
+def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path: Path) -> None:
+    text = "fold,a\n" + "TRAIN,1\n" * 100
+    assert columns_of(text, "fold,a\nTRIAN,1\n", tmp_path=tmp_path).split == "fold"
+
+
 def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
     first = "id,job\n1,cook\n"
     for second in ("id,job\n2,smith\n", "2,smith\n"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.columns import Column, Prediction, Table
@@ -20,7 +21,7 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import Plain, Record, read_blocks
-from recordgen.splits import ML_USE_EXPECTED, is_ml_use
+from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
 from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
 if TYPE_CHECKING:
@@ -32,9 +33,6 @@ _BLOCK_LINES = 20_000
 # A misspelt word does not make a feature of the split, which would tell a model what it must not
 # know: its rows are rejected.
 _SPLIT_SHARE = 0.75
-
-# A column whose first values in a block are no words of ML_USE is none of the split.
-_SAMPLE = 1000
 
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
@@ -145,7 +143,7 @@ def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], pa
     fields = first.split()
     named = len(set(fields) & set(header))
     misfit = any(
-        item.is_number and text.strip() and not _is_number(text)
+        item.dtype != "bytes" and text.strip() and not _is_number(text)
         for text, item in zip(fields, seen, strict=False)
     )
     if named * 2 > len(header) or misfit or len(fields) != len(header):
@@ -158,33 +156,44 @@ def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], pa
 
 @dataclass
 class _Seen:
-    """What was seen of a column so far.
+    """What was seen of a column so far: sums over rows, however they came.
 
     Attributes:
         values: fields that are not empty.
-        is_whole: all of them are whole numbers.
-        is_number: all of them are numbers.
-        words: how many of them are words of ML_USE, until it is clear that few are.
+        is_whole: all of them are whole numbers of 64 bits, as programs write them.
+        is_decimal: all of them are numbers of float32 without needless zeros before them.
+        has_fraction: one of them has a point or an exponent.
+        words: how many of them are words of ML_USE.
         distinct: different whole numbers, until they are many.
-        odd: a value that is no number, where nearly all around it are; else empty.
+        misfits: how many of them are no numbers, until it is clear that many are.
+        misfit: the first of those.
     """
 
     values: int = 0
     is_whole: bool = True
-    is_number: bool = True
-    words: int | None = 0
+    is_decimal: bool = True
+    has_fraction: bool = False
+    words: int = 0
     distinct: set[int] | None = field(default_factory=set)
-    odd: str = ""
+    misfits: int | None = 0
+    misfit: str = ""
 
     @property
     def dtype(self) -> str:
-        if self.values and self.is_number:
-            return "int64" if self.is_whole else "float32"
-        return "bytes"
+        if self.values and self.is_whole:
+            return "int64"
+        # All whole, and yet no whole numbers of 64 bits: they are keys.
+        return "float32" if self.is_decimal and self.has_fraction else "bytes"
 
     @property
     def is_split(self) -> bool:
-        return bool(self.words) and (self.words or 0) >= _SPLIT_SHARE * self.values
+        return self.words > 0 and self.words >= _SPLIT_SHARE * self.values
+
+    @property
+    def odd(self) -> str:
+        """A value that is no number, where nearly all others are; else empty."""
+        is_odd = self.misfits and self.misfits <= (1 - _NUMBER_SHARE) * self.values
+        return self.misfit if is_odd else ""
 
 
 def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> list[_Seen]:
@@ -238,21 +247,8 @@ def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) 
 
 
 def _look_at_column(item: _Seen, texts: Any) -> None:
-    values = len(texts) - texts.null_count
-    item.values += values
-    if item.words is not None and values:
-        some = texts.drop_null().slice(0, _SAMPLE).to_pylist()
-        if 2 * sum(map(_is_word, some)) < len(some):
-            item.words = None
-    if item.words is not None:
-        counts = pc.value_counts(texts).to_pylist()
-        words = sum(
-            count["counts"] for count in counts if count["values"] and _is_word(count["values"])
-        )
-        item.words = item.words + words if words * 2 >= values else None
-    if not item.is_number:
-        return
     stripped = trimmed(texts)
+    item.values += len(texts) - texts.null_count
     if (whole := whole_numbers(stripped)) is not None:
         if item.distinct is not None:
             item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
@@ -260,33 +256,31 @@ def _look_at_column(item: _Seen, texts: Any) -> None:
                 item.distinct = None
         return
     item.is_whole, item.distinct = False, None
-    if not _are_decimals(stripped):
-        item.is_number = False
-        item.odd = _odd_value(stripped)
+    if decimals(stripped) is not None:
+        item.is_decimal &= not _any_match(stripped, r"^[+-]?0[0-9]")
+        item.has_fraction |= _any_match(stripped, "[.eE]")
+        return
+    item.is_decimal = False
+    words = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(ML_USE_WORDS))
+    item.words += pc.sum(words).as_py() or 0
+    _look_for_misfits(item, stripped)
 
 
-def _is_word(text: str) -> bool:
-    return bool(text.strip()) and is_ml_use(text.strip())
+def _any_match(texts: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _are_decimals(texts: Any) -> bool:
-    """Say whether texts are numbers that stay what they are as such."""
-    if decimals(texts) is None:
-        return False
-    if pc.any(pc.match_substring_regex(texts, r"^[+-]?0[0-9]")).as_py():
-        return False
-    # All whole, and yet no whole numbers of 64 bits: they are keys.
-    return any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in (".", "e", "E"))
-
-
-def _odd_value(texts: Any) -> str:
-    """Return the first text that is no number, if nearly all others are; else an empty one."""
+def _look_for_misfits(item: _Seen, texts: Any) -> None:
+    if item.misfits is None:
+        return
     is_number = pc.match_substring_regex(texts, _NUMBER)
-    present = len(texts) - texts.null_count
     others = texts.filter(pc.invert(pc.fill_null(is_number, True)))
-    if len(others) and len(others) <= (1 - _NUMBER_SHARE) * present:
-        return str(others[0].as_py())
-    return ""
+    if len(others) and not item.misfits:
+        item.misfit = str(others[0].as_py())
+    item.misfits += len(others)
+    # Enough to stop: what follows is only a hint that is not given.
+    if item.misfits > _BLOCK_LINES and item.misfits * 2 > item.values:
+        item.misfits = None
 
 
 def decide_table(
