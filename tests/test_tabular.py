@@ -215,6 +215,20 @@ def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
     assert [column.name for column in chosen.stored] == ["a"]
 
 
+def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
+    """Few words among empty fields say nothing, unless the column is called so; a guess is said."""
+    for name, split in (("note", None), ("ML use", "ML use")):
+        text = f"age,{name}\n1,\n2,test\n3,\n"
+        table = columns_of(text, tmp_path=tmp_path)
+        assert (table.split, table.notes) == (split, ())
+    guessed = columns_of("age,note\n1,\n2,test\n3,train\n", tmp_path=tmp_path)
+    assert guessed.split == "note"
+    assert guessed.notes[0].startswith("column 'note' is taken for the split's")
+    text = "age,note\n" + "1,test\n" * 9 + "2,best\n"
+    assert columns_of(text, tmp_path=tmp_path).split is None
+    assert columns_of(text, tmp_path=tmp_path, split_column="note").notes == ()
+
+
 # options, target's values, what comes of it
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),

@@ -19,6 +19,7 @@ from recordgen.columns import Column, Prediction, Table
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
+from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import Plain, Record, read_blocks
 from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
@@ -33,6 +34,11 @@ _BLOCK_LINES = 20_000
 # A misspelt word does not make a feature of the split, which would tell a model what it must not
 # know: its rows are rejected.
 _SPLIT_SHARE = 0.75
+
+# A column of another name is the split's only beyond doubt: nearly all of its values are such
+# words, and few of its fields are empty.
+_UNNAMED_SPLIT_SHARE = 0.95
+_UNNAMED_SPLIT_FILLED = 0.5
 
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
@@ -159,6 +165,7 @@ class _Seen:
     """What was seen of a column so far: sums over rows, however they came.
 
     Attributes:
+        rows: fields.
         values: fields that are not empty.
         is_whole: all of them are whole numbers of 64 bits, as programs write them.
         is_decimal: all of them are numbers of float32 without needless zeros before them.
@@ -169,6 +176,7 @@ class _Seen:
         misfit: the first of those.
     """
 
+    rows: int = 0
     values: int = 0
     is_whole: bool = True
     is_decimal: bool = True
@@ -185,9 +193,12 @@ class _Seen:
         # All whole, and yet no whole numbers of 64 bits: they are keys.
         return "float32" if self.is_decimal and self.has_fraction else "bytes"
 
-    @property
-    def is_split(self) -> bool:
-        return self.words > 0 and self.words >= _SPLIT_SHARE * self.values
+    def is_split(self, name: str) -> bool:
+        """Say whether a column of this name is the split's."""
+        if column_name(name) in SPLIT_COLUMNS:
+            return self.words > 0 and self.words >= _SPLIT_SHARE * self.values
+        is_filled = self.values >= _UNNAMED_SPLIT_FILLED * self.rows
+        return self.words > 0 and is_filled and self.words >= _UNNAMED_SPLIT_SHARE * self.values
 
     @property
     def odd(self) -> str:
@@ -242,6 +253,7 @@ def _in_blocks(items: Iterable[Plain | Record | Reject], width: int) -> Iterator
 def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
     """Take note of what columns hold in records, of which each has a field for every column."""
     for item, texts in zip(seen, parse(lines, len(header), range(len(header))), strict=True):
+        item.rows += len(texts)
         if texts.null_count < len(texts):
             _look_at_column(item, texts)
 
@@ -341,11 +353,16 @@ def decide_table(
         for name, item in found.items()
         if not item.values and name != split
     ]
+    if split and not options.split_column and column_name(split) not in SPLIT_COLUMNS:
+        notes.append(
+            f"column {split!r} is taken for the split's, because its values are words of ML_USE; "
+            f"it is no feature; say split_column to confirm it, or to name another"
+        )
     return Table(columns, split, target, weight, prediction, tuple(notes))
 
 
 def _split_column(found: Mapping[str, _Seen]) -> str | None:
-    names = [name for name, item in found.items() if item.is_split]
+    names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
         raise UsageError(
             f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; say which "
