@@ -184,6 +184,28 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
             columns_of(first, other, tmp_path=tmp_path)
 
 
+def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
+    """One that cannot be read is not made up for by the next, neither when types are told."""
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(b"a\xff,b\nx,y\n")
+    options = ConvertOptions(task="tabular")
+    with pytest.raises(SourceError, match=r"bad\.csv:1: the header cannot be read: byte 2 of"):
+        decide([ImportFile(str(bad))], options)
+    bad.write_bytes(b"\xff,b\na,b\nx,y\n")
+    sources = [write(tmp_path / "a.csv", "a,b\n1,2\n"), str(bad)]
+    result = recordgen.check(sources, task="tabular", max_reject_fraction=1)
+    assert (result.dataset.examples, len(result.rejects)) == (3, 1)
+    assert result.dataset.features["a"].dtype == "bytes"
+
+
+def test_another_header_is_no_row(tmp_path: Path) -> None:
+    """Of texts alone, it is told by a name that both have; with numbers, a name may be a value."""
+    for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above a row"):
+            columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
+    assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
+
+
 # header, what is wrong with it
 HEADERS = [
     (",a\n0,1\n", r"column 1 has no name.*index=False"),

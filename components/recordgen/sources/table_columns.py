@@ -103,7 +103,12 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
             first, rest = _first_record(blocks)
             if first is None:
                 continue
-            if not header:
+            if isinstance(first, Reject):
+                if not header:
+                    raise SourceError(
+                        f"{file.path}:{first.line}: the header cannot be read: {first.message}"
+                    )
+            elif not header:
                 header = check_header(first.split(), f"{file.path}:{first.line}")
                 seen = [_Seen() for _ in header]
             elif list(first.split()) != header:
@@ -148,15 +153,18 @@ def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], pa
     """Check that the first line of a later file, which is not the header, is a row."""
     fields = first.split()
     named = len(set(fields) & set(header))
+    # A row has a number somewhere, a header hardly; of texts alone, one name is enough.
+    is_header = named * 2 > len(header) or (named > 0 and not any(map(_is_number, fields)))
     misfit = any(
         item.dtype != "bytes" and text.strip() and not _is_number(text)
         for text, item in zip(fields, seen, strict=False)
     )
-    if named * 2 > len(header) or misfit or len(fields) != len(header):
+    if is_header or misfit or len(fields) != len(header):
         raise SourceError(
             f"{path}:{first.line}: the first line is neither the header of the first file nor a "
             f"row that fits its columns (expected {','.join(header)!r:.200}, got "
-            f"{first.text!r:.200}); convert tables of other columns apart"
+            f"{first.text!r:.200}); convert tables of other columns apart, and repeat the header "
+            f"above a row that looks like another one"
         )
 
 
@@ -217,16 +225,15 @@ def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> li
 
 def _first_record(
     blocks: Iterator[Plain | Record | Reject],
-) -> tuple[Record | None, list[Plain | Record | Reject]]:
-    """Return the first record, and what stands behind it in its block."""
+) -> tuple[Record | Reject | None, list[Plain | Record | Reject]]:
+    """Return the first record, or why it is none, and what stands behind it in its block."""
     for item in blocks:
-        if isinstance(item, Record):
+        if not isinstance(item, Plain):
             return item, []
-        if isinstance(item, Plain):
-            for at, text in enumerate(item.texts):
-                if text.strip():
-                    line = item.line + at
-                    return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
+        for at, text in enumerate(item.texts):
+            if text.strip():
+                line = item.line + at
+                return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
     return None, []
 
 
