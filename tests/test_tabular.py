@@ -165,6 +165,21 @@ def test_types_are_the_same_in_one_file_and_in_several(
         assert one.column("a").dtype == dtype
 
 
+def test_lost_digits_are_said(tmp_path: Path) -> None:
+    """Whole numbers that float32 cannot hold, in any block; not those of int64, nor fractions."""
+    for text, lost in [
+        ("16777217,1\n0.5,1\n", "16777217"),
+        ("0.5,1\n,2\n-16777219.0,1\n", "-16777219.0"),
+        ("16777217,1\n", ""),
+        ("16777216,1\n0.5,1\n16777217.25,1\n1e20,1\n", ""),
+    ]:
+        notes = columns_of("a,b\n" + text, tmp_path=tmp_path).notes
+        assert len(notes) == bool(lost)
+        assert all(f"loses digits of whole numbers such as {lost}:" in note for note in notes)
+    split = columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path)
+    assert len(split.notes) == 1
+
+
 def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path: Path) -> None:
     text = "fold,a\n" + "TRAIN,1\n" * 100
     assert columns_of(text, "fold,a\nTRIAN,1\n", tmp_path=tmp_path).split == "fold"
@@ -293,6 +308,9 @@ def test_a_schema_gives_the_types(tmp_path: Path) -> None:
         columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, n="STRUCT"))
     with pytest.raises(SourceError, match="not a TensorFlow Metadata schema as text"):
         columns_of(text, tmp_path=tmp_path, tfmd_schema=write(tmp_path / "s", "no schema"))
+    (tmp_path / "s").write_bytes(b"\xff\xfe")
+    with pytest.raises(SourceError, match=r"s: this schema is not UTF-8 \(byte 1\)"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=str(tmp_path / "s"))
 
 
 # --- records ----------------------------------------------------------------------------------
@@ -382,11 +400,7 @@ TABLE = Table(
 @example([(None, None, None, 0, -0.0, "x" * 5000)])
 def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...]]) -> None:
     """Made by columns, the records have the bytes that serialize_example gives row by row."""
-    lines = []
-    for row in rows:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(["" if v is None else v for v in row])
-        lines.append(line.getvalue())
+    lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
     expected = [
         b"".join(
             serialize_example(

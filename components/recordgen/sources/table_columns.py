@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,6 +46,12 @@ MAX_CLASSES = 20
 
 # So many of a text column's values are numbers that the others look like mistakes.
 _NUMBER_SHARE = 0.9
+
+# Float32 holds all whole numbers up to this one.
+_MAX_EXACT = float(1 << 24)
+
+# As programs write them, also where they take them for fractions.
+_WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -182,6 +189,7 @@ class _Seen:
         distinct: different whole numbers, until they are many.
         misfits: how many of them are no numbers, until it is clear that many are.
         misfit: the first of those.
+        inexact: the first whole number that float32 cannot hold; else empty.
     """
 
     rows: int = 0
@@ -193,6 +201,7 @@ class _Seen:
     distinct: set[int] | None = field(default_factory=set)
     misfits: int | None = 0
     misfit: str = ""
+    inexact: str = ""
 
     @property
     def dtype(self) -> str:
@@ -269,13 +278,15 @@ def _look_at_column(item: _Seen, texts: Any) -> None:
     stripped = trimmed(texts)
     item.values += len(texts) - texts.null_count
     if (whole := whole_numbers(stripped)) is not None:
+        item.inexact = item.inexact or _inexact(whole, stripped)
         if item.distinct is not None:
             item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
             if len(item.distinct) > MAX_CLASSES:
                 item.distinct = None
         return
     item.is_whole, item.distinct = False, None
-    if decimals(stripped) is not None:
+    if (numbers := decimals(stripped)) is not None:
+        item.inexact = item.inexact or _inexact(numbers, stripped)
         item.is_decimal &= not _any_match(stripped, r"^[+-]?0[0-9]")
         item.has_fraction |= _any_match(stripped, "[.eE]")
         return
@@ -283,6 +294,16 @@ def _look_at_column(item: _Seen, texts: Any) -> None:
     words = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(ML_USE_WORDS))
     item.words += pc.sum(words).as_py() or 0
     _look_for_misfits(item, stripped)
+
+
+def _inexact(numbers: Any, texts: Any) -> str:
+    """Return the first text of a whole number that float32 cannot hold, else an empty one."""
+    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.float64)
+    if np.abs(values).max(initial=0) <= _MAX_EXACT:
+        return ""
+    lost = texts.filter(pa.array(values.astype(np.float32) != values))
+    whole = lost.filter(pc.match_substring_regex(lost, _WHOLE))
+    return str(whole[0].as_py()) if len(whole) else ""
 
 
 def _any_match(texts: Any, pattern: str) -> bool:
@@ -354,6 +375,12 @@ def decide_table(
         f"are numbers"
         for name, item in found.items()
         if dtypes[name] == "bytes" and item.odd and name != split and name not in types
+    ]
+    notes += [
+        f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
+        f"holds those up to 16,777,216; write keys as text"
+        for name, item in found.items()
+        if dtypes[name] == "float32" and item.inexact
     ]
     notes += [
         f"column {name!r} is empty: no example has it"
