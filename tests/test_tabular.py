@@ -29,6 +29,7 @@ from recordgen.rows import Reject
 from recordgen.sources import ImportFile
 from recordgen.sources.deciding import decide
 from recordgen.sources.table_csv import Record, read_records
+from recordgen.table_blocks import in_blocks
 from recordgen.table_examples import count_labels, make_examples
 from recordgen.tfrecord import read_records as read_shard
 from tests.conftest import run_python, tree_bytes
@@ -458,6 +459,12 @@ def test_labels_are_those_of_the_examples() -> None:
         labels = [label for item in made for label in item.labels]
         assert count_labels(lines, table) == {label: labels.count(label) for label in labels}
         assert len(labels) == (3 if dtype == "int64" else 2)
+
+
+def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
+    long = ["x" * 200_000] * 100
+    assert [len(block) for block in in_blocks(long)] == [84, 16]
+    assert [len(block) for block in in_blocks(["1"] * 20_001)] == [20_000, 1]
 
 
 # --- conversions ------------------------------------------------------------------------------

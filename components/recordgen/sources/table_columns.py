@@ -24,13 +24,10 @@ from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import Plain, Record, read_blocks
 from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
-from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
+from recordgen.table_blocks import BLOCK_LINES, decimals, in_blocks, parse, trimmed, whole_numbers
 
 if TYPE_CHECKING:
     from recordgen.sources.deciding import File
-
-# Held in memory at once.
-_BLOCK_LINES = 20_000
 
 # A misspelt word does not make a feature of the split, which would tell a model what it must not
 # know: its rows are rejected.
@@ -121,7 +118,7 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
             elif list(first.split()) != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
-            for lines_of in _in_blocks(chain(rest, blocks), len(header)):
+            for lines_of in in_blocks(_whole(chain(rest, blocks), len(header))):
                 look_at(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
@@ -227,7 +224,7 @@ class _Seen:
 def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> list[_Seen]:
     """Return what columns hold in records; rejects hold nothing."""
     seen = [_Seen() for _ in header]
-    for lines in _in_blocks(records, len(header)):
+    for lines in in_blocks(_whole(records, len(header))):
         look_at(lines, header, seen)
     return seen
 
@@ -246,24 +243,16 @@ def _first_record(
     return None, []
 
 
-def _in_blocks(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[list[str]]:
-    """Yield the records that have a field for every column, many at a time."""
+def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str]:
+    """Yield the records that have a field for every column."""
     commas = width - 1
-    lines: list[str] = []
     for item in items:
         if isinstance(item, Plain):
-            lines += [
-                text for text in item.texts if text.count(",") == commas and len(text) > commas
-            ]
+            yield from (t for t in item.texts if t.count(",") == commas and len(t) > commas)
         elif isinstance(item, Record):
             fields = item.split()
             if len(fields) == width and any(fields):
-                lines.append(item.text)
-        if len(lines) >= _BLOCK_LINES:
-            yield lines
-            lines = []
-    if lines:
-        yield lines
+                yield item.text
 
 
 def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
@@ -319,7 +308,7 @@ def _look_for_misfits(item: _Seen, texts: Any) -> None:
         item.misfit = str(others[0].as_py())
     item.misfits += len(others)
     # Enough to stop: what follows is only a hint that is not given.
-    if item.misfits > _BLOCK_LINES and item.misfits * 2 > item.values:
+    if item.misfits > BLOCK_LINES and item.misfits * 2 > item.values:
         item.misfits = None
 
 

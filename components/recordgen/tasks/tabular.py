@@ -90,9 +90,13 @@ class Tabular(Task):
     def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
         if not self.has_labels:
             return {}
-        from recordgen.table_examples import count_labels  # Arrow is not needed to say --help
+        from recordgen.table_blocks import in_blocks  # Arrow is not needed to say --help
+        from recordgen.table_examples import count_labels
 
-        return count_labels(list(annotations), self.table)
+        counts: Counter[str] = Counter()
+        for lines in in_blocks(annotations):
+            counts.update(count_labels(lines, self.table))
+        return counts
 
     def numbers_in_record(self, annotation: str, vocabulary: Vocabulary) -> Sequence[int]:
         return ()  # the target stays as it is
