@@ -18,16 +18,18 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import inspection, terminal
-from recordgen.columns import Column, Table
+from recordgen.columns import Column, Table, csv_line
 from recordgen.dataset import read_dataset
 from recordgen.errors import PayloadError, SourceError, TooManyRejectsError, UsageError
 from recordgen.example import parse_example, serialize_example
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
+from recordgen.quoted import split_long
 from recordgen.rows import Reject
 from recordgen.sources import ImportFile
 from recordgen.sources.deciding import decide
 from recordgen.sources.table_csv import Record, read_records
+from recordgen.table_blocks import in_blocks
 from recordgen.table_examples import count_labels, make_examples
 from recordgen.tfrecord import read_records as read_shard
 from tests.conftest import run_python, tree_bytes
@@ -141,6 +143,49 @@ def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
     )
 
 
+# what a column holds: what each row needs to be with the others, in whatever block and file
+SCATTERED = [
+    (["1.5", "2.5", "100000000000000000000"], "float32"),
+    (["1.5", "-0"], "float32"),
+    (["1", "-0"], "bytes"),
+    (["1", "007", "1.5"], "bytes"),
+    (["1", "", "2"], "int64"),
+    (["x", "1"], "bytes"),
+]
+
+
+@pytest.mark.parametrize(("values", "dtype"), SCATTERED)
+def test_types_are_the_same_in_one_file_and_in_several(
+    values: Sequence[str], dtype: str, tmp_path: Path
+) -> None:
+    for rows in (values, values[::-1]):
+        lines = [f"{value},x\n" for value in rows]
+        one = columns_of("a,b\n" + "".join(lines), tmp_path=tmp_path)
+        each = columns_of(*(f"a,b\n{line}" for line in lines), tmp_path=tmp_path)
+        assert one == each
+        assert one.column("a").dtype == dtype
+
+
+def test_lost_digits_are_said(tmp_path: Path) -> None:
+    """Whole numbers that float32 cannot hold, in any block; not those of int64, nor fractions."""
+    for text, lost in [
+        ("16777217,1\n0.5,1\n", "16777217"),
+        ("0.5,1\n,2\n-16777219.0,1\n", "-16777219.0"),
+        ("16777217,1\n", ""),
+        ("16777216,1\n0.5,1\n16777217.25,1\n1e20,1\n", ""),
+    ]:
+        notes = columns_of("a,b\n" + text, tmp_path=tmp_path).notes
+        assert len(notes) == bool(lost)
+        assert all(f"loses digits of whole numbers such as {lost}:" in note for note in notes)
+    split = columns_of("a,b\n16777217,1\n", "a,b\n0.5,1\n", tmp_path=tmp_path)
+    assert len(split.notes) == 1
+
+
+def test_a_late_word_does_not_make_a_feature_of_the_split(tmp_path: Path) -> None:
+    text = "fold,a\n" + "TRAIN,1\n" * 100
+    assert columns_of(text, "fold,a\nTRIAN,1\n", tmp_path=tmp_path).split == "fold"
+
+
 def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
     first = "id,job\n1,cook\n"
     for second in ("id,job\n2,smith\n", "2,smith\n"):
@@ -153,6 +198,28 @@ def test_further_files_begin_with_the_header_or_a_row(tmp_path: Path) -> None:
     for other in ("job,id\nsmith,2\n", "number,trade\n2,smith\n", "a,b,c\n1,2,3\n"):
         with pytest.raises(SourceError, match=r"1\.csv:1: the first line is neither the header"):
             columns_of(first, other, tmp_path=tmp_path)
+
+
+def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
+    """One that cannot be read is not made up for by the next, neither when types are told."""
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(b"a\xff,b\nx,y\n")
+    options = ConvertOptions(task="tabular")
+    with pytest.raises(SourceError, match=r"bad\.csv:1: the header cannot be read: byte 2 of"):
+        decide([ImportFile(str(bad))], options)
+    bad.write_bytes(b"\xff,b\na,b\nx,y\n")
+    sources = [write(tmp_path / "a.csv", "a,b\n1,2\n"), str(bad)]
+    result = recordgen.check(sources, task="tabular", max_reject_fraction=1)
+    assert (result.dataset.examples, len(result.rejects)) == (3, 1)
+    assert result.dataset.features["a"].dtype == "bytes"
+
+
+def test_another_header_is_no_row(tmp_path: Path) -> None:
+    """Of texts alone, it is told by a name that both have; with numbers, a name may be a value."""
+    for other in ("a,d\nz,y\n", "b,a\nz,y\n"):
+        with pytest.raises(SourceError, match=r"1\.csv:1: .*repeat the header above a row"):
+            columns_of("a,b\nq,x\n", other, tmp_path=tmp_path)
+    assert columns_of("word,count\nx,1\n", "word,5\n", tmp_path=tmp_path).names
 
 
 # header, what is wrong with it
@@ -184,6 +251,20 @@ def test_the_split_is_told_by_its_words(tmp_path: Path) -> None:
         columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path)
     chosen = columns_of("a,b\nTRAIN,TEST\n", tmp_path=tmp_path, split_column="b")
     assert [column.name for column in chosen.stored] == ["a"]
+
+
+def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
+    """Few words among empty fields say nothing, unless the column is called so; a guess is said."""
+    for name, split in (("note", None), ("ML use", "ML use")):
+        text = f"age,{name}\n1,\n2,test\n3,\n"
+        table = columns_of(text, tmp_path=tmp_path)
+        assert (table.split, table.notes) == (split, ())
+    guessed = columns_of("age,note\n1,\n2,test\n3,train\n", tmp_path=tmp_path)
+    assert guessed.split == "note"
+    assert guessed.notes[0].startswith("column 'note' is taken for the split's")
+    text = "age,note\n" + "1,test\n" * 9 + "2,best\n"
+    assert columns_of(text, tmp_path=tmp_path).split is None
+    assert columns_of(text, tmp_path=tmp_path, split_column="note").notes == ()
 
 
 # options, target's values, what comes of it
@@ -228,6 +309,9 @@ def test_a_schema_gives_the_types(tmp_path: Path) -> None:
         columns_of(text, tmp_path=tmp_path, tfmd_schema=schema(tmp_path, n="STRUCT"))
     with pytest.raises(SourceError, match="not a TensorFlow Metadata schema as text"):
         columns_of(text, tmp_path=tmp_path, tfmd_schema=write(tmp_path / "s", "no schema"))
+    (tmp_path / "s").write_bytes(b"\xff\xfe")
+    with pytest.raises(SourceError, match=r"s: this schema is not UTF-8 \(byte 1\)"):
+        columns_of(text, tmp_path=tmp_path, tfmd_schema=str(tmp_path / "s"))
 
 
 # --- records ----------------------------------------------------------------------------------
@@ -267,6 +351,34 @@ def test_records_are_those_that_were_written(rows: list[list[str]]) -> None:
         ]
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text('ab",\r\n', max_size=8), min_size=1, max_size=4), st.booleans())
+def test_long_records_are_split_as_others(parts: list[str], is_written: bool) -> None:
+    """Both readers give the same fields, or both refuse."""
+    text = csv_line(parts) if is_written else '"x' + ",".join(parts)
+    lines = io.StringIO(f"{text}\n", newline="\n").readlines()
+    try:
+        expected = next(csv.reader(lines, strict=True))
+    except csv.Error:
+        with pytest.raises(csv.Error):
+            split_long(lines)
+    else:
+        assert split_long(lines) == expected
+
+
+def test_one_limit_for_all_rows(tmp_path: Path) -> None:
+    """A row of up to MAX_LINE_BYTES is taken, quoted or not; of longer ones all say the same."""
+    kept = ["x" * 200_000, f'"{"x" * 140_000}"', f'"{"x" * 140_000}\n{"y" * 100_000}"', '"q"']
+    long = ["x" * 300_000, f'"{"x" * 300_000}"', f'"{"x" * 200_000}\n,{"y" * 200_000}"']
+    source = write(tmp_path / "a.csv", "a,b\n" + "".join(f"{a},1\n" for a in kept + long))
+    frame = pd.DataFrame({"a": [field.strip('"') for field in kept + long], "b": 1})
+    for data in (source, frame):
+        result = recordgen.check(data, task="tabular", max_reject_fraction=1)
+        assert result.dataset.examples == len(kept)
+        limited = [item.line for item in result.rejects if "at most 262144 by" in item.message]
+        assert limited == ([7, 8, 9] if data is source else [5, 6, 7])
+
+
 # --- examples ---------------------------------------------------------------------------------
 
 NUMBER = st.integers(-(1 << 63), (1 << 63) - 1)
@@ -289,11 +401,7 @@ TABLE = Table(
 @example([(None, None, None, 0, -0.0, "x" * 5000)])
 def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...]]) -> None:
     """Made by columns, the records have the bytes that serialize_example gives row by row."""
-    lines = []
-    for row in rows:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(["" if v is None else v for v in row])
-        lines.append(line.getvalue())
+    lines = [csv_line(["" if value is None else str(value) for value in row]) for row in rows]
     expected = [
         b"".join(
             serialize_example(
@@ -351,6 +459,12 @@ def test_labels_are_those_of_the_examples() -> None:
         labels = [label for item in made for label in item.labels]
         assert count_labels(lines, table) == {label: labels.count(label) for label in labels}
         assert len(labels) == (3 if dtype == "int64" else 2)
+
+
+def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
+    long = ["x" * 200_000] * 100
+    assert [len(block) for block in in_blocks(long)] == [84, 16]
+    assert [len(block) for block in in_blocks(["1"] * 20_001)] == [20_000, 1]
 
 
 # --- conversions ------------------------------------------------------------------------------
@@ -465,6 +579,21 @@ def test_a_frame_has_the_types_of_its_columns(tmp_path: Path) -> None:
     assert found[2]["kind"] == [b'b "c"\nd']
     with pytest.raises(UsageError, match="column 'a' must hold single values"):
         recordgen.convert(pd.DataFrame({"a": [[1, 2]]}), tmp_path / "no", task="tabular")
+
+
+def test_a_frame_may_hold_any_text(tmp_path: Path) -> None:
+    """Line breaks and quotes are stored as they are; what is no text is rejected with its row."""
+    texts = ["x\ny", 'q"r', "\r", "a\r\n,b", "\ud800", "n\0l", "\n", '"']
+    frame = pd.DataFrame({"a": texts, "b": range(len(texts))})
+    result = recordgen.convert(frame, tmp_path / "out", task="tabular", max_reject_fraction=0.5)
+    assert [(item.line, item.code) for item in result.rejects] == [
+        (5, "bad_encoding"),
+        (6, "bad_line"),
+    ]
+    found = {item["b"][0]: item["a"][0].decode() for item in stored(tmp_path / "out")}
+    assert found == {n: text for n, text in enumerate(texts) if n not in (4, 5)}
+    alone = pd.DataFrame({"a": ["x\ny", 'q"r']})
+    assert recordgen.convert(alone, tmp_path / "one", task="tabular").dataset.examples == 2
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,9 @@ _ML_USE: Mapping[str, str | None] = {
     "": None,
 }
 
+#: The spellings of ML_USE in small letters, but for the empty one.
+ML_USE_WORDS = tuple(filter(None, _ML_USE))
+
 # Beside the spellings of ML_USE: what folders and files are called.
 _EVAL_NAMES = frozenset({"val", "valid", "eval", "dev"})
 

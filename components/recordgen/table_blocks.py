@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,10 +19,15 @@ import pyarrow.compute as pc
 
 from recordgen.columns import Column
 from recordgen.example import feature_head, packed_int, whole_example
+from recordgen.quoted import is_long, split_long
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray
+
+#: Looked at together, at most; of the characters, one line more.
+BLOCK_LINES = 20_000
+BLOCK_CHARACTERS = 16 << 20
 
 _NO_TEXT = pa.scalar(None, pa.string())
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -39,13 +44,30 @@ def parse(lines: Sequence[str], width: int, wanted: Sequence[int]) -> list[Texts
     # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
     text = "\n".join(lines)
     if '"' in text:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        if any(map(is_long, lines)):
+            rows = [split_long([line]) for line in lines]
+        else:
+            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         columns = [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
     else:
         fields = pc.split_pattern(pa.array(lines, pa.string()), ",").flatten()
         places = np.arange(len(lines)) * width
         columns = [fields.take(pa.array(places + index)) for index in wanted]
     return [pc.if_else(pc.equal(column, ""), _NO_TEXT, column) for column in columns]
+
+
+def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield lines, as many at a time as memory should hold as columns."""
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def trimmed(texts: Texts) -> Texts:

@@ -123,3 +123,16 @@ def test_every_image_of_a_row(data):
     image = data / "i/3.png"
     replace_later(image, bytes(reversed(image.read_bytes())))
     assert image_fingerprint(files, options) != before
+
+
+def test_a_schema_that_changes(tmp_path):
+    """The types of a table's columns may stand beside it."""
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    path = tmp_path / "schema.pbtxt"
+    path.write_text('feature {name: "a" type: INT}')
+    options = ConvertOptions(task="tabular", tfmd_schema=str(path))
+    files = [ImportFile(str(tmp_path / "a.csv"))]
+    before = image_fingerprint(files, options)
+    assert image_fingerprint(files, options) == before
+    replace_later(path, b'feature {name: "a" type: FLOAT}')
+    assert image_fingerprint(files, options) != before

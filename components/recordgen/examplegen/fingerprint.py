@@ -71,7 +71,7 @@ def _payload_versions(row: Row, access: Access, task: Task) -> list[tuple[str, s
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
-    """Return a text that changes when an import file or an image that it names does.
+    """Return a text that changes when an import file, an image that it names or a schema does.
 
     ``images:1797,sha256:6b86b273ff34…`` for import files that name 1,797 images. Files are read
     and looked up in their own order, which is part of what they say, so memory does not grow
@@ -92,6 +92,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     def add(path: str, version: str) -> None:
         digest.update(f"{path}\0{version}\0".encode("utf-8", "surrogateescape"))
 
+    if options.tfmd_schema:
+        add(options.tfmd_schema, version_or_missing(options.tfmd_schema))
     present = []
     for file in files:
         # TFX counts an import file's time in whole seconds; a rewrite within one would be missed.

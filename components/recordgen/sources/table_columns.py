@@ -12,35 +12,43 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.columns import Column, Prediction, Table
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
+from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import Plain, Record, read_blocks
-from recordgen.splits import ML_USE_EXPECTED, is_ml_use
-from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
+from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
+from recordgen.table_blocks import BLOCK_LINES, decimals, in_blocks, parse, trimmed, whole_numbers
 
 if TYPE_CHECKING:
     from recordgen.sources.deciding import File
-
-# Held in memory at once.
-_BLOCK_LINES = 20_000
 
 # A misspelt word does not make a feature of the split, which would tell a model what it must not
 # know: its rows are rejected.
 _SPLIT_SHARE = 0.75
 
-# A column whose first values in a block are no words of ML_USE is none of the split.
-_SAMPLE = 1000
+# A column of another name is the split's only beyond doubt: nearly all of its values are such
+# words, and few of its fields are empty.
+_UNNAMED_SPLIT_SHARE = 0.95
+_UNNAMED_SPLIT_FILLED = 0.5
 
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
 
 # So many of a text column's values are numbers that the others look like mistakes.
 _NUMBER_SHARE = 0.9
+
+# Float32 holds all whole numbers up to this one.
+_MAX_EXACT = float(1 << 24)
+
+# As programs write them, also where they take them for fractions.
+_WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
@@ -99,13 +107,18 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
             first, rest = _first_record(blocks)
             if first is None:
                 continue
-            if not header:
+            if isinstance(first, Reject):
+                if not header:
+                    raise SourceError(
+                        f"{file.path}:{first.line}: the header cannot be read: {first.message}"
+                    )
+            elif not header:
                 header = check_header(first.split(), f"{file.path}:{first.line}")
                 seen = [_Seen() for _ in header]
             elif list(first.split()) != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
-            for lines_of in _in_blocks(chain(rest, blocks), len(header)):
+            for lines_of in in_blocks(_whole(chain(rest, blocks), len(header))):
                 look_at(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
@@ -144,149 +157,159 @@ def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], pa
     """Check that the first line of a later file, which is not the header, is a row."""
     fields = first.split()
     named = len(set(fields) & set(header))
+    # A row has a number somewhere, a header hardly; of texts alone, one name is enough.
+    is_header = named * 2 > len(header) or (named > 0 and not any(map(_is_number, fields)))
     misfit = any(
-        item.is_number and text.strip() and not _is_number(text)
+        item.dtype != "bytes" and text.strip() and not _is_number(text)
         for text, item in zip(fields, seen, strict=False)
     )
-    if named * 2 > len(header) or misfit or len(fields) != len(header):
+    if is_header or misfit or len(fields) != len(header):
         raise SourceError(
             f"{path}:{first.line}: the first line is neither the header of the first file nor a "
             f"row that fits its columns (expected {','.join(header)!r:.200}, got "
-            f"{first.text!r:.200}); convert tables of other columns apart"
+            f"{first.text!r:.200}); convert tables of other columns apart, and repeat the header "
+            f"above a row that looks like another one"
         )
 
 
 @dataclass
 class _Seen:
-    """What was seen of a column so far.
+    """What was seen of a column so far: sums over rows, however they came.
 
     Attributes:
+        rows: fields.
         values: fields that are not empty.
-        is_whole: all of them are whole numbers.
-        is_number: all of them are numbers.
-        words: how many of them are words of ML_USE, until it is clear that few are.
+        is_whole: all of them are whole numbers of 64 bits, as programs write them.
+        is_decimal: all of them are numbers of float32 without needless zeros before them.
+        has_fraction: one of them has a point or an exponent.
+        words: how many of them are words of ML_USE.
         distinct: different whole numbers, until they are many.
-        odd: a value that is no number, where nearly all around it are; else empty.
+        misfits: how many of them are no numbers, until it is clear that many are.
+        misfit: the first of those.
+        inexact: the first whole number that float32 cannot hold; else empty.
     """
 
+    rows: int = 0
     values: int = 0
     is_whole: bool = True
-    is_number: bool = True
-    words: int | None = 0
+    is_decimal: bool = True
+    has_fraction: bool = False
+    words: int = 0
     distinct: set[int] | None = field(default_factory=set)
-    odd: str = ""
+    misfits: int | None = 0
+    misfit: str = ""
+    inexact: str = ""
 
     @property
     def dtype(self) -> str:
-        if self.values and self.is_number:
-            return "int64" if self.is_whole else "float32"
-        return "bytes"
+        if self.values and self.is_whole:
+            return "int64"
+        # All whole, and yet no whole numbers of 64 bits: they are keys.
+        return "float32" if self.is_decimal and self.has_fraction else "bytes"
+
+    def is_split(self, name: str) -> bool:
+        """Say whether a column of this name is the split's."""
+        if column_name(name) in SPLIT_COLUMNS:
+            return self.words > 0 and self.words >= _SPLIT_SHARE * self.values
+        is_filled = self.values >= _UNNAMED_SPLIT_FILLED * self.rows
+        return self.words > 0 and is_filled and self.words >= _UNNAMED_SPLIT_SHARE * self.values
 
     @property
-    def is_split(self) -> bool:
-        return bool(self.words) and (self.words or 0) >= _SPLIT_SHARE * self.values
+    def odd(self) -> str:
+        """A value that is no number, where nearly all others are; else empty."""
+        is_odd = self.misfits and self.misfits <= (1 - _NUMBER_SHARE) * self.values
+        return self.misfit if is_odd else ""
 
 
-def look_at_all(records: Iterable[Record], header: Sequence[str]) -> list[_Seen]:
-    """Return what columns hold in records."""
+def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> list[_Seen]:
+    """Return what columns hold in records; rejects hold nothing."""
     seen = [_Seen() for _ in header]
-    for lines in _in_blocks(records, len(header)):
+    for lines in in_blocks(_whole(records, len(header))):
         look_at(lines, header, seen)
     return seen
 
 
 def _first_record(
     blocks: Iterator[Plain | Record | Reject],
-) -> tuple[Record | None, list[Plain | Record | Reject]]:
-    """Return the first record, and what stands behind it in its block."""
+) -> tuple[Record | Reject | None, list[Plain | Record | Reject]]:
+    """Return the first record, or why it is none, and what stands behind it in its block."""
     for item in blocks:
-        if isinstance(item, Record):
+        if not isinstance(item, Plain):
             return item, []
-        if isinstance(item, Plain):
-            for at, text in enumerate(item.texts):
-                if text.strip():
-                    line = item.line + at
-                    return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
+        for at, text in enumerate(item.texts):
+            if text.strip():
+                line = item.line + at
+                return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
     return None, []
 
 
-def _in_blocks(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[list[str]]:
-    """Yield the records that have a field for every column, many at a time."""
+def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str]:
+    """Yield the records that have a field for every column."""
     commas = width - 1
-    lines: list[str] = []
     for item in items:
         if isinstance(item, Plain):
-            lines += [
-                text for text in item.texts if text.count(",") == commas and len(text) > commas
-            ]
+            yield from (t for t in item.texts if t.count(",") == commas and len(t) > commas)
         elif isinstance(item, Record):
             fields = item.split()
             if len(fields) == width and any(fields):
-                lines.append(item.text)
-        if len(lines) >= _BLOCK_LINES:
-            yield lines
-            lines = []
-    if lines:
-        yield lines
+                yield item.text
 
 
 def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
     """Take note of what columns hold in records, of which each has a field for every column."""
     for item, texts in zip(seen, parse(lines, len(header), range(len(header))), strict=True):
+        item.rows += len(texts)
         if texts.null_count < len(texts):
             _look_at_column(item, texts)
 
 
 def _look_at_column(item: _Seen, texts: Any) -> None:
-    values = len(texts) - texts.null_count
-    item.values += values
-    if item.words is not None and values:
-        some = texts.drop_null().slice(0, _SAMPLE).to_pylist()
-        if 2 * sum(map(_is_word, some)) < len(some):
-            item.words = None
-    if item.words is not None:
-        counts = pc.value_counts(texts).to_pylist()
-        words = sum(
-            count["counts"] for count in counts if count["values"] and _is_word(count["values"])
-        )
-        item.words = item.words + words if words * 2 >= values else None
-    if not item.is_number:
-        return
     stripped = trimmed(texts)
+    item.values += len(texts) - texts.null_count
     if (whole := whole_numbers(stripped)) is not None:
+        item.inexact = item.inexact or _inexact(whole, stripped)
         if item.distinct is not None:
             item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
             if len(item.distinct) > MAX_CLASSES:
                 item.distinct = None
         return
     item.is_whole, item.distinct = False, None
-    if not _are_decimals(stripped):
-        item.is_number = False
-        item.odd = _odd_value(stripped)
+    if (numbers := decimals(stripped)) is not None:
+        item.inexact = item.inexact or _inexact(numbers, stripped)
+        item.is_decimal &= not _any_match(stripped, r"^[+-]?0[0-9]")
+        item.has_fraction |= _any_match(stripped, "[.eE]")
+        return
+    item.is_decimal = False
+    words = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(ML_USE_WORDS))
+    item.words += pc.sum(words).as_py() or 0
+    _look_for_misfits(item, stripped)
 
 
-def _is_word(text: str) -> bool:
-    return bool(text.strip()) and is_ml_use(text.strip())
+def _inexact(numbers: Any, texts: Any) -> str:
+    """Return the first text of a whole number that float32 cannot hold, else an empty one."""
+    values = pc.fill_null(numbers, 0).to_numpy(zero_copy_only=False).astype(np.float64)
+    if np.abs(values).max(initial=0) <= _MAX_EXACT:
+        return ""
+    lost = texts.filter(pa.array(values.astype(np.float32) != values))
+    whole = lost.filter(pc.match_substring_regex(lost, _WHOLE))
+    return str(whole[0].as_py()) if len(whole) else ""
 
 
-def _are_decimals(texts: Any) -> bool:
-    """Say whether texts are numbers that stay what they are as such."""
-    if decimals(texts) is None:
-        return False
-    if pc.any(pc.match_substring_regex(texts, r"^[+-]?0[0-9]")).as_py():
-        return False
-    # All whole, and yet no whole numbers of 64 bits: they are keys.
-    return any(pc.any(pc.match_substring(texts, mark)).as_py() for mark in (".", "e", "E"))
+def _any_match(texts: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _odd_value(texts: Any) -> str:
-    """Return the first text that is no number, if nearly all others are; else an empty one."""
+def _look_for_misfits(item: _Seen, texts: Any) -> None:
+    if item.misfits is None:
+        return
     is_number = pc.match_substring_regex(texts, _NUMBER)
-    present = len(texts) - texts.null_count
     others = texts.filter(pc.invert(pc.fill_null(is_number, True)))
-    if len(others) and len(others) <= (1 - _NUMBER_SHARE) * present:
-        return str(others[0].as_py())
-    return ""
+    if len(others) and not item.misfits:
+        item.misfit = str(others[0].as_py())
+    item.misfits += len(others)
+    # Enough to stop: what follows is only a hint that is not given.
+    if item.misfits > BLOCK_LINES and item.misfits * 2 > item.values:
+        item.misfits = None
 
 
 def decide_table(
@@ -343,15 +366,26 @@ def decide_table(
         if dtypes[name] == "bytes" and item.odd and name != split and name not in types
     ]
     notes += [
+        f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
+        f"holds those up to 16,777,216; write keys as text"
+        for name, item in found.items()
+        if dtypes[name] == "float32" and item.inexact
+    ]
+    notes += [
         f"column {name!r} is empty: no example has it"
         for name, item in found.items()
         if not item.values and name != split
     ]
+    if split and not options.split_column and column_name(split) not in SPLIT_COLUMNS:
+        notes.append(
+            f"column {split!r} is taken for the split's, because its values are words of ML_USE; "
+            f"it is no feature; say split_column to confirm it, or to name another"
+        )
     return Table(columns, split, target, weight, prediction, tuple(notes))
 
 
 def _split_column(found: Mapping[str, _Seen]) -> str | None:
-    names = [name for name, item in found.items() if item.is_split]
+    names = [name for name, item in found.items() if item.is_split(name)]
     if len(names) > 1:
         raise UsageError(
             f"the columns {' and '.join(map(repr, names))} both hold {ML_USE_EXPECTED}; say which "

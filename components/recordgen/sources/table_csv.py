@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from recordgen.columns import Table
 from recordgen.errors import SourceError
+from recordgen.quoted import is_long, split_long
 from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
 from recordgen.splits import parse_ml_use
@@ -149,33 +150,66 @@ def _one_record(
     """Return the record that begins with a line; ``taken`` gets the others that belong to it."""
     raw = taken[0]
     if len(raw) > MAX_LINE_BYTES:
-        message = f"a line must be at most {MAX_LINE_BYTES} bytes long; is this a CSV file?"
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
-
-    def texts() -> Iterator[str]:
-        size = len(raw)
-        yield raw.decode("utf-8").removesuffix("\n") + "\n"
-        while size <= MAX_LINE_BYTES and len(taken) < _MAX_RECORD_LINES:
-            following = next(stream, None)
-            if following is None:
-                return
-            taken.append(following)
-            size += len(following)
-            yield following.decode("utf-8").removesuffix("\n") + "\n"
-
+        return too_long(source, line)
     start = raw.decode("utf-8", "replace").rstrip("\r\n")
     if "\0" in start or ("\r" in start and '"' not in start):
         message = "a line must not hold a NUL or a carriage return; is this a CSV file?"
         return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
     try:
-        fields = next(csv.reader(texts(), strict=True))
+        fields = _fields(taken, stream)
     except UnicodeDecodeError as exc:
         return _not_utf8(exc, source, line)
+    except _TooLong:
+        return too_long(source, line)
     except (csv.Error, ValueError) as exc:
         message = f"quotes must be balanced, and a quote inside doubled ({exc}): {start[:80]}"
         return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
     text = b"\n".join(part.removesuffix(b"\n") for part in taken).decode("utf-8")
     return Record(line, text.removesuffix("\r"), fields if '"' in text else None)
+
+
+class _TooLong(Exception):
+    """A record has more bytes than a row may have."""
+
+
+def _fields(taken: list[bytes], stream: Iterator[bytes]) -> list[str]:
+    """Return the fields of the record that begins with a line.
+
+    Raises:
+        csv.Error: it is none.
+        UnicodeDecodeError: it is not UTF-8.
+        _TooLong: it is, or its quotes are not closed.
+    """
+    try:
+        return next(csv.reader(_texts(taken, stream), strict=True))
+    except csv.Error:
+        if not is_long("".join(_texts(taken, iter(())))):
+            raise
+        return split_long(_texts(taken, stream))
+
+
+def _texts(taken: list[bytes], stream: Iterator[bytes]) -> Iterator[str]:
+    """Yield lines of a record, first those that are taken."""
+    size = 0
+    for number in range(_MAX_RECORD_LINES):
+        if number == len(taken):
+            following = next(stream, None)
+            if following is None:
+                return
+            taken.append(following)
+        size += len(taken[number])
+        if size + number > MAX_LINE_BYTES:
+            raise _TooLong
+        yield taken[number].decode("utf-8").removesuffix("\n") + "\n"
+
+
+def too_long(source: str, line: int) -> Reject:
+    """Return the reject of a record of more than ``MAX_LINE_BYTES``."""
+    message = (
+        f"a row must be at most {MAX_LINE_BYTES} bytes long: close its quotes, or shorten its "
+        f"fields"
+    )
+    return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
 
 
 def _not_utf8(exc: UnicodeDecodeError, source: str, line: int) -> Reject:

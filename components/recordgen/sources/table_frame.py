@@ -6,18 +6,17 @@ before pandas; one of text stays text, also where all of it is digits.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recordgen.columns import Table
+from recordgen.columns import Table, csv_line
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, Row
+from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.dataframe import SOURCE, is_list
+from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
-from recordgen.sources.table_csv import Record, rows_of
+from recordgen.sources.table_csv import Record, rows_of, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +60,7 @@ def _was_whole(column: pd.Series[Any]) -> bool:
     return 0 < len(present) < len(column) and bool((present % 1 == 0).all())
 
 
-def _records(frame: pd.DataFrame) -> Iterator[Record]:
+def _records(frame: pd.DataFrame) -> Iterator[Record | Reject]:
     names = [str(name) for name in frame.columns]
     whole = [_was_whole(frame.iloc[:, at]) for at in range(len(names))]
     present = frame.notna().to_numpy()
@@ -71,9 +70,21 @@ def _records(frame: pd.DataFrame) -> Iterator[Record]:
             _to_text(int(value) if is_whole else value, name, line) if known else ""
             for value, known, name, is_whole in zip(row, there, names, whole, strict=True)
         ]
-        text = io.StringIO()
-        csv.writer(text, lineterminator="").writerow(fields)
-        yield Record(line, text.getvalue(), fields)
+        yield _record(line, fields)
+
+
+def _record(line: int, fields: list[str]) -> Record | Reject:
+    """Return a row as a record, or why no file of CSV could hold it."""
+    if any("\0" in field for field in fields):
+        message = f"a row must not hold a NUL (got {fields!r:.80})"
+        return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, message)
+    text = csv_line(fields)
+    try:
+        size = len(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
+        return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
+    return Record(line, text, fields) if size <= MAX_LINE_BYTES else too_long(SOURCE, line)
 
 
 def _to_text(value: Any, column: str, line: int) -> str:

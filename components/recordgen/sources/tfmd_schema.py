@@ -26,6 +26,10 @@ def column_types(path: str) -> dict[str, str]:
         text = storage.read_text(path)
     except OSError as exc:
         raise SourceError(f"{path}: cannot read this schema: {exc.strerror or exc}") from exc
+    except UnicodeDecodeError as exc:
+        raise SourceError(
+            f"{path}: this schema is not UTF-8 (byte {exc.start + 1}); it must be text (pbtxt)"
+        ) from exc
     try:
         schema = text_format.Parse(text, schema_pb2.Schema())
     except text_format.ParseError as exc:

@@ -12,13 +12,11 @@ file; equal lines are examples of their own, each an observation.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from recordgen.columns import Table
+from recordgen.columns import Table, csv_line
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
@@ -65,9 +63,7 @@ class Tabular(Task):
         return cls(Table.from_json(options.columns))
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(fields)
-        return line.getvalue()
+        return csv_line(fields)
 
     def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
         raise AnnotationError(RejectCode.BAD_LINE, f"{self.name} comes as CSV with a header")
@@ -94,9 +90,13 @@ class Tabular(Task):
     def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
         if not self.has_labels:
             return {}
-        from recordgen.table_examples import count_labels  # Arrow is not needed to say --help
+        from recordgen.table_blocks import in_blocks  # Arrow is not needed to say --help
+        from recordgen.table_examples import count_labels
 
-        return count_labels(list(annotations), self.table)
+        counts: Counter[str] = Counter()
+        for lines in in_blocks(annotations):
+            counts.update(count_labels(lines, self.table))
+        return counts
 
     def numbers_in_record(self, annotation: str, vocabulary: Vocabulary) -> Sequence[int]:
         return ()  # the target stays as it is
