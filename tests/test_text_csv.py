@@ -170,9 +170,16 @@ def test_headers() -> None:
         (3, None, "b", ["c"]),
         (4, None, "1.txt", None),
     ]
-    assert list(map(said, rows("text,great"))) == [(1, None, "text", ["great"])]
+    assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
     found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
     assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
+
+
+@pytest.mark.parametrize("header", ["text,target", "id,keyword,location,text,target"])
+def test_headers_without_a_known_column(header: str) -> None:
+    """A header is no example: beside the text's column it must name one that is known."""
+    with pytest.raises(SourceError, match=rf"a.csv:1: .* none is known \({header}\); name them"):
+        rows(f"{header}\nGood,1\n")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def parse_lines(
         adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
-        SourceError: the file is UTF-16, or its fields are not separated by commas.
+        SourceError: the file is UTF-16, its fields are not separated by commas, or its first line
+            names columns of which none but the text's is known.
     """
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
@@ -86,6 +87,12 @@ def parse_lines(
             yield record
         elif number == 0 and (header := parser.parse_header(record.fields)) is not None:
             parse = header
+        elif number == 0 and names_text_column([field.strip() for field in record.fields]):
+            raise SourceError(
+                f"{source}:{record.line}: this line names columns, and beside the text's none is "
+                f"known ({','.join(record.fields)}); name them split, text and label; if it is a "
+                f"row, write ML_USE in front of it, such as UNASSIGNED"
+            )
         else:
             yield parse(record.fields, source, record.line)
 
