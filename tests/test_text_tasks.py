@@ -137,6 +137,25 @@ def test_sentiments_are_their_own_numbers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("task", "name", "line"),
+    [
+        ("text_classification", "a.jsonl", '{"textGcsUri": "URI"}'),
+        ("text_entities", "a.jsonl", '{"textGcsUri": "URI"}'),
+        ("text_classification", "a.csv", "TRAIN,URI.txt,a"),
+        ("image_classification", "a.csv", "TRAIN,URI,a"),
+        ("image_classification", "a.jsonl", '{"imageGcsUri": "URI"}'),
+        ("video_classification", "a.csv", "TRAIN,URI,a,0,1"),
+    ],
+)
+def test_rows_cannot_name_a_text_of_others(task: str, name: str, line: str, tmp_path: Path) -> None:
+    """The address of a text that stands in a row is no address of a file."""
+    (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
+    [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
+    assert (reject.line, reject.code) == (1, "unknown_scheme")
+    assert "no storage is known for sha256://" in reject.message
+
+
+@pytest.mark.parametrize(
     ("payload", "code"), [(b"\xff\xfeT\0", RejectCode.BAD_ENCODING), (b" \n", "empty_text")]
 )
 def test_files_that_are_no_text(payload: bytes, code: str, tmp_path: Path) -> None:

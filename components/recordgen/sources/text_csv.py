@@ -35,7 +35,7 @@ from recordgen.sources.automl_csv import (
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.lines import UTF16_MARKS
 from recordgen.splits import is_ml_use, parse_ml_use
-from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextSaid, inline, stored
 
 _TEXT_COLUMNS = frozenset(
@@ -198,7 +198,7 @@ class TextParser:
         try:
             labels = without_padding([field.strip() for field in fields])
             said = TextSaid.decode(self._task.from_fields(labels, self._adjusted)).said
-            row = stored(check_label(uri), said) if uri else inline(text, said)
+            row = stored(check_uri(uri), said) if uri else inline(text, said)
         except AnnotationError as exc:
             shown = uri if uri.isprintable() else ascii(uri)
             return Reject(source, line, shown, exc.code.value, exc.message)
