@@ -171,6 +171,12 @@ def test_headers() -> None:
         (4, None, "1.txt", None),
     ]
     assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
+    [item] = rows("TRAIN,Please open readme.txt,spam")
+    assert said(item) == (1, "train", "Please open readme.txt", ["spam"])
+    for text, is_text in [("1.txt", True), ("a/1.txt", True), ("gs://b/1 2.txt", False)]:
+        [item] = rows(f"text,label\n{text},a")
+        assert isinstance(item, Row)
+        assert (TextSaid.decode(item.annotation).text == text) == is_text
     found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
     assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
 
@@ -195,7 +201,21 @@ def test_other_files(data: bytes, message: str) -> None:
 def test_files_are_told_from_texts() -> None:
     """A known storage, or .txt at the end; not a text of several lines or words around a URL."""
     assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
-    assert not any(map(is_file, ["a", "s3://b/x y", "see\na.txt", "a.txt!", "foo://b/x", "a.md"]))
+    assert is_file("my texts/My first.txt")
+    assert not any(
+        map(
+            is_file,
+            [
+                "Please open readme.txt",
+                "a",
+                "s3://b/x y",
+                "see\na.txt",
+                "a.txt!",
+                "foo://b/x",
+                "a.md",
+            ],
+        )
+    )
 
 
 def test_dataframes() -> None:
@@ -206,5 +226,9 @@ def test_dataframes() -> None:
     frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
     found = dataframe_rows(frame, TextMultiLabel(), Counter())
     assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
+    [item] = dataframe_rows(frame, TextClassification(), Counter())
+    assert isinstance(item, Row)
+    assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
     with pytest.raises(UsageError, match="needs the column text"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Counter()))

@@ -48,7 +48,8 @@ _FILE_COLUMNS = frozenset(
     | {"file_name", "file"}
 )
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+# Blanks are part of a URL only if its end says so.
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 _ML_USES = ("TRAIN", "TRAINING", "VALIDATION", "VALIDATE", "TEST", "UNASSIGNED")
@@ -62,7 +63,13 @@ class _Payload(NamedTuple):
 
     @classmethod
     def of(cls, field: str) -> _Payload:
+        """Return what a field holds that is a text or a file."""
         return cls("", field.strip()) if is_file(field) else cls(field)
+
+    @classmethod
+    def of_text(cls, field: str) -> _Payload:
+        """Return what a field holds in a column of texts, where a path is not looked for."""
+        return cls("", field.strip()) if _is_known_url(field.strip()) else cls(field)
 
 
 def parse_lines(
@@ -98,12 +105,19 @@ def parse_lines(
 
 
 def is_file(field: str) -> bool:
-    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``."""
+    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``.
+
+    Words that end with ``.txt`` are a text, unless a ``/`` is among them.
+    """
     text = field.strip()
     if len(text.splitlines()) != 1:
         return False
     if text.lower().endswith(".txt"):
-        return True
+        return "/" in text or len(text.split()) == 1
+    return _is_known_url(text)
+
+
+def _is_known_url(text: str) -> bool:
     # A URL among other words is part of a text.
     return _URL.fullmatch(text) is not None and storage.is_known(text)
 
@@ -181,7 +195,7 @@ class TextParser:
                 )
                 return Reject(source, line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             text = row[text_at] if text_at < len(row) else ""
-            payload = _Payload.of(text) if text.strip() else _Payload("", at(row, file_at))
+            payload = _Payload.of_text(text) if text.strip() else _Payload("", at(row, file_at))
             labels = [at(row, index) for index in label_at]
             return self._to_row(at(row, split_at), payload, labels, source, line)
 
