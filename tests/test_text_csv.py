@@ -113,6 +113,25 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
     assert all(isinstance(item, Record) for item in found)
 
 
+@pytest.mark.parametrize(
+    ("first", "rest", "rejected"),
+    [
+        (b'"open text,pos', [b"plain text,neg"] * 3000, 101),
+        (b'"open text,pos', [b"x" * 9_999] * 40, 27),  # 256 KiB
+        (b'"a "word" in it', [b"more"] * 149 + [b'end",pos'], 151),
+        (b'"a "word" in it', [b"x" * 9_999] * 40, 27),
+    ],
+)
+def test_a_broken_row_spoils_a_bounded_part_of_the_file(
+    first: bytes, rest: list[bytes], rejected: int
+) -> None:
+    """Plain lines are rows again behind what the broken row can have held."""
+    found = list(read_records([first, *rest, b"last,pos"], "a.csv"))
+    assert [item.line for item in found] == list(range(1, len(rest) + 3))
+    assert sum(isinstance(item, Reject) for item in found) == rejected
+    assert all(isinstance(item, Reject) for item in found[:rejected])
+
+
 # line, (split, text or file, labels)
 ROWS = [
     ('TRAIN,"Good, and cheap.",praise', ("train", "Good, and cheap.", ["praise"])),
