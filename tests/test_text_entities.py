@@ -344,3 +344,11 @@ def test_an_annotation_is_refused_where_rows_meet() -> None:
     other = _of_json("New York", [Span(4, 8, "person")])
     with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) and 4 to 8 \(person\) overlap"):
         TextEntities().merge([one.annotation, other.annotation])
+
+
+def test_rows_whose_spans_share_a_word_are_all_refused() -> None:
+    """Two rows of one text, each with a part of one word, contradict each other."""
+    one = _of_json("Newark", [Span(0, 3, "city")])
+    other = _of_json("Newark", [Span(3, 6, "boat")])
+    with pytest.raises(AnnotationError, match=r"3 to 6 \(boat\) begins in a word in which another"):
+        TextEntities().merge([one.annotation, other.annotation])
