@@ -164,6 +164,8 @@ def test_labels_of_the_other_tasks() -> None:
     assert said(item) == (1, "train", "x", ["a", "b"])
     [item] = rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
     assert said(item) == (1, "too_many_fields")
+    [item] = rows("TRAIN,x,2.0", TextSentiment())
+    assert said(item) == (1, "train", "x", ["2"])
     found = rows("TRAIN,x,02\nx,10\nx,11\nx,-1\nx", TextSentiment())
     assert list(map(said, found)) == [
         (1, "train", "x", ["2"]),

@@ -46,6 +46,8 @@ LINES: list[tuple[LabelledText, dict[str, Any], list[str] | None]] = [
     (SENTIMENT, {"sentimentAnnotation": {"sentiment": 1, "sentimentMax": 2}}, ["1"]),
     (SENTIMENT, {"sentimentAnnotation": {"sentiment": "1"}}, ["1"]),
     (SENTIMENT, {"sentimentAnnotation": 10}, ["10"]),
+    (SENTIMENT, {"sentimentAnnotation": 2.0}, ["2"]),
+    (SENTIMENT, {"sentimentAnnotation": {"sentimentMax": 4}}, ["0"]),
     (SENTIMENT, older({"text_sentiment": {"sentiment": 3}}), ["3"]),
 ]
 
