@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.rows import Reject, Row, content_uri
 from recordgen.sources.csv_records import Record, read_records
-from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.dataframe import dataframe_rows, dataframe_task
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.text_csv import is_file, parse_lines
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
@@ -253,3 +255,27 @@ def test_dataframes() -> None:
     assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
     with pytest.raises(UsageError, match="needs the column text"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Counter()))
+
+
+# columns, task
+FRAMES: list[tuple[dict[str, list[object]], str]] = [
+    ({"text": ["a"], "label": ["x"]}, "text_classification"),
+    ({"review": ["a"], "label": [["x", "y"]]}, "text_multi_label"),
+    ({"text": ["a"], "label_1": ["x"], "label_2": ["y"]}, "text_multi_label"),
+    ({"text": ["a", "b"], "sentiment": [1, None]}, "text_sentiment"),
+    ({"text": ["a"], "sentiment": ["good"]}, "text_classification"),
+    ({"image_uri": ["1.jpg"], "comment": ["a"], "label": ["x"]}, "image_classification"),
+]
+
+
+@pytest.mark.parametrize(("columns", "task"), FRAMES)
+def test_dataframes_tell_their_task(columns: dict[str, list[object]], task: str) -> None:
+    """A column of texts tells texts, if no other names files; what is said of them the task."""
+    assert dataframe_task(pd.DataFrame(columns), "auto") == task
+
+
+def test_a_target_tells_a_table(tmp_path: Path) -> None:
+    """Who names the column to be predicted has a table, also with a column of texts."""
+    frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
+    for options, task in (({}, "text_classification"), ({"target_column": "label"}, "tabular")):
+        assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task

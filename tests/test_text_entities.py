@@ -305,7 +305,7 @@ def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"jsonl, iob .*csv.*; of a list of JSONL files, name the"):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
-    with pytest.raises(UsageError, match="text_entities do not come as a DataFrame: write"):
+    with pytest.raises(UsageError, match=r"do not come as a DataFrame: write .* of a JSONL file"):
         recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
     with pytest.raises(SourceError, match=r"labels\.txt: cannot read"):

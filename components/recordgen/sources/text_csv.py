@@ -122,11 +122,16 @@ def _is_known_url(text: str) -> bool:
     return _URL.fullmatch(text) is not None and storage.is_known(text)
 
 
+def has_text_column(names: Iterable[str]) -> bool:
+    """Say whether one of a header's columns is one of texts."""
+    return any(column_name(name) in _TEXT_COLUMNS for name in names)
+
+
 def names_text_column(fields: Sequence[str]) -> bool:
     """Say whether a line can only name columns, a text's among them."""
     return (
         len(fields) > 1
-        and any(column_name(field) in _TEXT_COLUMNS for field in fields)
+        and has_text_column(fields)
         and not any(is_file(field) or is_ml_use(field) for field in fields)
         and not any(len(field.split()) > 3 for field in fields)
     )
