@@ -278,6 +278,17 @@ def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
     assert other.dataset.digest == result.dataset.digest
 
 
+@pytest.mark.parametrize(
+    ("name", "tags"), [("Sentences.txt", "Labels.txt"), ("SENTENCES.TXT", "LABELS.TXT")]
+)
+def test_capitals_in_names(name: str, tags: str, tmp_path: Path) -> None:
+    """Files are known by their names however these are spelt."""
+    (tmp_path / name).write_text("Ben left\n")
+    (tmp_path / tags).write_text("B-person O\n")
+    for source in (tmp_path / name, tmp_path):
+        assert recordgen.check(str(source), **TASK).dataset.labels == ("person",)
+
+
 # file, its text, error, what it says
 BROKEN: list[tuple[str, str, type[Exception], str]] = [
     ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
