@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.rows import Reject, Row, content_uri
 from recordgen.sources.csv_records import Record, read_records
-from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.dataframe import dataframe_rows, dataframe_task
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.text_csv import is_file, parse_lines
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
@@ -113,6 +115,25 @@ def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
     assert all(isinstance(item, Record) for item in found)
 
 
+@pytest.mark.parametrize(
+    ("first", "rest", "rejected"),
+    [
+        (b'"open text,pos', [b"plain text,neg"] * 3000, 101),
+        (b'"open text,pos', [b"x" * 9_999] * 40, 27),  # 256 KiB
+        (b'"a "word" in it', [b"more"] * 149 + [b'end",pos'], 151),
+        (b'"a "word" in it', [b"x" * 9_999] * 40, 27),
+    ],
+)
+def test_a_broken_row_spoils_a_bounded_part_of_the_file(
+    first: bytes, rest: list[bytes], rejected: int
+) -> None:
+    """Plain lines are rows again behind what the broken row can have held."""
+    found = list(read_records([first, *rest, b"last,pos"], "a.csv"))
+    assert [item.line for item in found] == list(range(1, len(rest) + 3))
+    assert sum(isinstance(item, Reject) for item in found) == rejected
+    assert all(isinstance(item, Reject) for item in found[:rejected])
+
+
 # line, (split, text or file, labels)
 ROWS = [
     ('TRAIN,"Good, and cheap.",praise', ("train", "Good, and cheap.", ["praise"])),
@@ -145,6 +166,8 @@ def test_labels_of_the_other_tasks() -> None:
     assert said(item) == (1, "train", "x", ["a", "b"])
     [item] = rows("x," + ",".join(map(str, range(101))), TextMultiLabel())
     assert said(item) == (1, "too_many_fields")
+    [item] = rows("TRAIN,x,2.0", TextSentiment())
+    assert said(item) == (1, "train", "x", ["2"])
     found = rows("TRAIN,x,02\nx,10\nx,11\nx,-1\nx", TextSentiment())
     assert list(map(said, found)) == [
         (1, "train", "x", ["2"]),
@@ -170,9 +193,22 @@ def test_headers() -> None:
         (3, None, "b", ["c"]),
         (4, None, "1.txt", None),
     ]
-    assert list(map(said, rows("text,great"))) == [(1, None, "text", ["great"])]
+    assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
+    [item] = rows("TRAIN,Please open readme.txt,spam")
+    assert said(item) == (1, "train", "Please open readme.txt", ["spam"])
+    for text, is_text in [("1.txt", True), ("a/1.txt", True), ("gs://b/1 2.txt", False)]:
+        [item] = rows(f"text,label\n{text},a")
+        assert isinstance(item, Row)
+        assert (TextSaid.decode(item.annotation).text == text) == is_text
     found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
     assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
+
+
+@pytest.mark.parametrize("header", ["text,target", "id,keyword,location,text,target"])
+def test_headers_without_a_known_column(header: str) -> None:
+    """A header is no example: beside the text's column it must name one that is known."""
+    with pytest.raises(SourceError, match=rf"a.csv:1: .* none is known \({header}\); name them"):
+        rows(f"{header}\nGood,1\n")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +224,21 @@ def test_other_files(data: bytes, message: str) -> None:
 def test_files_are_told_from_texts() -> None:
     """A known storage, or .txt at the end; not a text of several lines or words around a URL."""
     assert all(map(is_file, ["gs://b/a b.txt", "s3://b/x", "a.TXT", "/a/b.txt", "https://a.org/x"]))
-    assert not any(map(is_file, ["a", "s3://b/x y", "see\na.txt", "a.txt!", "foo://b/x", "a.md"]))
+    assert is_file("my texts/My first.txt")
+    assert not any(
+        map(
+            is_file,
+            [
+                "Please open readme.txt",
+                "a",
+                "s3://b/x y",
+                "see\na.txt",
+                "a.txt!",
+                "foo://b/x",
+                "a.md",
+            ],
+        )
+    )
 
 
 def test_dataframes() -> None:
@@ -199,5 +249,33 @@ def test_dataframes() -> None:
     frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
     found = dataframe_rows(frame, TextMultiLabel(), Counter())
     assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
+    frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
+    [item] = dataframe_rows(frame, TextClassification(), Counter())
+    assert isinstance(item, Row)
+    assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
     with pytest.raises(UsageError, match="needs the column text"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Counter()))
+
+
+# columns, task
+FRAMES: list[tuple[dict[str, list[object]], str]] = [
+    ({"text": ["a"], "label": ["x"]}, "text_classification"),
+    ({"review": ["a"], "label": [["x", "y"]]}, "text_multi_label"),
+    ({"text": ["a"], "label_1": ["x"], "label_2": ["y"]}, "text_multi_label"),
+    ({"text": ["a", "b"], "sentiment": [1, None]}, "text_sentiment"),
+    ({"text": ["a"], "sentiment": ["good"]}, "text_classification"),
+    ({"image_uri": ["1.jpg"], "comment": ["a"], "label": ["x"]}, "image_classification"),
+]
+
+
+@pytest.mark.parametrize(("columns", "task"), FRAMES)
+def test_dataframes_tell_their_task(columns: dict[str, list[object]], task: str) -> None:
+    """A column of texts tells texts, if no other names files; what is said of them the task."""
+    assert dataframe_task(pd.DataFrame(columns), "auto") == task
+
+
+def test_a_target_tells_a_table(tmp_path: Path) -> None:
+    """Who names the column to be predicted has a table, also with a column of texts."""
+    frame = pd.DataFrame({"text": ["a", "b"], "label": ["x", "y"]})
+    for options, task in (({}, "text_classification"), ({"target_column": "label"}, "tabular")):
+        assert recordgen.convert(frame, tmp_path / task, **options).dataset.task == task

@@ -278,6 +278,17 @@ def test_sentences_and_tags(iob: Path, tmp_path: Path) -> None:
     assert other.dataset.digest == result.dataset.digest
 
 
+@pytest.mark.parametrize(
+    ("name", "tags"), [("Sentences.txt", "Labels.txt"), ("SENTENCES.TXT", "LABELS.TXT")]
+)
+def test_capitals_in_names(name: str, tags: str, tmp_path: Path) -> None:
+    """Files are known by their names however these are spelt."""
+    (tmp_path / name).write_text("Ben left\n")
+    (tmp_path / tags).write_text("B-person O\n")
+    for source in (tmp_path / name, tmp_path):
+        assert recordgen.check(str(source), **TASK).dataset.labels == ("person",)
+
+
 # file, its text, error, what it says
 BROKEN: list[tuple[str, str, type[Exception], str]] = [
     ("train/labels.txt", "O O\n", SourceError, "sentences.txt has 3 lines and .*labels.txt 1;"),
@@ -305,7 +316,7 @@ def test_what_is_no_source_of_entities(iob: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"jsonl, iob .*csv.*; of a list of JSONL files, name the"):
         recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **TASK)
     frame = pd.DataFrame({"text": ["Anna"], "label": ["person"]})
-    with pytest.raises(UsageError, match="text_entities do not come as a DataFrame: write"):
+    with pytest.raises(UsageError, match=r"do not come as a DataFrame: write .* of a JSONL file"):
         recordgen.convert(frame, tmp_path / "out", **TASK)
     (iob / "labels.txt").unlink()
     with pytest.raises(SourceError, match=r"labels\.txt: cannot read"):
@@ -343,4 +354,12 @@ def test_an_annotation_is_refused_where_rows_meet() -> None:
     one = _of_json("New York", [Span(0, 8, "city")])
     other = _of_json("New York", [Span(4, 8, "person")])
     with pytest.raises(AnnotationError, match=r"0 to 8 \(city\) and 4 to 8 \(person\) overlap"):
+        TextEntities().merge([one.annotation, other.annotation])
+
+
+def test_rows_whose_spans_share_a_word_are_all_refused() -> None:
+    """Two rows of one text, each with a part of one word, contradict each other."""
+    one = _of_json("Newark", [Span(0, 3, "city")])
+    other = _of_json("Newark", [Span(3, 6, "boat")])
+    with pytest.raises(AnnotationError, match=r"3 to 6 \(boat\) begins in a word in which another"):
         TextEntities().merge([one.annotation, other.annotation])

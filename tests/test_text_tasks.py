@@ -46,6 +46,8 @@ LINES: list[tuple[LabelledText, dict[str, Any], list[str] | None]] = [
     (SENTIMENT, {"sentimentAnnotation": {"sentiment": 1, "sentimentMax": 2}}, ["1"]),
     (SENTIMENT, {"sentimentAnnotation": {"sentiment": "1"}}, ["1"]),
     (SENTIMENT, {"sentimentAnnotation": 10}, ["10"]),
+    (SENTIMENT, {"sentimentAnnotation": 2.0}, ["2"]),
+    (SENTIMENT, {"sentimentAnnotation": {"sentimentMax": 4}}, ["0"]),
     (SENTIMENT, older({"text_sentiment": {"sentiment": 3}}), ["3"]),
 ]
 
@@ -134,6 +136,25 @@ def test_sentiments_are_their_own_numbers() -> None:
         task_for(ConvertOptions(task="text_sentiment", labels="text"))
     with pytest.raises(UsageError, match="use shard_by=hash"):
         task_for(ConvertOptions(task="text_multi_label", shard_by="label"))
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "line"),
+    [
+        ("text_classification", "a.jsonl", '{"textGcsUri": "URI"}'),
+        ("text_entities", "a.jsonl", '{"textGcsUri": "URI"}'),
+        ("text_classification", "a.csv", "TRAIN,URI.txt,a"),
+        ("image_classification", "a.csv", "TRAIN,URI,a"),
+        ("image_classification", "a.jsonl", '{"imageGcsUri": "URI"}'),
+        ("video_classification", "a.csv", "TRAIN,URI,a,0,1"),
+    ],
+)
+def test_rows_cannot_name_a_text_of_others(task: str, name: str, line: str, tmp_path: Path) -> None:
+    """The address of a text that stands in a row is no address of a file."""
+    (tmp_path / name).write_text(line.replace("URI", content_uri("x")) + "\n")
+    [reject] = recordgen.check(str(tmp_path / name), task=task).rejects
+    assert (reject.line, reject.code) == (1, "unknown_scheme")
+    assert "no storage is known for sha256://" in reject.message
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.metrics import total_counts
-from recordgen.options import ConvertOptions, check_names, parse_names
+from recordgen.options import AUTO, ConvertOptions, check_names, parse_names
 from recordgen.outcome import (
     all_rejects,
     read_outcome,
@@ -417,6 +417,8 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
+        if options.task == AUTO and options.target_column:
+            options = replace(options, task=Tabular.name)
         if options.task in TASKS and TASKS[options.task].kind == Tabular.kind:
             return _open_table(source, options)
         from recordgen.sources.dataframe import dataframe_rows, dataframe_task

@@ -24,7 +24,7 @@ from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
 from recordgen.splits import is_ml_use, parse_ml_use
-from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.task import AnnotationError, Task, check_uri
 
 SPLIT_COLUMNS = frozenset({"split", "ml_use", "mluse", "dataset_split", "set"})
 _PATH_COLUMNS = frozenset(
@@ -199,7 +199,7 @@ class LineParser:
             message = _no_path([ml_use, uri, *fields], self._task)
             return Reject(source, line, "", RejectCode.NO_PATH.value, message)
         try:
-            check_label(uri)
+            check_uri(uri)
             annotation = self._task.from_fields(without_padding(fields), self._adjusted)
         except AnnotationError as exc:
             shown = uri if uri.isprintable() else ascii(uri)

@@ -3,7 +3,9 @@ r"""The records of a CSV file whose fields may hold line breaks, as RFC 4180 has
 A quote that is never closed would take in the rest of the file. So a record has bounded length; one
 that cannot be read is rejected with its first line, and reading goes on with the line behind that.
 Lines that may be the rest of a broken record are no rows: they are rejected one by one, up to the
-first that can only begin a row: with a quote, or with ML_USE and a comma.
+first that can only begin a row: with a quote, or with ML_USE and a comma. There are no more of them
+than a record can hold; and if no quote closes the first, so that perhaps it should not be there, no
+more than a hundred.
 
     1  TRAIN,"no end, praise          →  rejected: quotes
     2  a line without quotes          →  rejected: may belong to line 1
@@ -23,6 +25,12 @@ from recordgen.sources.lines import MAX_LINE_BYTES
 
 # A line that begins a row beyond doubt.
 _BEGINS_ROW = re.compile(rb'\s*("|(train(ing)?|validat(ion|e)|test|unassigned)\s*,)', re.IGNORECASE)
+
+# Longer texts are rather in files of their own.
+_MOST_LINES = 100
+
+# What csv says of a field that no quote closes.
+_NEVER_CLOSED = ("unexpected end of data", "field limit")
 
 
 class Record(NamedTuple):
@@ -44,6 +52,10 @@ class _Broken(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+class _TooLong(_Broken):
+    """A record goes on and on."""
 
 
 def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Reject]:
@@ -119,7 +131,7 @@ class _Feed:
         self._taken.append(raw)
         self._bytes += len(raw) + 1
         if self._bytes > MAX_LINE_BYTES:
-            raise _Broken(
+            raise _TooLong(
                 RejectCode.BAD_LINE,
                 f"a row must be at most {MAX_LINE_BYTES} bytes long: close its quotes, or put its "
                 f"text into a file of its own",
@@ -154,9 +166,14 @@ def _rejected(feed: _Feed, exc: csv.Error | _Broken, source: str) -> Iterator[Re
         message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
     yield Reject(source, feed.first, "", code.value, message)
     number, is_open = feed.first, first.count(b'"') % 2 == 1
+    goes_on = isinstance(exc, _TooLong) or any(end in str(exc) for end in _NEVER_CLOSED)
+    taken = len(first) + 1
     while is_open:
         line = feed.peek()
         if line is None or _BEGINS_ROW.match(line):
+            return
+        taken += len(line) + 1
+        if taken > MAX_LINE_BYTES or (goes_on and feed.first - number >= _MOST_LINES):
             return
         feed.skip()
         is_open = line.count(b'"') % 2 == 0

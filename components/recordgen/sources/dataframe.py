@@ -8,6 +8,7 @@ The header names of the CSV are understood here too. A row's line is its 1-based
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,16 @@ from typing import TYPE_CHECKING, Any
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.rows import Reject, Row
-from recordgen.sources.automl_csv import LineParser, column_name
-from recordgen.sources.text_csv import TextParser
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.sources.automl_csv import LineParser, column_name, names_path_column
+from recordgen.sources.text_csv import TextParser, has_text_column
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    TextClassification,
+    TextMultiLabel,
+    TextSentiment,
+)
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import Task
 
@@ -26,20 +34,39 @@ if TYPE_CHECKING:
 
 SOURCE = "DataFrame"
 
+_SENTIMENT_COLUMN = "sentiment"
+_WHOLE = re.compile(r"[0-9]+(\.0)?", re.ASCII)
+
 
 def dataframe_task(frame: pd.DataFrame, task: str) -> str:
     """Return the task of a frame, found out from its columns unless it is given.
 
-    Columns of a box: object detection. Lists in a label column, or several label columns: several
-    labels per image.
+    Columns of a box: object detection. A column of texts and none of paths: texts, of which whole
+    numbers in a column ``sentiment`` are sentiments. Lists in a label column, or several label
+    columns: several labels per example.
     """
     if task != AUTO:
         return task
-    if ObjectDetection.has_header([str(column) for column in frame.columns]):
+    names = [str(column) for column in frame.columns]
+    if ObjectDetection.has_header(names):
         return ObjectDetection.name
     columns = _label_columns(frame)
     several = len(columns) > 1 or _list_column(frame) is not None
-    return (ImageMultiLabel if several else ImageClassification).name
+    if not has_text_column(names) or names_path_column(names):
+        return (ImageMultiLabel if several else ImageClassification).name
+    if several:
+        return TextMultiLabel.name
+    is_sentiment = not columns and any(
+        column_name(str(name)) == _SENTIMENT_COLUMN and _are_whole(frame[name])
+        for name in frame.columns
+    )
+    return (TextSentiment if is_sentiment else TextClassification).name
+
+
+def _are_whole(column: pd.Series[Any]) -> bool:
+    """Say whether a column holds whole numbers and nothing else, but for gaps."""
+    values = column.dropna()
+    return len(values) > 0 and all(_WHOLE.fullmatch(str(value)) for value in values)
 
 
 def dataframe_rows(
@@ -59,7 +86,7 @@ def dataframe_rows(
     if not task.columns:
         raise UsageError(
             f"rows of {task.name} do not come as a DataFrame: write {task.expected}, one per line "
-            f"of a file, and name that"
+            f"of a JSONL file, and name that"
         )
     columns = ", ".join(map(str, frame.columns))
     parser = TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)

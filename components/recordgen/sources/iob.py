@@ -31,12 +31,13 @@ from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
 
 SENTENCES, LABELS = "sentences", "labels"
 
+_SENTENCES = re.compile(rf"(.*)({SENTENCES})(.*)", re.IGNORECASE | re.DOTALL)
 _BLANKS = re.compile(r"[ \t]+")
 
 
 def is_of_sentences(path: str) -> bool:
     """Say whether a file is named as those with sentences are."""
-    name = posixpath.basename(path)
+    name = posixpath.basename(path).lower()
     return SENTENCES in name and name.endswith(".txt")
 
 
@@ -66,13 +67,14 @@ def read_sentences(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Ro
 
 def _read_file(path: str, adjusted: Counter[str]) -> Iterator[Row | Reject]:
     folder, name = posixpath.split(path)
-    if SENTENCES not in name:
+    found = _SENTENCES.fullmatch(name)
+    if found is None:
         raise SourceError(
             f"{path}: expected a file of sentences; name …{SENTENCES}….txt, and the tags beside it "
             f"…{LABELS}….txt"
         )
-    before, _, behind = name.rpartition(SENTENCES)
-    tags_name = before + LABELS + behind
+    before, word, behind = found.groups()
+    tags_name = before + _spelt_as(word, LABELS) + behind
     tags_path = storage.join(folder, tags_name) if folder else tags_name
     split = _split(folder, before, behind)
     with open_lines(path) as sentences, open_lines(tags_path) as tags:
@@ -86,6 +88,13 @@ def _read_file(path: str, adjusted: Counter[str]) -> Iterator[Row | Reject]:
                 return
             if sentence.strip() or said.strip():
                 yield _row(sentence, said, path, line, split, adjusted)
+
+
+def _spelt_as(example: str, word: str) -> str:
+    """Return a word with the capitals of another: ``Labels`` beside ``Sentences``."""
+    if example.isupper():
+        return word.upper()
+    return word.capitalize() if example[0].isupper() else word
 
 
 def _row(

@@ -36,7 +36,7 @@ from recordgen.sources.csv_records import read_records
 from recordgen.sources.lines import UTF16_MARKS
 from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import AnnotationError, Task, check_label
+from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextSaid, inline, stored
 
 _TEXT_COLUMNS = frozenset(
@@ -49,7 +49,8 @@ _FILE_COLUMNS = frozenset(
     | {"file_name", "file"}
 )
 
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+# Blanks are part of a URL only if its end says so.
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 _ML_USES = ("TRAIN", "TRAINING", "VALIDATION", "VALIDATE", "TEST", "UNASSIGNED")
@@ -63,7 +64,13 @@ class _Payload(NamedTuple):
 
     @classmethod
     def of(cls, field: str) -> _Payload:
+        """Return what a field holds that is a text or a file."""
         return cls("", field.strip()) if is_file(field) else cls(field)
+
+    @classmethod
+    def of_text(cls, field: str) -> _Payload:
+        """Return what a field holds in a column of texts, where a path is not looked for."""
+        return cls("", field.strip()) if _is_known_url(field.strip()) else cls(field)
 
 
 def parse_lines(
@@ -78,7 +85,8 @@ def parse_lines(
         adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
-        SourceError: the file is UTF-16, or its fields are not separated by commas.
+        SourceError: the file is UTF-16, its fields are not separated by commas, or its first line
+            names columns of which none but the text's is known.
     """
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
@@ -87,26 +95,44 @@ def parse_lines(
             yield record
         elif number == 0 and (header := parser.parse_header(record.fields)) is not None:
             parse = header
+        elif number == 0 and names_text_column([field.strip() for field in record.fields]):
+            raise SourceError(
+                f"{source}:{record.line}: this line names columns, and beside the text's none is "
+                f"known ({','.join(record.fields)}); name them split, text and label; if it is a "
+                f"row, write ML_USE in front of it, such as UNASSIGNED"
+            )
         else:
             yield parse(record.fields, source, record.line)
 
 
 def is_file(field: str) -> bool:
-    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``."""
+    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``.
+
+    Words that end with ``.txt`` are a text, unless a ``/`` is among them.
+    """
     text = field.strip()
     if len(text.splitlines()) != 1:
         return False
     if text.lower().endswith(".txt"):
-        return True
+        return "/" in text or len(text.split()) == 1
+    return _is_known_url(text)
+
+
+def _is_known_url(text: str) -> bool:
     # A URL among other words is part of a text.
     return _URL.fullmatch(text) is not None and storage.is_known(text)
+
+
+def has_text_column(names: Iterable[str]) -> bool:
+    """Say whether one of a header's columns is one of texts."""
+    return any(column_name(name) in _TEXT_COLUMNS for name in names)
 
 
 def names_text_column(fields: Sequence[str]) -> bool:
     """Say whether a line can only name columns, a text's among them."""
     return (
         len(fields) > 1
-        and any(column_name(field) in _TEXT_COLUMNS for field in fields)
+        and has_text_column(fields)
         and not any(is_file(field) or is_ml_use(field) for field in fields)
         and not any(len(field.split()) > 3 for field in fields)
     )
@@ -181,7 +207,7 @@ class TextParser:
                 )
                 return Reject(source, line, "", RejectCode.TOO_MANY_FIELDS.value, message)
             text = row[text_at] if text_at < len(row) else ""
-            payload = _Payload.of(text) if text.strip() else _Payload("", at(row, file_at))
+            payload = _Payload.of_text(text) if text.strip() else _Payload("", at(row, file_at))
             labels = [at(row, index) for index in label_at]
             return self._to_row(at(row, split_at), payload, labels, source, line)
 
@@ -198,7 +224,7 @@ class TextParser:
         try:
             labels = without_padding([field.strip() for field in fields])
             said = TextSaid.decode(self._task.from_fields(labels, self._adjusted)).said
-            row = stored(check_label(uri), said) if uri else inline(text, said)
+            row = stored(check_uri(uri), said) if uri else inline(text, said)
         except AnnotationError as exc:
             shown = uri if uri.isprintable() else ascii(uri)
             return Reject(source, line, shown, exc.code.value, exc.message)

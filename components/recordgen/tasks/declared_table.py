@@ -31,7 +31,16 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads import several
 from recordgen.rows import RejectCode
 from recordgen.schema import IMAGE_PARTS, Schema
-from recordgen.tasks.task import AnnotationError, Made, Merged, Said, Task, check_label, printable
+from recordgen.tasks.task import (
+    AnnotationError,
+    Made,
+    Merged,
+    Said,
+    Task,
+    check_label,
+    check_uri,
+    printable,
+)
 
 if TYPE_CHECKING:
     from recordgen.resolving import PlannedRow, Stands
@@ -109,7 +118,7 @@ class Declared(Task):
             code = RejectCode.NO_PATH if kind.kind == "image" else RejectCode.BAD_ANNOTATION
             raise AnnotationError(code, f"column {name!r} {exc}") from exc
         if kind.kind in ("image", "label"):
-            return check_label(value)
+            return (check_uri if kind.kind == "image" else check_label)(value)
         if isinstance(value, str):
             try:
                 value.encode("utf-8")

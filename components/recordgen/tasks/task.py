@@ -12,7 +12,7 @@ from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode, row_name
+from recordgen.rows import RejectCode, is_content_uri, row_name
 
 if TYPE_CHECKING:
     from recordgen.resolving import PlannedRow, Stands
@@ -334,6 +334,22 @@ def check_label(label: str) -> str:
     return label
 
 
+def check_uri(uri: str) -> str:
+    """Return the address of a payload that a row names.
+
+    Raises:
+        AnnotationError: as :func:`check_label`; or it has the scheme of payloads that stand in rows
+            themselves, which rows do not name.
+    """
+    if is_content_uri(uri):
+        raise AnnotationError(
+            RejectCode.UNKNOWN_SCHEME,
+            f"no storage is known for sha256:// (got {printable(uri)!s:.80}); name the file, or "
+            f"write a text into its row",
+        )
+    return check_label(uri)
+
+
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
     """Return the uri that a line of a JSONL file has under ``key``.
 
@@ -347,7 +363,7 @@ def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
             f"each line needs {key}, the {noun}'s path or URL (got the keys "
             f"{', '.join(map(printable, record)) or 'none'!s:.80})",
         )
-    return check_label(uri.strip())
+    return check_uri(uri.strip())
 
 
 def printable(text: str) -> str:

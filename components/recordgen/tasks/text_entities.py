@@ -99,14 +99,18 @@ class TextEntities(TextTask):
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _spans)
         spans = sorted(found)
+        text, said = TextSaid.decode(annotations[0])
+        has_blanks = _has_blanks(said)
         try:
-            _check_apart(spans)
+            if text is None:
+                _check_apart(spans)
+            else:
+                _check(text, (split_at_blanks if has_blanks else tokenize)(text), spans)
         except TagError as exc:
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
             ) from exc
-        text, said = TextSaid.decode(annotations[0])
-        return Merged(TextSaid(text, _said(spans, _has_blanks(said))).encode(), duplicates)
+        return Merged(TextSaid(text, _said(spans, has_blanks)).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_spans(annotation)) <= set(_spans(stored))

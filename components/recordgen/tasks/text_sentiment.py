@@ -25,7 +25,7 @@ from recordgen.tasks.text_task import either
 #: The largest sentiment that Vertex AI knows.
 MAX_SENTIMENT = 10
 
-_WHOLE = re.compile(r"[0-9]{1,9}", re.ASCII)
+_WHOLE = re.compile(r"([0-9]{1,9})(\.0{1,9})?", re.ASCII)
 _OLDER_KEYS = ("text_sentiment", "textSentiment")
 
 
@@ -60,17 +60,22 @@ class TextSentiment(OneLabel):
             return [_sentiment(found, MAX_SENTIMENT)]
         most = either(found, ("sentimentMax", "sentiment_max"))
         limit = MAX_SENTIMENT if most is None else int(_sentiment(most, MAX_SENTIMENT))
-        return [_sentiment(found.get("sentiment"), limit)]
+        # protobuf's JSON leaves a 0 out.
+        return [_sentiment(found.get("sentiment", None if most is None else 0), limit)]
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         return [_sentiment(label, MAX_SENTIMENT) for label in super().check_labels(labels)]
 
 
 def _sentiment(value: Any, most: int) -> str:
-    """Return a sentiment as its label: ``2`` and ``"02"`` → ``"2"``. Raises: AnnotationError."""
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-    if not isinstance(value, bool) and _WHOLE.fullmatch(text) and int(text) <= most:
-        return str(int(text))
+    """Return a sentiment as its label: ``2``, ``2.0`` and ``"02"`` → ``"2"``.
+
+    Raises:
+        AnnotationError: it is no such number.
+    """
+    whole = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value))
+    if whole is not None and int(whole[1]) <= most:
+        return str(int(whole[1]))
     raise AnnotationError(
         RejectCode.BAD_ANNOTATION,
         f"a sentiment must be a whole number from 0 to {most} (got {value!r:.80})",

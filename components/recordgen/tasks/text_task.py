@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from recordgen.errors import PayloadError
 from recordgen.rows import RejectCode, content_uri, is_content_uri
-from recordgen.tasks.task import AnnotationError, Said, Task, check_label, printable
+from recordgen.tasks.task import AnnotationError, Said, Task, check_uri, printable
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -119,7 +119,7 @@ def said_of(record: Mapping[str, Any], said: Any) -> Said:
             f"each line needs {CONTENT_KEY}, the text, or {TextTask.uri_key}, a text file's path "
             f"or URL (got the keys {', '.join(map(printable, record)) or 'none'!s:.80})",
         )
-    return stored(check_label(file.strip()), said)
+    return stored(check_uri(file.strip()), said)
 
 
 def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
