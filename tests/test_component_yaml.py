@@ -64,6 +64,7 @@ OTHER_VALUES: dict[str, Any] = {
     "allow_root": ["/", "gs://bucket/images"],
     "threads": 3,
 }
+OF_TABLES = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
 # What is not an option of the conversion, but of the step.
 STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
 
@@ -211,13 +212,27 @@ converted = partial(call, run=WITH_BEAM.run)
 def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """dataset.json records the inputs, also where an earlier try of the same task got to."""
     source = make_csv(rows)
-    for given in ({}, OTHER_VALUES):
+    others = {name: value for name, value in OTHER_VALUES.items() if name not in OF_TABLES}
+    for given in ({}, others):
         done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])
         decided = {"task": "image_classification", "input_format": "csv", **given}
         assert (dataset.examples, dataset.options) == (10, make_options(decided).recorded())
         assert (done.lines[0]["event"], done.lines[-1]["event"]) == ("started", "finished")
+
+
+def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
+    """Inputs that only tables have do so with a table."""
+    (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
+    given = {name: OTHER_VALUES[name] for name in OF_TABLES if name != "tfmd_schema"}
+    done = call(step, tmp_path, source=str(tmp_path / "prices.csv"), task="tabular", **given)
+    dataset = read_dataset(done.uris["dataset"])
+    assert {name: dataset.options[name] for name in given} == given
+    assert {name: split.examples for name, split in dataset.splits.items()} == {
+        "train": 1,
+        "test": 1,
+    }
 
 
 def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
