@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -21,7 +22,7 @@ from recordgen.reading.foreign import first_record
 from recordgen.reading.options import AUTO, EntityOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
 from recordgen.reading.shards import ShardSet
 from recordgen.tasks import TextEntities
 
@@ -75,11 +76,7 @@ class EntityReading:
     @property
     def keep(self) -> Keep | None:
         """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
-        predicate = self.options.predicate
-        if predicate is None:
-            return None
-        spec = parsing_spec(task=TextEntities.name)
-        return lambda record: predicate(tf.io.parse_single_example(record, spec))
+        return keeping(self.options.predicate, partial(parsing_spec, task=TextEntities.name))
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -25,7 +26,14 @@ from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.records import (
+    Keep,
+    cached,
+    finished,
+    keeping,
+    ordered,
+    read_records,
+)
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 
@@ -93,18 +101,12 @@ class ImageReading:
         is_wanted = None
         if isinstance(self.targets, Targets) and classes.filters:
             is_wanted = self.targets.is_wanted
-        predicate = self.options.predicate
-        if predicate is None:
-            return is_wanted
         is_multi = classes.mode == "multi_hot"
         lists = (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT) if is_multi else ()
-        spec = predicate_spec(self.plan.files, self.plan.task, lists, is_ours=self.trusts_sizes)
-
-        def keep(record: tf.Tensor) -> tf.Tensor:
-            is_chosen = predicate(tf.io.parse_single_example(record, spec))
-            return is_chosen if is_wanted is None else is_wanted(record) & is_chosen
-
-        return keep
+        spec = partial(
+            predicate_spec, self.plan.files, self.plan.task, lists, is_ours=self.trusts_sizes
+        )
+        return keeping(self.options.predicate, spec, is_wanted)
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,6 +18,29 @@ from recordgen.reading.plan import CachePlan, ReadPlan
 Keep = Callable[[tf.Tensor], tf.Tensor]
 
 _COMMON_SEED = 0
+
+
+def keeping(
+    predicate: Callable[..., Any] | None,
+    spec: Callable[[], Mapping[str, Any]],
+    is_wanted: Keep | None = None,
+) -> Keep | None:
+    """Return what says whether a serialised record is wanted; None: all are.
+
+    Args:
+        predicate: the user's, of a dict of one record's features.
+        spec: returns how these are parsed; called only for a predicate.
+        is_wanted: what else has a say.
+    """
+    if predicate is None:
+        return is_wanted
+    parsed_as = dict(spec())
+
+    def keep(record: tf.Tensor) -> tf.Tensor:
+        is_chosen = predicate(tf.io.parse_single_example(record, parsed_as))
+        return is_chosen if is_wanted is None else is_wanted(record) & is_chosen
+
+    return keep
 
 
 def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:

@@ -13,7 +13,7 @@ from recordgen.columns import MISSING, Column, Table
 from recordgen.errors import UsageError
 from recordgen.reading.options import AUTO, RecordOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
 from recordgen.reading.shards import ShardSet
 
 _DTYPES = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
@@ -95,10 +95,7 @@ class TableReading:
     @property
     def keep(self) -> Keep | None:
         """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
-        predicate = self.options.predicate
-        if predicate is None:
-            return None
-        return lambda record: predicate(tf.io.parse_single_example(record, dict(self.spec)))
+        return keeping(self.options.predicate, lambda: self.spec)
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""

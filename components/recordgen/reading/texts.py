@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -16,7 +17,14 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import TextOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.records import (
+    Keep,
+    cached,
+    finished,
+    keeping,
+    ordered,
+    read_records,
+)
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 
@@ -70,18 +78,10 @@ class TextReading:
         """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
         classes = self.targets.numbers.classes
         is_wanted = self.targets.is_wanted if classes.filters else None
-        predicate = self.options.predicate
-        if predicate is None:
-            return is_wanted
         is_multi = classes.mode == "multi_hot"
         lists = (features.CLASS_LABEL, features.CLASS_TEXT) if is_multi else ()
-        spec = predicate_spec(self.plan.files, self.plan.task, lists, is_ours=self.is_ours)
-
-        def keep(record: tf.Tensor) -> tf.Tensor:
-            is_chosen = predicate(tf.io.parse_single_example(record, spec))
-            return is_chosen if is_wanted is None else is_wanted(record) & is_chosen
-
-        return keep
+        spec = partial(predicate_spec, self.plan.files, self.plan.task, lists, is_ours=self.is_ours)
+        return keeping(self.options.predicate, spec, is_wanted)
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order.

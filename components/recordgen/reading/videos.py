@@ -17,7 +17,7 @@ from recordgen.reading.classes import ClassPlan
 from recordgen.reading.options import AUTO, RecordOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
-from recordgen.reading.records import Keep, cached, finished, ordered, read_records
+from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
 from recordgen.reading.shards import ShardSet
 from recordgen.tasks import VideoClassification
 
@@ -115,19 +115,7 @@ class VideoReading:
     def keep(self) -> Keep | None:
         """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
         filters = self.plan.classes is not None and self.plan.classes.filters
-        predicate = self.options.predicate
-        if predicate is None and not filters:
-            return None
-
-        def keep(record: tf.Tensor) -> tf.Tensor:
-            example = tf.io.parse_single_example(record, _SPEC)
-            is_labelled = example[features.VIDEO_CLASS_LABEL] != features.NO_LABEL
-            if predicate is None:
-                return is_labelled
-            is_chosen = predicate(example)
-            return is_chosen & is_labelled if filters else is_chosen
-
-        return keep
+        return keeping(self.options.predicate, lambda: _SPEC, _is_labelled if filters else None)
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
@@ -157,3 +145,8 @@ class VideoReading:
 
 
 _SPEC = to_parsing_spec(features.VIDEO_CLASSIFICATION)
+
+
+def _is_labelled(record: tf.Tensor) -> tf.Tensor:
+    example = tf.io.parse_single_example(record, _SPEC)
+    return example[features.VIDEO_CLASS_LABEL] != features.NO_LABEL

@@ -21,16 +21,14 @@ from recordgen import features
 from recordgen.example import FeatureValue
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
-    AnnotationError,
     Merged,
     Task,
     add_up,
     check_label,
-    display_name,
+    display_names,
     need_mixed_shards,
 )
 
@@ -54,17 +52,7 @@ class ImageMultiLabel(ImageTask):
         return _encode(map(check_label, fields))
 
     def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
-        name, single = self.json_keys
-        several = record.get(name) or []
-        if not isinstance(several, list):
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION,
-                f'{name} must be a list, such as [{{"displayName": "cat"}}] (got {several!r:.80})',
-            )
-        labels = [display_name(item, f"each of {name}") for item in several]
-        if record.get(single) is not None:
-            labels.append(display_name(record[single], single))
-        return _encode(labels)
+        return _encode(display_names(record, *self.json_keys))
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _decode)

@@ -371,6 +371,29 @@ def printable(text: str) -> str:
     return text if text.isprintable() else ascii(text)
 
 
+def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
+    """Return the labels that a line of a JSONL file has under either of two keys.
+
+    Args:
+        record: the parsed line.
+        several: the key of a list of objects with a ``displayName``.
+        single: the key of one such object.
+
+    Raises:
+        AnnotationError: they cannot be used.
+    """
+    found = record.get(several) or []
+    if not isinstance(found, list):
+        raise AnnotationError(
+            RejectCode.BAD_ANNOTATION,
+            f'{several} must be a list, such as [{{"displayName": "cat"}}] (got {found!r:.80})',
+        )
+    labels = [display_name(item, f"each of {several}") for item in found]
+    if record.get(single) is not None:
+        labels.append(display_name(record[single], single))
+    return labels
+
+
 def display_name(value: Any, where: str) -> str:
     """Return the label that a JSON annotation names as ``displayName``.
 

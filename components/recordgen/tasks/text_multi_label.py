@@ -19,7 +19,7 @@ from recordgen import features
 from recordgen.options import ConvertOptions
 from recordgen.rows import RejectCode
 from recordgen.tasks.labelled_text import LabelledText, older_annotations, older_label
-from recordgen.tasks.task import AnnotationError, Task, display_name, need_mixed_shards
+from recordgen.tasks.task import AnnotationError, Task, display_names, need_mixed_shards
 
 # AutoML's; more are an unquoted text full of commas.
 _MAX_LABELS = 100
@@ -40,16 +40,7 @@ class TextMultiLabel(LabelledText):
         return cls()
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
-        name, single = self.json_keys
-        several = record.get(name) or []
-        if not isinstance(several, list):
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION,
-                f'{name} must be a list, such as [{{"displayName": "cat"}}] (got {several!r:.80})',
-            )
-        labels = [display_name(item, f"each of {name}") for item in several]
-        if record.get(single) is not None:
-            labels.append(display_name(record[single], single))
+        labels = display_names(record, *self.json_keys)
         labels += map(older_label, older_annotations(record, ("classification",)))
         return self.check_labels(labels)
 
