@@ -18,6 +18,10 @@ from typing import Literal
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 
+#: Lines that are looked at together, at most; of the characters, one line more.
+BLOCK_LINES = 20_000
+BLOCK_CHARACTERS = 16 << 20
+
 #: What a column holds: whole numbers of 64 bits, numbers, or text as UTF-8.
 DTYPES = ("int64", "float32", "bytes")
 
@@ -112,6 +116,11 @@ class Table:
     def inputs(self) -> list[Column]:
         """The columns that a model predicts from."""
         return [c for c in self.stored if c.name not in (self.target, self.weight)]
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the target is one of several classes."""
+        return self.prediction == "classification"
 
     def column(self, name: str) -> Column:
         """Return a column by name. Raises: KeyError."""

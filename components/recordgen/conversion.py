@@ -439,10 +439,10 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
 
 
 def _open_table(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
-    from recordgen.sources.table_frame import frame_rows, frame_table
+    from recordgen.sources.table_frame import frame_lines, frame_table
 
     table = frame_table(frame, options)
-    return Source.of_rows(frame_rows(frame, table), {}), replace(options, columns=table.to_json())
+    return Source.of_lines(frame_lines(frame, table)), replace(options, columns=table.to_json())
 
 
 def _open_files(

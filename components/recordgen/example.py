@@ -248,9 +248,9 @@ def packed_int(value: int) -> bytes:
     return _varint(value)
 
 
-def whole_example(features: bytes) -> bytes:
-    """Return the example whose ``Features`` are given serialised, in the order of their names."""
-    return _FEATURES + _varint(len(features)) + features
+def example_head(size: int) -> bytes:
+    """Return what an example has before its ``Features``, of so many bytes serialised."""
+    return _FEATURES + _varint(size)
 
 
 def parse_example(data: bytes) -> dict[str, list[bytes] | list[int] | list[float]]:

@@ -56,7 +56,11 @@ def keep_or_write_shard(
         found = left.staging.find_result(task.split, task.index, fingerprint)
         if not fingerprint or found is None or _may_change(found):
             continue
-        result = replace(_renumbered(found, task), kept=found.kept or left.staging != staging)
+        result = replace(
+            found,
+            rejects=tuple(task.rows.renumbered(found.rejects)),
+            kept=found.kept or left.staging != staging,
+        )
         # The result goes first: wherever the file is when this run dies, too, the next finds both.
         staging.write_result(result, task.index)
         path = staging.path(result.shard.file)
@@ -116,18 +120,6 @@ def is_intact(path: str, shard: Shard, task: Task) -> bool:
 def _may_change(result: ShardResult) -> bool:
     # A reject without a uri does not say whose it is.
     return any(item.code in _MAY_PASS or not item.uri for item in result.rejects)
-
-
-def _renumbered(result: ShardResult, task: ShardTask) -> ShardResult:
-    """Return a result whose rejects name the import files and lines of the task's rows."""
-    rows = {(storage.resolve(row.uri, row.source), row.uri): row for row in task.rows}
-    rejects = [
-        (item, rows[storage.resolve(item.uri, item.source), item.uri]) for item in result.rejects
-    ]
-    return replace(
-        result,
-        rejects=tuple(item._replace(source=row.source, line=row.line) for item, row in rejects),
-    )
 
 
 def _moved(source: str, target: str) -> bool:

@@ -61,6 +61,26 @@ class Row(NamedTuple):
     annotation: str | None
 
 
+class Lines(NamedTuple):
+    """Usable lines of a table, column by column: each is an example of its own.
+
+    Attributes:
+        source: the import file as it was named.
+        numbers: 1-based physical line numbers in that file.
+        splits: those that the lines name, as :class:`Row` has them.
+        texts: what stands in the lines.
+    """
+
+    source: str
+    numbers: list[int]
+    splits: list[str | None]
+    texts: list[str]
+
+    def with_split(self, split: str) -> Lines:
+        """Return the lines with a split for those that name none."""
+        return self._replace(splits=[named or split for named in self.splits])
+
+
 class Reject(NamedTuple):
     """One line that is not in the dataset, and why.
 
@@ -141,13 +161,18 @@ class Place(NamedTuple):
 _TWO_NUMBERS = struct.Struct(">QQ")
 
 
+def seeded_hash(seed: int) -> hashlib.blake2b:
+    """Return the hash whose copies, updated with a name, give the bytes of its place."""
+    return hashlib.blake2b(digest_size=_TWO_NUMBERS.size, key=str(seed).encode())
+
+
 def placing(seed: int) -> Callable[[str | bytes], Place]:
     """Return the function that hashes ``(seed, name)`` into a place.
 
     A place depends on nothing else: adding or removing other rows, the number of workers and the
     runner do not move a row.
     """
-    seeded = hashlib.blake2b(digest_size=_TWO_NUMBERS.size, key=str(seed).encode())
+    seeded = seeded_hash(seed)
 
     def place(name: str | bytes) -> Place:
         hasher = seeded.copy()

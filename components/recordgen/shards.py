@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import PIL
 import simplejpeg
@@ -52,6 +52,28 @@ _ROWS_AT_ONCE = 1000
 OnProgress = Callable[[int, int, int], None]
 
 
+class Planned(Protocol):
+    """What a shard is made of, in the order in which it is written."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """What the payloads take."""
+
+    def identity(self, vocabulary: Vocabulary, options: ConvertOptions) -> Iterable[bytes] | None:
+        """Return what decides, beside the options, what becomes of them; None: that is not known.
+
+        Import files and lines are left out, which only rejects name.
+        """
+
+    def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
+        """Return rejects of the same payloads with the import files and lines that name them."""
+
+    def frames(
+        self, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions, threads: int
+    ) -> Iterator[Sequence[bytes]]:
+        """Yield framed records, each in pieces, or several at once; the tally is told of each."""
+
+
 @dataclass(frozen=True)
 class ShardTask:
     """One shard to write.
@@ -61,14 +83,14 @@ class ShardTask:
         label: the one label of all its rows, if it is sharded by label; see :class:`Shard`.
         index: its number in the split.
         count: number of shards in the split.
-        rows: in the order in which they are written.
+        rows: what it is made of.
     """
 
     split: str
     label: str | None
     index: int
     count: int
-    rows: tuple[PlannedRow, ...]
+    rows: Planned
 
     def file(self, compression: str) -> str:
         """Return the shard's path inside the output."""
@@ -77,17 +99,45 @@ class ShardTask:
     def fingerprint(self, vocabulary: Vocabulary, options: ConvertOptions) -> str:
         """Return the sha256 (hex) of all that decides what becomes of the shard.
 
-        Equal fingerprints, equal bytes and results; but rejects also name the import file and
-        line of their rows, which are left out. Empty if storage cannot tell a payload from one
+        Equal fingerprints, equal bytes and results. Empty if storage cannot tell a payload from one
         that replaced it: then nothing is known.
+        """
+        # How many rejects a run may have decides whether it succeeds, but not what is written.
+        recorded = {**options.recorded(), "max_reject_fraction": None}
+        place = [self.split, self.label, self.index, self.count]
+        said = hashlib.sha256(json.dumps([__version__, _ENCODERS, recorded, place]).encode())
+        identity = self.rows.identity(vocabulary, options)
+        if identity is None:
+            return ""
+        for part in identity:
+            said.update(part)
+        return said.hexdigest()
+
+
+@dataclass(frozen=True)
+class PlannedRows:
+    """Rows of payloads, or rows that say all themselves, each an example of its own.
+
+    Attributes:
+        rows: in the order in which they are written.
+    """
+
+    rows: tuple[PlannedRow, ...]
+
+    @property
+    def payload_bytes(self) -> int:
+        """What the payloads take."""
+        return sum(row.bytes for row in self.rows)
+
+    def identity(self, vocabulary: Vocabulary, options: ConvertOptions) -> Iterator[bytes] | None:
+        """Return what decides what becomes of the rows.
+
+        None: storage cannot tell a payload from one that replaced it.
         """
         task = task_for(options)
         parts = [payload_rows(row, task) for row in self.rows]
         if not all(row.version for row in (*self.rows, *chain.from_iterable(parts))):
-            return ""
-        # How many rejects a run may have decides whether it succeeds, but not what is written.
-        recorded = {**options.recorded(), "max_reject_fraction": None}
-        place = [self.split, self.label, self.index, self.count]
+            return None
         rows = (
             (
                 [storage.resolve(part.uri, row.source) for part in mine],
@@ -102,10 +152,24 @@ class ShardTask:
             )
             for row, mine in zip(self.rows, parts, strict=True)
         )
-        said = hashlib.sha256(json.dumps([__version__, _ENCODERS, recorded, place]).encode())
-        while some := list(islice(rows, _ROWS_AT_ONCE)):
-            said.update(json.dumps(some).encode())
-        return said.hexdigest()
+        some = iter(lambda: list(islice(rows, _ROWS_AT_ONCE)), [])
+        return (json.dumps(item).encode() for item in some)
+
+    def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
+        """Return rejects of the same payloads with the import files and lines of these rows."""
+        rows = {(storage.resolve(row.uri, row.source), row.uri): row for row in self.rows}
+        found = [rows[storage.resolve(item.uri, item.source), item.uri] for item in rejects]
+        return [
+            item._replace(source=row.source, line=row.line)
+            for item, row in zip(rejects, found, strict=True)
+        ]
+
+    def frames(
+        self, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions, threads: int
+    ) -> Iterator[Sequence[bytes]]:
+        """Yield the frame of each row whose payload is not refused."""
+        for record in tally.count(_records(self.rows, vocabulary, options, threads)):
+            yield record.frame
 
 
 @dataclass(frozen=True)
@@ -180,11 +244,11 @@ def write_shard(
     Raises:
         StorageError: storage failed; says nothing about the data.
     """
-    tally = _Tally(on_progress)
+    tally = Tally(on_progress)
     file = task.file(options.compression)
-    records = tally.count(_records(task.rows, vocabulary, options))
+    frames = _frames(task, tally, vocabulary, options)
     with storage.replacing(storage.join(target, file)) as out:
-        size = write_frames(out, (record.frame for record in records), options.compression)
+        size = write_frames(out, frames, options.compression)
     return tally.result(task, file, size, task.fingerprint(vocabulary, options))
 
 
@@ -196,14 +260,21 @@ def check_shard(
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Do all that :func:`write_shard` does, but write nothing."""
-    tally = _Tally(on_progress)
-    for _ in tally.count(_records(task.rows, vocabulary, options)):
+    tally = Tally(on_progress)
+    for _ in _frames(task, tally, vocabulary, options):
         pass
     file = task.file(options.compression)
     return tally.result(task, file, 0, task.fingerprint(vocabulary, options))
 
 
-class _Tally:
+def _frames(
+    task: ShardTask, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions
+) -> Iterator[Sequence[bytes]]:
+    threads = options.threads or default_threads()
+    return task.rows.frames(tally, vocabulary, options, threads)
+
+
+class Tally:
     """Counts what passes on its way to the file, and keeps the rejects aside."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
@@ -219,6 +290,7 @@ class _Tally:
         self._on_progress = on_progress
 
     def count(self, items: Iterable[tuple[PlannedRow, _Record | Reject]]) -> Iterator[_Record]:
+        """Yield records; of others, the rejects are kept."""
         for row, item in items:
             self._bytes += row.bytes
             if isinstance(item, Reject):
@@ -236,10 +308,43 @@ class _Tally:
                 if made.image is not None:
                     self._images[made.image] += 1
                 yield item
-            if self._on_progress is not None:
-                self._on_progress(self.examples, len(self._rejects), self._bytes)
+            self._report()
+
+    def add(
+        self,
+        examples: int,
+        digested: memoryview,
+        *,
+        drawn: int,
+        labels: Mapping[str, int],
+        rejects: Sequence[Reject],
+        payload_bytes: int,
+    ) -> None:
+        """Count many examples at once, each with one label at most.
+
+        Args:
+            examples: how many there are.
+            digested: what they add to the digest, one behind the other.
+            drawn: how many have a split that was drawn.
+            labels: how many have which label.
+            rejects: those beside them that were refused.
+            payload_bytes: of all of them.
+        """
+        self.examples += examples
+        self._digest.update(digested)
+        self._drawn += drawn
+        self._labels.update(labels)
+        self._unlabelled += examples - sum(labels.values())
+        self._rejects += rejects
+        self._bytes += payload_bytes
+        self._report()
+
+    def _report(self) -> None:
+        if self._on_progress is not None:
+            self._on_progress(self.examples, len(self._rejects), self._bytes)
 
     def result(self, task: ShardTask, file: str, size: int, fingerprint: str) -> ShardResult:
+        """Return what was counted."""
         return ShardResult(
             task.split,
             Shard(file, self.examples, size, self._digest.hexdigest(), task.label),
@@ -254,7 +359,7 @@ class _Tally:
 
 
 def _records(
-    rows: Sequence[PlannedRow], vocabulary: Vocabulary, options: ConvertOptions
+    rows: Sequence[PlannedRow], vocabulary: Vocabulary, options: ConvertOptions, threads: int
 ) -> Iterator[tuple[PlannedRow, _Record | Reject]]:
     """Yield each row's record or reject, in the rows' order, with a bounded number in flight."""
 
@@ -265,7 +370,6 @@ def _records(
         return list(map(_record, batch, made))
 
     task = task_for(options)
-    threads = options.threads or default_threads()
     batches = iter(_batches(rows, threads, task.batch_rows))
     stored = [part for row in rows for part in payload_rows(row, task)]
     waiting: deque[tuple[Sequence[PlannedRow], Future[list[_Record | Reject]]]] = deque()

@@ -5,7 +5,7 @@
                                vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
-                               rows/00000-….jsonl      planned rows of a bucket, for the shards
+                               rows/00000-…            planned rows of a bucket, for the shards
                                planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
                                error.json              why a worker gave up
@@ -22,7 +22,7 @@ import json
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -34,7 +34,7 @@ from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.resolving import Group, PlannedRow
 from recordgen.rows import Reject
-from recordgen.shards import ShardResult, ShardTask
+from recordgen.shards import PlannedRows, ShardResult
 from recordgen.stretches import BucketFile, ShardOutline, Stretch, encode_bucket, rows_of
 
 STAGING = ".recordgen-staging"
@@ -143,24 +143,28 @@ class Staging:
             data = json.loads(storage.read_text(path))
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
-    def write_bucket(self, bucket: int, groups: Mapping[Group, Sequence[PlannedRow]]) -> BucketFile:
-        """Leave the planned rows of a bucket for the shards."""
+    def write_bucket(
+        self, bucket: int, groups: Mapping[Group, Iterable[tuple[bytes, int]]]
+    ) -> BucketFile:
+        """Leave the planned rows of a bucket, encoded in blocks, for the shards."""
         # A name of its own: whoever tries again may find other sizes, and needs other blocks.
-        content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}.jsonl", groups)
+        content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}", groups)
         if content:
             storage.write_bytes(self.path("rows", file.file), content)
         return file
 
-    def read_task(self, outline: ShardOutline) -> ShardTask:
-        """Return a shard with its rows.
+    def read_rows(self, outline: ShardOutline) -> PlannedRows:
+        """Return the rows of a shard. Raises: StorageError: they are not there."""
+        # Rows of one uri in several folders fall together; the order of their files is the rows'.
+        return PlannedRows(tuple(sorted(rows_of(outline, self.read_blocks(outline)), key=_order)))
+
+    def read_blocks(self, outline: ShardOutline) -> Iterator[bytes]:
+        """Return what the stretches of a shard hold.
 
         Raises:
             StorageError: they are not there, though the plan is made.
         """
-        contents = map(self._read_stretch, outline.stretches)
-        # Rows of one uri in several folders fall together; the order of their files is the rows'.
-        rows = sorted(rows_of(outline, contents), key=_order)
-        return ShardTask(outline.split, outline.label, outline.index, outline.count, tuple(rows))
+        return map(self._read_stretch, outline.stretches)
 
     def _read_stretch(self, stretch: Stretch) -> bytes:
         path = self.path("rows", stretch.file)

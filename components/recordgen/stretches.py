@@ -3,11 +3,12 @@
 A bucket's rows are left in one file, group after group, each in blocks. Laid end to end in the
 order of buckets, the blocks of a group are its payloads' bytes, of which a shard is a range:
 
-    PlannedRows by Group ──encode_bucket──▶ lines of a file, BucketFile
+    PlannedRows by Group ──encode_rows──▶ lines ──encode_bucket──▶ a file, BucketFile
     Plan + BucketFiles ──cut──▶ ShardOutline of every shard
     ShardOutline + lines ──rows_of──▶ its PlannedRows
 
-Pure functions; :class:`recordgen.staging.Staging` writes and reads the files.
+Lines of a table have blocks of another kind, see :mod:`recordgen.table_lines`. Pure functions;
+:class:`recordgen.staging.Staging` writes and reads the files.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ _BLOCK_ROWS = 1000
 
 
 class Block(NamedTuple):
-    """Some planned rows of one group, a line of their bucket's file.
+    """Some planned rows of one group, as they lie in their bucket's file.
 
     Attributes:
-        length: of the line, in bytes.
+        length: what they take there, in bytes.
         bytes: of the rows' payloads.
     """
 
@@ -90,19 +91,31 @@ class ShardOutline:
     stretches: tuple[Stretch, ...]
 
 
+def encode_rows(rows: Sequence[PlannedRow]) -> Iterator[tuple[bytes, int]]:
+    """Yield a line for each block of rows, and their payloads' bytes."""
+    for start in range(0, len(rows), _BLOCK_ROWS):
+        some = rows[start : start + _BLOCK_ROWS]
+        line = json.dumps(some, separators=(",", ":")).encode("ascii") + b"\n"
+        yield line, sum(row.bytes for row in some)
+
+
 def encode_bucket(
-    bucket: int, file: str, groups: Mapping[Group, Sequence[PlannedRow]]
+    bucket: int, file: str, groups: Mapping[Group, Iterable[tuple[bytes, int]]]
 ) -> tuple[bytes, BucketFile]:
-    """Return the content of a bucket's file, and what is where in it."""
-    lines: list[bytes] = []
+    """Return the content of a bucket's file, and what is where in it.
+
+    Args:
+        bucket: its number.
+        file: the file's name.
+        groups: encoded blocks of rows by group, and their payloads' bytes.
+    """
     blocks: dict[Group, list[Block]] = {}
-    for group, rows in groups.items():
-        for start in range(0, len(rows), _BLOCK_ROWS):
-            some = rows[start : start + _BLOCK_ROWS]
-            lines.append(json.dumps(some, separators=(",", ":")).encode("ascii") + b"\n")
-            block = Block(len(lines[-1]), sum(row.bytes for row in some))
-            blocks.setdefault(group, []).append(block)
-    return b"".join(lines), BucketFile(bucket, file, blocks)
+    contents: list[bytes] = []
+    for group, encoded in groups.items():
+        for content, size in encoded:
+            contents.append(content)
+            blocks.setdefault(group, []).append(Block(len(content), size))
+    return b"".join(contents), BucketFile(bucket, file, blocks)
 
 
 def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,22 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.columns import Column
-from recordgen.example import feature_head, packed_int, whole_example
+from recordgen.example import example_head, feature_head, packed_int
 from recordgen.quoted import is_long, split_long
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray
-
-#: Looked at together, at most; of the characters, one line more.
-BLOCK_LINES = 20_000
-BLOCK_CHARACTERS = 16 << 20
+Records: TypeAlias = Any  # pa.BinaryArray
 
 _NO_TEXT = pa.scalar(None, pa.string())
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
-def parse(lines: Sequence[str], width: int, wanted: Sequence[int]) -> list[Texts]:
+def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
     """Return columns of text; an empty field is null.
 
     Args:
@@ -42,32 +39,20 @@ def parse(lines: Sequence[str], width: int, wanted: Sequence[int]) -> list[Texts
         wanted: the indices of the columns that are returned.
     """
     # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
-    text = "\n".join(lines)
-    if '"' in text:
-        if any(map(is_long, lines)):
-            rows = [split_long([line]) for line in lines]
-        else:
-            rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    if pc.any(pc.match_substring(lines, '"')).as_py():
+        rows = _split_quoted(lines.to_pylist())
         columns = [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
     else:
-        fields = pc.split_pattern(pa.array(lines, pa.string()), ",").flatten()
+        fields = pc.split_pattern(lines, ",").flatten()
         places = np.arange(len(lines)) * width
         columns = [fields.take(pa.array(places + index)) for index in wanted]
     return [pc.if_else(pc.equal(column, ""), _NO_TEXT, column) for column in columns]
 
 
-def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield lines, as many at a time as memory should hold as columns."""
-    block: list[str] = []
-    size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+def _split_quoted(lines: Sequence[str]) -> Sequence[Sequence[str]]:
+    if any(map(is_long, lines)):
+        return [split_long([line]) for line in lines]
+    return list(csv.reader(io.StringIO("\n".join(lines), newline=""), strict=True))
 
 
 def trimmed(texts: Texts) -> Texts:
@@ -122,23 +107,30 @@ def numbers(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
     return pa.array(values, pa.int64() if column.dtype == "int64" else pa.float64())
 
 
-def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> list[bytes]:
-    """Return an example for each row; a null has no feature.
+def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Records:
+    """Return an example for each row (binary [rows]); a null has no feature.
 
     Args:
         columns: dtype and values [rows] by the feature's name.
         rows: how many there are.
     """
     features = [_features(name, *columns[name]) for name in sorted(columns)]
-    joined = (
-        pc.binary_join_element_wise(*features, pa.scalar(b"", pa.binary()))
-        if features
-        else pa.array([b""] * rows, pa.binary())
-    )
-    return [whole_example(item) for item in joined.to_pylist()]
+    joined = joined_by_row(features) if features else pa.array([b""] * rows, pa.binary())
+    return joined_by_row([heads_by_size(joined, example_head), joined])
 
 
-def _features(name: str, dtype: str, values: Values) -> Any:
+def joined_by_row(parts: Sequence[Records]) -> Records:
+    """Return what the parts of each row are together (binary [rows])."""
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+
+
+def heads_by_size(items: Records, head: Callable[[int], bytes]) -> Records:
+    """Return what stands before each item, which its size says (binary [rows])."""
+    sizes = pc.binary_length(items).dictionary_encode()
+    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
+
+
+def _features(name: str, dtype: str, values: Values) -> Records:
     """Return a column as serialised entries of ``Features``, b"" for nulls (binary [rows])."""
     if dtype == "float32":
         return _fixed(feature_head(name, dtype, 4), values)
@@ -152,7 +144,7 @@ def _features(name: str, dtype: str, values: Values) -> Any:
     return pc.fill_null(found, b"") if found.null_count else found
 
 
-def _fixed(head: bytes, values: Values) -> Any:
+def _fixed(head: bytes, values: Values) -> Records:
     """Return ``head`` and the float32 of each value, b"" for nulls (binary [rows])."""
     there = np.asarray(values.is_valid())
     present = values.drop_null().to_numpy(zero_copy_only=False).astype("<f4")

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.columns import MAX_WEIGHT, Column, Table
-from recordgen.errors import PayloadError
-from recordgen.rows import RejectCode
-from recordgen.table_blocks import numbers, parse, serialize_rows
-from recordgen.tasks.task import Made
+from recordgen.table_blocks import Records, Texts, numbers, parse, serialize_rows
 
 
-def make_examples(lines: Sequence[str], table: Table) -> list[Made | PayloadError]:
-    """Return the example of each line, or why it is refused.
+@dataclass(frozen=True)
+class Examples:
+    """What lines of a table come to.
+
+    Attributes:
+        records: an example for each line that is none of the errors (binary).
+        labels: examples by label.
+        errors: why a line is refused, by its place among the lines.
+    """
+
+    records: Records
+    labels: Mapping[str, int]
+    errors: Mapping[int, str]
+
+
+def make_examples(lines: Texts, table: Table) -> Examples:
+    """Return the examples of lines.
 
     Args:
         lines: records of CSV, each with a field for every column.
@@ -31,32 +45,37 @@ def make_examples(lines: Sequence[str], table: Table) -> list[Made | PayloadErro
         values[column.name] = column.dtype, found
     if table.weight is not None:
         _check_weights(table.column(table.weight), values[table.weight][1], errors)
-    labels: Sequence[Sequence[str]] = [()] * len(lines)
     if table.target is not None:
-        labels = _check_targets(table, values[table.target][1], errors)
+        _check_targets(table, values[table.target][1], errors)
     records = serialize_rows(values, len(lines))
-    made: list[Made | PayloadError] = [
-        Made((record,), record, label) for record, label in zip(records, labels, strict=True)
-    ]
-    for row, message in errors.items():
-        made[row] = PayloadError(RejectCode.BAD_ANNOTATION.value, message)
-    return made
+    is_right = None
+    if errors:
+        is_right = pa.array([row not in errors for row in range(len(lines))])
+        records = records.filter(is_right)
+    labels: Counter[str] = Counter()
+    if table.has_labels:
+        targets = values[str(table.target)][1]
+        labels = _count(targets if is_right is None else targets.filter(is_right))
+    return Examples(records, labels, errors)
 
 
-def count_labels(lines: Sequence[str], table: Table) -> Counter[str]:
+def count_labels(lines: Texts, table: Table) -> Counter[str]:
     """Return how many lines have each label; of a target that is a number, nothing.
 
     Args:
         lines: as :func:`make_examples` takes them; of those that it will refuse, no label counts.
         table: its columns.
     """
-    if table.prediction != "classification" or table.target is None or not lines:
+    if not table.has_labels or not len(lines):
         return Counter()
-    column = table.column(table.target)
+    column = table.column(str(table.target))
     [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
-    found = texts if column.dtype == "bytes" else numbers(texts, column, {})
+    return _count(texts if column.dtype == "bytes" else numbers(texts, column, {}))
+
+
+def _count(targets: Any) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for item in pc.value_counts(found).to_pylist():
+    for item in pc.value_counts(targets).to_pylist():
         if (label := _label(item["values"])) is not None:
             counts[label] += item["counts"]
     return counts
@@ -70,24 +89,19 @@ def _label(value: str | int | None) -> str | None:
     return text if len(text.splitlines()) == 1 else None  # labels.txt has a line for each
 
 
-def _check_targets(table: Table, values: Any, errors: dict[int, str]) -> Sequence[Sequence[str]]:
-    """Return the labels of each row; rows without a usable target are errors."""
+def _check_targets(table: Table, values: Any, errors: dict[int, str]) -> None:
+    """Note the rows without a usable target."""
     missing = f"target {table.target!r} is empty; fill it in, or leave the row out"
     for row in _where(values.is_null()):
         errors.setdefault(row, missing)
-    if table.prediction != "classification":
-        return [()] * len(values)
+    if not table.has_labels:
+        return
     codes = values.dictionary_encode()
-    labels = [_label(value) for value in codes.dictionary.to_pylist()]
-    numbers_of = codes.indices.to_pylist()
-    for number, label in enumerate(labels):
-        if label is None:
-            shown = codes.dictionary[number].as_py()
-            message = f"target {table.target!r} must not hold a line break (got {shown!r:.80})"
+    for number, value in enumerate(codes.dictionary.to_pylist()):
+        if _label(value) is None:
+            message = f"target {table.target!r} must not hold a line break (got {value!r:.80})"
             for row in _where(pc.equal(codes.indices, number)):
                 errors.setdefault(row, message)
-    known = [() if label is None else (label,) for label in labels]
-    return [() if number is None else known[number] for number in numbers_of]
 
 
 def _check_weights(column: Column, values: Any, errors: dict[int, str]) -> None:

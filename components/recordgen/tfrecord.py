@@ -13,12 +13,17 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import google_crc32c
 
 from recordgen import storage
 from recordgen.errors import RecordError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_Crc = TypeVar("_Crc", int, "npt.NDArray[Any]")
 
 _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
@@ -44,7 +49,12 @@ def masked_crc(*pieces: bytes) -> bytes:
     crc = google_crc32c.value(pieces[0])
     for piece in pieces[1:]:
         crc = google_crc32c.extend(crc, piece)
-    return _CRC.pack((((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+    return _CRC.pack(masked(crc))
+
+
+def masked(crc: _Crc) -> _Crc:
+    """Return the masked form of a crc32c, or of each of uint64 [n]."""
+    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
@@ -52,11 +62,11 @@ def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
 
     It stays in pieces, because joining would copy it once more.
     """
-    return _head(sum(map(len, record))), *record, masked_crc(*record)
+    return frame_head(sum(map(len, record))), *record, masked_crc(*record)
 
 
 @lru_cache(4096)
-def _head(size: int) -> bytes:
+def frame_head(size: int) -> bytes:
     """Return what stands before a record of so many bytes."""
     length = _LENGTH.pack(size)
     return length + masked_crc(length)

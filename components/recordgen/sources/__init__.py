@@ -18,12 +18,11 @@ from recordgen.sources import (
     declared_rows,
     image_folder,
     iob,
-    table_csv,
     text_csv,
     video_lists,
 )
 from recordgen.sources.lines import open_lines
-from recordgen.tasks import TASKS, Tabular, task_for
+from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
 
 
@@ -77,14 +76,7 @@ def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
     return read
 
 
-def _read_table(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
-    if not isinstance(task, Tabular):
-        raise TypeError(f"unreachable: {task.name} is no table")
-    with open_lines(path) as lines:
-        yield from table_csv.parse_lines(lines, source=path, table=task.table)
-
-
-#: By the kind of the task, then by format.
+#: By the kind of the task, then by format; tables have no rows, see sources.table_csv.
 _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
     "image": {
         "csv": _in_lines(automl_csv.parse_lines),
@@ -99,7 +91,6 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
         "jsonl": _in_lines(automl_jsonl.parse_lines),
         "iob": iob.read_sentences,
     },
-    "table": {"csv": _read_table},
     "declared": {"csv": _in_lines(declared_rows.parse_lines)},
     "video": {
         "csv": _in_lines(video_lists.parse_lines),
@@ -110,7 +101,7 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
 
 def formats_of(task: str) -> tuple[str, ...]:
     """Return the formats in which examples of a task come."""
-    return tuple(_READERS[TASKS[task].kind])
+    return ("csv",) if TASKS[task].by_columns else tuple(_READERS[TASKS[task].kind])
 
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.columns import Column, Prediction, Table
+from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
@@ -24,7 +24,7 @@ from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import Plain, Record, read_blocks
 from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
-from recordgen.table_blocks import BLOCK_LINES, decimals, in_blocks, parse, trimmed, whole_numbers
+from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
 if TYPE_CHECKING:
     from recordgen.sources.deciding import File
@@ -243,6 +243,20 @@ def _first_record(
     return None, []
 
 
+def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield lines, as many at a time as memory should hold as columns."""
+    block: list[str] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
 def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str]:
     """Yield the records that have a field for every column."""
     commas = width - 1
@@ -257,7 +271,8 @@ def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str
 
 def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
     """Take note of what columns hold in records, of which each has a field for every column."""
-    for item, texts in zip(seen, parse(lines, len(header), range(len(header))), strict=True):
+    columns = parse(pa.array(lines, pa.string()), len(header), range(len(header)))
+    for item, texts in zip(seen, columns, strict=True):
         item.rows += len(texts)
         if texts.null_count < len(texts):
             _look_at_column(item, texts)

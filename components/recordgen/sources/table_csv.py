@@ -1,7 +1,7 @@
 r"""Tables as CSV, by RFC 4180: a header, then records, whose quoted fields may hold line breaks.
 
 age,job           header
-58,management  →  Row(line=2, split=None, uri="", annotation="58,management")
+58,management  →  Lines("wines.csv", numbers=[2], splits=[None], texts=["58,management"])
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from recordgen.columns import Table
+from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
 from recordgen.errors import SourceError
 from recordgen.quoted import is_long, split_long
-from recordgen.rows import Reject, RejectCode, Row
-from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
+from recordgen.rows import Lines, Reject, RejectCode
+from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS, open_lines
 from recordgen.splits import parse_ml_use
 
 # A quote that is never closed must not swallow the rest of the file.
@@ -217,14 +217,26 @@ def _not_utf8(exc: UnicodeDecodeError, source: str, line: int) -> Reject:
     return Reject(source, line, "", RejectCode.BAD_ENCODING.value, message)
 
 
-def parse_lines(lines: Iterable[bytes], *, source: str, table: Table) -> Iterator[Row | Reject]:
-    """Yield a row for each record of a file that has a field for every column.
+def read_table(path: str, table: Table) -> Iterator[Lines | Reject]:
+    """Yield the lines of an import file that have a field for every column, and rejects of others.
 
-    Args and Raises: as :func:`read_records`; ``table`` says which columns there are. The first
-    record may be the header, which gives nothing.
+    The first record may be the header, which gives nothing.
+
+    Args:
+        path: the file.
+        table: which columns there are.
+
+    Raises:
+        SourceError: the file is missing or unreadable, or it is UTF-16.
+        StorageError: storage failed.
     """
-    blocks = read_blocks(lines, source)
-    names = table.names
+    with open_lines(path) as lines:
+        yield from lines_of(_without_header(read_blocks(lines, path), table.names), path, table)
+
+
+def _without_header(
+    blocks: Iterator[Plain | Record | Reject], names: Sequence[str]
+) -> Iterator[Plain | Record | Reject]:
     for item in blocks:
         if isinstance(item, Plain):
             at = next((at for at, text in enumerate(item.texts) if text.strip()), None)
@@ -232,67 +244,105 @@ def parse_lines(lines: Iterable[bytes], *, source: str, table: Table) -> Iterato
                 continue
             if item.texts[at].split(",") == names:
                 item = Plain(item.line + at + 1, item.texts[at + 1 :])
-        elif isinstance(item, Record) and list(item.split()) == names:
-            break
-        yield from rows_of([item], source, table)
+            yield item
+        elif not isinstance(item, Record) or list(item.split()) != names:
+            yield item
         break
-    yield from rows_of(blocks, source, table)
+    yield from blocks
 
 
-def rows_of(
+def lines_of(
     items: Iterable[Plain | Record | Reject], source: str, table: Table
-) -> Iterator[Row | Reject]:
-    """Yield a row for each record that has a field for every column.
+) -> Iterator[Lines | Reject]:
+    """Yield the records that have a field for every column, many at a time.
 
-    What the fields hold is looked at when examples are made of them, many at a time.
+    What the fields hold is looked at when examples are made of them.
     """
-    commas = len(table.columns) - 1
-    split_at = None if table.split is None else table.names.index(table.split)
-    splits: dict[str, str | None] = {}
+    taking = _Taking(source, table)
     for item in items:
         if isinstance(item, Reject):
             yield item
         elif isinstance(item, Record):
-            yield _row(item, source, table)
+            yield from taking.take(item)
         else:
-            for line, text in enumerate(item.texts, start=item.line):
-                # What nearly every line looks like; all others are looked at more closely.
-                if text.count(",") == commas and len(text) > commas:
-                    if split_at is None:
-                        if commas or not text.isspace():
-                            yield Row(source, line, None, "", text)
-                        continue
-                    named = text.split(",", split_at + 1)[split_at]
-                    if named in splits:
-                        yield Row(source, line, splits[named], "", text)
-                        continue
-                if not text or text.isspace():
+            yield from taking.take_plain(item)
+        if taking.is_full:
+            yield taking.hand_over()
+    if taking.found.texts:
+        yield taking.hand_over()
+
+
+class _Taking:
+    """Takes records that have a field for every column; others are rejects."""
+
+    def __init__(self, source: str, table: Table) -> None:
+        self._source = source
+        self._names = table.names
+        self._split = table.split
+        self._split_at = None if table.split is None else self._names.index(table.split)
+        # What lines name as their split, by what stands in them.
+        self._splits: dict[str, str | None] = {"": None}
+        self.found = Lines(source, [], [], [])
+        self._size = 0
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.found.texts) >= BLOCK_LINES or self._size >= BLOCK_CHARACTERS
+
+    def hand_over(self) -> Lines:
+        found, self.found, self._size = self.found, Lines(self._source, [], [], []), 0
+        return found
+
+    def take(self, record: Record) -> Iterator[Reject]:
+        split = self._checked(record)
+        if isinstance(split, Reject):
+            yield split
+        else:
+            self._add(record.line, record.text, split)
+
+    def take_plain(self, lines: Plain) -> Iterator[Reject]:
+        commas, at, splits = len(self._names) - 1, self._split_at, self._splits
+        for line, text in enumerate(lines.texts, start=lines.line):
+            # What nearly every line looks like; all others are looked at more closely.
+            if text.count(",") == commas and len(text) > commas:
+                named = "" if at is None else text.split(",", at + 1)[at]
+                if named in splits and (commas or not text.isspace()):
+                    self._add(line, text, splits[named])
                     continue
-                row = _row(Record(line, text, None), source, table)
-                if isinstance(row, Row) and split_at is not None:
-                    splits[text.split(",")[split_at]] = row.split
-                yield row
+            if text and not text.isspace():
+                yield from self.take(Record(line, text, None))
 
+    def _add(self, line: int, text: str, split: str | None) -> None:
+        _, numbers, splits, texts = self.found
+        numbers.append(line)
+        splits.append(split)
+        texts.append(text)
+        self._size += len(text)
 
-def _row(record: Record, source: str, table: Table) -> Row | Reject:
-    """Return a record as a row, or why it is none."""
-    line, text, _ = record
-    fields = record.split()
-    names = table.names
-    if len(fields) != len(names):
-        code = RejectCode.TOO_MANY_FIELDS if len(fields) > len(names) else RejectCode.BAD_LINE
-        message = (
-            f"expected {len(names)} fields as in the header (got {len(fields)}); quote a field "
-            f"that holds a comma: {text[:80]!r}"
-        )
-        return Reject(source, line, "", code.value, message)
-    if not any(fields):
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, "no field has a value")
-    split = None
-    if table.split is not None:
+    def _checked(self, record: Record) -> str | Reject | None:
+        """Return the split that a record names, or why it is not taken."""
+        line, text, _ = record
+        fields = record.split()
+        if len(fields) != len(self._names):
+            many = len(fields) > len(self._names)
+            message = (
+                f"expected {len(self._names)} fields as in the header (got {len(fields)}); quote "
+                f"a field that holds a comma: {text[:80]!r}"
+            )
+            return self._reject(
+                line, RejectCode.TOO_MANY_FIELDS if many else RejectCode.BAD_LINE, message
+            )
+        if not any(fields):
+            return self._reject(line, RejectCode.BAD_LINE, "no field has a value")
+        if self._split_at is None:
+            return None
+        named = fields[self._split_at]
         try:
-            split = parse_ml_use(fields[names.index(table.split)].strip())
+            split = self._splits[named] = parse_ml_use(named.strip())
         except ValueError as exc:
-            message = f"column {table.split!r}: {exc}"
-            return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
-    return Row(source, line, split, "", text)
+            message = f"column {self._split!r}: {exc}"
+            return self._reject(line, RejectCode.UNKNOWN_ML_USE, message)
+        return split
+
+    def _reject(self, line: int, code: RejectCode, message: str) -> Reject:
+        return Reject(self._source, line, "", code.value, message)

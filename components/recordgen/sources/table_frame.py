@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from recordgen.columns import Table, csv_line
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, RejectCode, Row
+from recordgen.rows import Lines, Reject, RejectCode
 from recordgen.sources.dataframe import SOURCE, is_list
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
-from recordgen.sources.table_csv import Record, rows_of, too_long
+from recordgen.sources.table_csv import Record, lines_of, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +38,9 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     return decide_table(header, look_at_all(_records(frame), header), options, types)
 
 
-def frame_rows(frame: pd.DataFrame, table: Table) -> Iterator[Row | Reject]:
-    """Yield a Row, or a Reject, for each row of a frame."""
-    return rows_of(_records(frame), SOURCE, table)
+def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[Lines | Reject]:
+    """Yield the rows of a frame as lines, and a reject for each that cannot be one."""
+    return lines_of(_records(frame), SOURCE, table)
 
 
 def _dtype(column: pd.Series[Any]) -> str:

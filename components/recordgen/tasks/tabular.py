@@ -6,33 +6,31 @@ Vertex AI "Prepare tabular training data for classification and regression"::
     TRAIN,58,management,2143.5,no
 
 become ``age: 58``, ``balance: 2143.5``, ``deposit: b"no"`` and ``job: b"management"``. An empty
-field is a missing value: its feature is left out. The annotation is the line as it stands in the
-file; equal lines are examples of their own, each an observation.
+field is a missing value: its feature is left out. Equal lines are examples of their own, each an
+observation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from recordgen.columns import Table, csv_line
-from recordgen.errors import PayloadError, UsageError
+from recordgen.columns import Table
+from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
-from recordgen.tasks.task import AnnotationError, Made, Merged, Payload, Said, Task
+from recordgen.tasks.task import Made, Merged, Said, Task
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow, Stands
-
-# What a feature takes in a record beside its name and value, about.
-_FEATURE_BYTES = 14
+    from recordgen.resolving import PlannedRow
 
 
 class Tabular(Task):
     """Classification and regression of tables.
+
+    Lines go by columns, from the import file to the record: nobody asks about a single one.
 
     Attributes:
         table: its columns.
@@ -47,12 +45,11 @@ class Tabular(Task):
     json_keys = ()
     features: ClassVar = {}
     names_payloads = False
-    batch_rows = 8192
+    by_columns = True
+    batch_rows = 0
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        names = sum(len(column.name) + _FEATURE_BYTES for column in table.stored)
-        self._names_bytes = names
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -63,65 +60,31 @@ class Tabular(Task):
         return cls(Table.from_json(options.columns))
 
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        return csv_line(fields)
+        raise NotImplementedError
 
     def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
-        raise AnnotationError(RejectCode.BAD_LINE, f"{self.name} comes as CSV with a header")
+        raise NotImplementedError
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
-        return Merged(annotations[0], len(annotations) - 1)
+        raise NotImplementedError
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return annotation != stored
-
-    def is_stored(self, uri: str) -> bool:
-        return False
-
-    def own_bytes(self, row: Stands) -> int:
-        return self._names_bytes + len(row.annotation or "")  # the names stand in every record
+        raise NotImplementedError
 
     def labels(self, annotation: str) -> Sequence[str]:
-        return list(self.count_labels([annotation]))
+        raise NotImplementedError
 
     @property
     def has_labels(self) -> bool:
-        return self.table.prediction == "classification"
-
-    def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
-        if not self.has_labels:
-            return {}
-        from recordgen.table_blocks import in_blocks  # Arrow is not needed to say --help
-        from recordgen.table_examples import count_labels
-
-        counts: Counter[str] = Counter()
-        for lines in in_blocks(annotations):
-            counts.update(count_labels(lines, self.table))
-        return counts
-
-    def numbers_in_record(self, annotation: str, vocabulary: Vocabulary) -> Sequence[int]:
-        return ()  # the target stays as it is
+        return self.table.has_labels
 
     def make(
         self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
     ) -> Made:
-        [made] = self.make_all([row], [bytes], vocabulary, options)
-        if isinstance(made, PayloadError):
-            raise made
-        return made
-
-    def make_all(
-        self,
-        rows: Sequence[PlannedRow],
-        payloads: Sequence[Payload],
-        vocabulary: Vocabulary,
-        options: ConvertOptions,
-    ) -> list[Made | PayloadError]:
-        from recordgen.table_examples import make_examples
-
-        return make_examples([row.annotation or "" for row in rows], self.table)
+        raise NotImplementedError
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
-        raise KeyError("a row of a table has no name")
+        raise NotImplementedError
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
         return self.table.features()

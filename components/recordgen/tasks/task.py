@@ -98,6 +98,8 @@ class Task(ABC):
         names_payloads: rows name what they are about, so that one can be told from another.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Rows that are planned have addresses as uris.
+        by_columns: rows go by columns, many at a time, and not one by one, see
+            :mod:`recordgen.table_lines`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
@@ -112,6 +114,7 @@ class Task(ABC):
     features: ClassVar[Mapping[str, FeatureSpec]]
     names_payloads: ClassVar[bool] = True
     by_address: ClassVar[bool] = False
+    by_columns: ClassVar[bool] = False
     batch_rows: ClassVar[int]
 
     @classmethod

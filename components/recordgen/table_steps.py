@@ -1,0 +1,69 @@
+"""The steps of the pipeline that differ for tables, whose lines go by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from recordgen.blocks import SplitsNamed
+from recordgen.columns import Table
+from recordgen.options import ConvertOptions
+from recordgen.resolving import BucketSummary, Group
+from recordgen.rows import Reject
+from recordgen.sources import ImportFile
+from recordgen.sources.table_csv import read_table
+from recordgen.staging import Staging
+from recordgen.steps import ReadingStep, ResolveBuckets, summarised
+from recordgen.stretches import ShardOutline
+from recordgen.table_lines import LineBlock, lines_of, place, resolve_lines
+from recordgen.table_shards import PlannedLines
+
+
+class ReadLines(ReadingStep):
+    """ImportFile, or lines of a DataFrame → (bucket, LineBlock), and (0, ReadSummary)."""
+
+    def __init__(self, options: ConvertOptions, buckets: int, staging: Staging) -> None:
+        super().__init__(staging)
+        self._seed = options.seed
+        self._table = Table.from_json(options.columns)
+        self._buckets = buckets
+
+    def process(self, source: Any) -> Any:  # noqa: D102
+        return self._reported(self._blocks(source))
+
+    def _blocks(self, source: Any) -> Iterator[Any]:
+        found = read_table(source.path, self._table) if isinstance(source, ImportFile) else source
+        split = source.split if isinstance(source, ImportFile) else None
+        for item in found:
+            if isinstance(item, Reject):
+                self._count(1, 1)
+                yield summarised(1, False, [item], {})
+                continue
+            lines = item if split is None else item.with_split(split)
+            self._count(len(lines.texts), 0)
+            yield from place(lines, self._seed, self._buckets)
+            yield summarised(len(lines.texts), any(lines.splits), (), {})
+
+
+class ResolveLines(ResolveBuckets):
+    """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned lines."""
+
+    def __init__(self, options: ConvertOptions, staging: Staging) -> None:
+        super().__init__(options, frozenset(), staging)
+
+    def _planned(
+        self, bucket: int, parts: Sequence[Any]
+    ) -> tuple[Mapping[Group, Iterable[tuple[bytes, int]]], BucketSummary]:
+        planned, summary = resolve_lines(
+            bucket,
+            [part for part in parts if isinstance(part, LineBlock)],
+            fractions=self._options.split_fractions,
+            table=Table.from_json(self._options.columns),
+            drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
+        )
+        return {group: lines.encode() for group, lines in planned.items()}, summary
+
+
+def read_lines(staging: Staging, outline: ShardOutline) -> PlannedLines:
+    """Return the lines of a shard. Raises: StorageError: they are not there."""
+    return lines_of(outline, staging.read_blocks(outline))
