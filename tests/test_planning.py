@@ -113,7 +113,11 @@ def plan_all(
             content_keys=lambda asked: [row.uri.encode() for row in asked],
         )
         summaries.append(summary)
-        contents[str(bucket)], file = stretches.encode_bucket(bucket, str(bucket), planned)
+        contents[str(bucket)], file = stretches.encode_bucket(
+            bucket,
+            str(bucket),
+            {group: stretches.encode_rows(rows) for group, rows in planned.items()},
+        )
         files.append(file)
     plan = make_plan(summaries, read=len(rows), parse_rejected={}, adjusted={}, options=options)
     shards = {}

@@ -39,7 +39,7 @@ from recordgen.errors import (
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.resolving import PlannedRow
-from recordgen.shards import ShardTask
+from recordgen.shards import PlannedRows, ShardTask
 from recordgen.staging import STAGING
 from tests.conftest import COMPONENTS, encoded, noise, run_python, tree_bytes
 
@@ -511,10 +511,12 @@ def test_too_many_rejects_can_be_allowed_later(
 def test_payloads_without_a_version_are_not_known() -> None:
     """Where storage cannot tell an image from its successor, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
-    task = ShardTask("train", None, 0, 1, (row,))
+    task = ShardTask("train", None, 0, 1, PlannedRows((row,)))
     arguments = (Vocabulary("text", ("cat",)), ConvertOptions(task="image_classification"))
     assert len(task.fingerprint(*arguments)) == 64
-    assert replace(task, rows=(row._replace(version=""),)).fingerprint(*arguments) == ""
+    assert (
+        replace(task, rows=PlannedRows((row._replace(version=""),))).fingerprint(*arguments) == ""
+    )
 
 
 # --- finished datasets ---------------------------------------------------------------------------

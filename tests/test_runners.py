@@ -35,7 +35,7 @@ from recordgen.runners import beam_flags, pipeline_factory
 from recordgen.runs import Run
 from recordgen.sources import find_import_files
 from recordgen.staging import Staging
-from recordgen.stretches import encode_bucket
+from recordgen.stretches import encode_bucket, encode_rows
 from tests.clusters import (
     ROOT,
     dataflow,
@@ -495,5 +495,5 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
         PlannedRow(placing(0)(uri).order, source, n, uri, "rose", 100_000 + n, version, True)
         for n, uri in enumerate(uris)
     ]
-    content, _ = encode_bucket(0, "0", {Group("train", None): planned})
+    content, _ = encode_bucket(0, "0", {Group("train", None): encode_rows(planned)})
     assert len(content) / len(uris) < costs.STAGED_ROW_BYTES

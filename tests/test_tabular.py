@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -20,17 +22,25 @@ import recordgen
 from recordgen import inspection, terminal
 from recordgen.columns import Column, Table, csv_line
 from recordgen.dataset import read_dataset
-from recordgen.errors import PayloadError, SourceError, TooManyRejectsError, UsageError
+from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.example import parse_example, serialize_example
 from recordgen.features import FeatureSpec
+from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.planning import GroupPlan, Plan, SplitPlan
 from recordgen.quoted import split_long
-from recordgen.rows import Reject
+from recordgen.resolving import PlacedRow, bucket_of
+from recordgen.rows import Lines, Reject, placing
 from recordgen.sources import ImportFile
 from recordgen.sources.deciding import decide
+from recordgen.sources.table_columns import in_blocks
 from recordgen.sources.table_csv import Record, read_records
-from recordgen.table_blocks import in_blocks
+from recordgen.splits import SplitFractions
+from recordgen.stretches import cut, encode_bucket
 from recordgen.table_examples import count_labels, make_examples
+from recordgen.table_lines import LineBlock, lines_of, place, resolve_lines, shares_of
+from recordgen.table_shards import PlannedLines, framed
+from recordgen.tfrecord import frame
 from recordgen.tfrecord import read_records as read_shard
 from tests.conftest import run_python, tree_bytes
 
@@ -413,10 +423,9 @@ def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...
         )
         for row in rows
     ]
-    made = make_examples(lines, TABLE)
-    assert [item if isinstance(item, PayloadError) else item.record for item in made] == [
-        (record,) for record in expected
-    ]
+    made = make_examples(pa.array(lines), TABLE)
+    assert (made.records.to_pylist(), made.errors) == (expected, {})
+    assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
 
 
 # a column's type, a field, its number; or None: refused
@@ -441,30 +450,119 @@ def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> 
     """What is no number is refused, in its row only; beside usual ones and by itself."""
     table = Table((Column("a", dtype), Column("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
-        made = make_examples(lines, table)[0 if len(lines) == 1 else 1]
+        at = len(lines) // 2
+        made = make_examples(pa.array(lines), table)
         if number is None:
-            assert isinstance(made, PayloadError)
-            assert made.message.startswith("column 'a' holds a")
+            [(row, message)] = made.errors.items()
+            assert row == at
+            assert message.startswith("column 'a' holds a")
+            assert len(made.records) == len(lines) - 1
         else:
-            assert not isinstance(made, PayloadError)
-            assert parse_example(made.record[0])["a"] == [number]
+            assert parse_example(made.records[at].as_py())["a"] == [number]
 
 
 def test_labels_are_those_of_the_examples() -> None:
-    """Counting reads the target alone, and sees the same labels; refused ones are none."""
+    """Counting reads the target alone, and sees the same labels; refused rows have none."""
     for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
         table = Table((Column("y", dtype), Column("x", "bytes")), None, "y", None, "classification")
-        lines = [f"{value},x" for value in values]
-        made = [item for item in make_examples(lines, table) if not isinstance(item, PayloadError)]
-        labels = [label for item in made for label in item.labels]
-        assert count_labels(lines, table) == {label: labels.count(label) for label in labels}
-        assert len(labels) == (3 if dtype == "int64" else 2)
+        lines = pa.array([f"{value},x" for value in values])
+        made = make_examples(lines, table)
+        assert count_labels(lines, table) == made.labels
+        assert (len(made.records), sum(made.labels.values())) == (
+            (3, 3) if dtype == "int64" else (2, 2)
+        )
 
 
 def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
     long = ["x" * 200_000] * 100
     assert [len(block) for block in in_blocks(long)] == [84, 16]
     assert [len(block) for block in in_blocks(["1"] * 20_001)] == [20_000, 1]
+
+
+SHARES = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)
+
+
+@given(st.lists(st.integers(0, (1 << 64) - 1), max_size=20), SHARES, st.integers(1, 4096))
+@example([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], [1, 0, 1], 2)
+def test_lines_are_placed_as_rows_are(numbers: list[int], weights: list[int], buckets: int) -> None:
+    """The same numbers give the same splits and buckets, many at once and one by one."""
+    fractions = SplitFractions(tuple(map(str, range(len(weights)))), tuple(weights))
+    many = np.array(numbers, np.uint64)
+    assert [str(n) for n in shares_of(many, weights)] == list(map(fractions.choose, numbers))
+    found = shares_of(many, [1] * buckets).tolist()
+    assert found == [bucket_of(number, buckets) for number in numbers]
+
+
+LINE = st.tuples(
+    st.sampled_from(["a.csv", "b/a.csv"]),
+    st.sampled_from(["train", "eval", None]),
+    st.sampled_from(["1,x", "2,y", "3,é", ",x", '"4","z\nz"']),
+)
+
+
+@given(st.lists(LINE, max_size=25), st.booleans(), st.integers(1, 3), st.integers(1, 4))
+def test_lines_go_where_rows_would(
+    said: list[tuple[str, str | None, str]], drop: bool, buckets: int, shards: int
+) -> None:
+    """By columns, lines come to the groups, order, sizes and shards of rows, one by one."""
+    table = Table((Column("n", "int64"), Column("y", "bytes")), None, "y", None, "classification")
+    options = ConvertOptions(task="tabular", columns=table.to_json(), seed=3)
+    placing_rows = placing(options.seed)
+    blocks: dict[int, list[LineBlock]] = {bucket: [] for bucket in range(buckets)}
+    rows: dict[int, list[PlacedRow]] = {bucket: [] for bucket in range(buckets)}
+    for line, (source, split, text) in enumerate(said, start=1):
+        for bucket, block in place(Lines(source, [line], [split], [text]), options.seed, buckets):
+            blocks[bucket].append(block)
+        row = PlacedRow(*placing_rows(text), source, line, split, "", text)
+        rows[bucket_of(row.order, buckets)].append(row)
+    for bucket in range(buckets):
+        found, summary = resolve_lines(
+            bucket,
+            reversed(blocks[bucket]),
+            fractions=options.split_fractions,
+            table=table,
+            drop_unnamed=drop,
+        )
+        expected: dict[str, list[tuple[str, int, str, bool]]] = {}
+        for row in sorted(rows[bucket]):
+            if row.split or not drop:
+                split = row.split or options.split_fractions.choose(row.draw)
+                kept = (row.source, row.line, row.annotation or "", row.split is None)
+                expected.setdefault(split, []).append(kept)
+        assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected
+        assert summary.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
+        assert summary.rows == {group: len(expected[group.split]) for group in found}
+        assert summary.bytes == {group: lines.payload_bytes for group, lines in found.items()}
+        for group, lines in found.items():
+            content, file = encode_bucket(bucket, "0", {group: lines.encode()})
+            cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
+            splits = {group.split: SplitPlan(shards, {None: cut_group})}
+            plan = Plan(splits, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
+            again = []
+            for outline in cut(plan, [file]):
+                read = [content[at.offset :][: at.length] for at in outline.stretches]
+                mine = lines_of(outline, read)
+                # A shard has the lines whose first byte falls into its part.
+                ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
+                before = sum(size for _, size in again)
+                assert not mine.blocks or ends[0] <= before < ends[1]
+                again += [
+                    (kept, size)
+                    for block in mine.blocks
+                    for kept, size in zip(
+                        kept_lines(PlannedLines([block])),
+                        block.column("bytes").to_pylist(),
+                        strict=True,
+                    )
+                ]
+            assert [kept for kept, _ in again] == kept_lines(lines)
+
+
+def kept_lines(lines: PlannedLines) -> list[tuple[str, int, str, bool]]:
+    names = ("source", "line", "text", "drawn")
+    return [
+        tuple(row[name] for name in names) for block in lines.blocks for row in block.to_pylist()
+    ]
 
 
 # --- conversions ------------------------------------------------------------------------------

@@ -211,24 +211,32 @@ def _varints(values: npt.NDArray[np.int64]) -> bytes:
     """Return the varints of int64 [n], one behind the other."""
     if len(values) < _FEW_NUMBERS:
         return b"".join(map(_varint, values.tolist()))
+    starts = range(0, len(values), _NUMBERS_AT_ONCE)
+    return b"".join(packed_ints(values[at : at + _NUMBERS_AT_ONCE])[0] for at in starts)
 
+
+def packed_ints(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """Return whole numbers as a feature holds them, as varints.
+
+    Args:
+        values: int64 [n].
+
+    Returns:
+        All of them, one behind the other; and how many bytes each takes, int64 [n].
+    """
     import numpy as np
 
-    out = []
-    for start in range(0, len(values), _NUMBERS_AT_ONCE):
-        numbers = values[start : start + _NUMBERS_AT_ONCE].astype(np.uint64)
-        width = len(_varint(int(numbers.max())))
-        if width == 1:
-            out.append(numbers.astype(np.uint8).tobytes())
-            continue
-        # Row n holds the digits of number n; those beyond its last one are left out.
-        shifted = numbers[:, None] >> np.arange(0, 7 * width, 7, dtype=np.uint64)
-        stays = shifted != 0
-        stays[:, 0] = True
-        digits = shifted.astype(np.uint8) & 0x7F
-        digits[:, :-1] |= stays[:, 1:].astype(np.uint8) << 7  # another digit follows
-        out.append(digits[stays].tobytes())
-    return b"".join(out)
+    numbers = values.astype(np.uint64)
+    width = len(_varint(int(numbers.max(initial=0))))
+    if width == 1:
+        return numbers.astype(np.uint8).tobytes(), np.ones(len(numbers), np.int64)
+    # Row n holds the digits of number n; those beyond its last one are left out.
+    shifted = numbers[:, None] >> np.arange(0, 7 * width, 7, dtype=np.uint64)
+    stays = shifted != 0
+    stays[:, 0] = True
+    digits = shifted.astype(np.uint8) & 0x7F
+    digits[:, :-1] |= stays[:, 1:].astype(np.uint8) << 7  # another digit follows
+    return digits[stays].tobytes(), stays.sum(axis=1)
 
 
 def feature_head(name: str, dtype: str, size: int) -> bytes:
@@ -236,16 +244,11 @@ def feature_head(name: str, dtype: str, size: int) -> bytes:
 
     Args:
         name: the feature's.
-        dtype: ``bytes``, ``int64`` (of which :func:`packed_int` gives the value) or ``float32``
+        dtype: ``bytes``, ``int64`` (of which :func:`packed_ints` gives the value) or ``float32``
             (4 bytes, little-endian).
         size: of the value.
     """
     return _small_head(name, _TAGS[dtype], size)
-
-
-def packed_int(value: int) -> bytes:
-    """Return a whole number of 64 bits as a feature holds it."""
-    return _varint(value)
 
 
 def example_head(size: int) -> bytes:

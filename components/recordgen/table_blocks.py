@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.columns import Column
-from recordgen.example import example_head, feature_head, packed_int
+from recordgen.example import example_head, feature_head, packed_ints
 from recordgen.quoted import is_long, split_long
 
 # Arrow's stubs, where there are any, differ from version to version.
@@ -114,9 +115,13 @@ def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Reco
         columns: dtype and values [rows] by the feature's name.
         rows: how many there are.
     """
-    features = [_features(name, *columns[name]) for name in sorted(columns)]
-    joined = joined_by_row(features) if features else pa.array([b""] * rows, pa.binary())
-    return joined_by_row([heads_by_size(joined, example_head), joined])
+    parts: list[Records] = []
+    for name in sorted(columns):
+        dtype, values = columns[name]
+        bodies = _bodies(dtype, values)
+        parts += [heads_by_size(bodies, partial(_head, name, dtype)), bodies]
+    features = joined_by_row(parts) if parts else pa.array([b""] * rows, pa.binary())
+    return joined_by_row([heads_by_size(features, example_head), features])
 
 
 def joined_by_row(parts: Sequence[Records]) -> Records:
@@ -130,28 +135,21 @@ def heads_by_size(items: Records, head: Callable[[int], bytes]) -> Records:
     return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
 
 
-def _features(name: str, dtype: str, values: Values) -> Records:
-    """Return a column as serialised entries of ``Features``, b"" for nulls (binary [rows])."""
-    if dtype == "float32":
-        return _fixed(feature_head(name, dtype, 4), values)
-    codes = values.dictionary_encode()
+def _head(name: str, dtype: str, size: int) -> bytes:
+    return feature_head(name, dtype, size) if size else b""
+
+
+def _bodies(dtype: str, values: Values) -> Records:
+    """Return values as features hold them, b"" for nulls: no value is empty (binary [rows])."""
+    if dtype == "bytes":
+        return pc.fill_null(values.cast(pa.binary()), b"")
+    present = values.drop_null().to_numpy(zero_copy_only=False)
+    sizes: Any = 4
     if dtype == "int64":
-        bodies = [packed_int(value) for value in codes.dictionary.to_pylist()]
+        data, sizes = packed_ints(present)
     else:
-        bodies = codes.dictionary.cast(pa.binary()).to_pylist()
-    entries = [feature_head(name, dtype, len(body)) + body for body in bodies]
-    found = pa.array(entries, pa.binary()).take(codes.indices)
-    return pc.fill_null(found, b"") if found.null_count else found
-
-
-def _fixed(head: bytes, values: Values) -> Records:
-    """Return ``head`` and the float32 of each value, b"" for nulls (binary [rows])."""
-    there = np.asarray(values.is_valid())
-    present = values.drop_null().to_numpy(zero_copy_only=False).astype("<f4")
-    data = np.empty((len(present), len(head) + 4), np.uint8)
-    data[:, : len(head)] = np.frombuffer(head, np.uint8)
-    data[:, len(head) :] = present.view(np.uint8).reshape(-1, 4)
-    ends = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(there * (len(head) + 4), out=ends[1:])
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        data = present.astype("<f4").tobytes()
+    ends = np.zeros(len(values) + 1, np.int64)
+    ends[1:][np.asarray(values.is_valid())] = sizes
+    buffers = [None, pa.py_buffer(ends.cumsum().astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)

@@ -17,7 +17,7 @@ from recordgen.columns import Table
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, RejectCode
-from recordgen.table_blocks import Records, heads_by_size, joined_by_row
+from recordgen.table_blocks import Records, Texts, heads_by_size, joined_by_row
 from recordgen.table_examples import make_examples
 from recordgen.tfrecord import frame_head, masked
 
@@ -59,7 +59,7 @@ class PlannedLines:
         for block in self.blocks:
             texts = block.column("text")
             yield pc.binary_length(texts).to_numpy().tobytes()
-            yield "".join(texts.to_pylist()).encode()
+            yield bytes(_joined(texts))
             yield block.column("drawn").to_numpy(zero_copy_only=False).tobytes()
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
@@ -149,8 +149,8 @@ def framed(records: Records) -> Records:
     return joined_by_row([heads_by_size(records, frame_head), records, checksums])
 
 
-def _joined(items: Records) -> memoryview:
-    """Return binary items one behind the other, without copying them."""
+def _joined(items: Records | Texts) -> memoryview:
+    """Return items one behind the other, without copying them."""
     _, offsets, data = items.buffers()
     if data is None:
         return memoryview(b"")

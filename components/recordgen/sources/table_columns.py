@@ -279,25 +279,33 @@ def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) 
 
 
 def _look_at_column(item: _Seen, texts: Any) -> None:
-    stripped = trimmed(texts)
     item.values += len(texts) - texts.null_count
-    if (whole := whole_numbers(stripped)) is not None:
-        item.inexact = item.inexact or _inexact(whole, stripped)
+    if item.is_decimal and _are_numbers(item, trimmed(texts)):
+        return
+    item.is_whole, item.is_decimal, item.distinct = False, False, None
+    found = pc.value_counts(texts.drop_null())
+    values, counts = trimmed(found.field("values")), found.field("counts").to_numpy()
+    words = pc.is_in(pc.utf8_lower(values), value_set=pa.array(ML_USE_WORDS))
+    item.words += int(counts[np.asarray(words)].sum())
+    _look_for_misfits(item, values, counts)
+
+
+def _are_numbers(item: _Seen, texts: Any) -> bool:
+    """Take note of trimmed texts that are all numbers; say whether they are."""
+    if item.is_whole and (whole := whole_numbers(texts)) is not None:
+        item.inexact = item.inexact or _inexact(whole, texts)
         if item.distinct is not None:
             item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
             if len(item.distinct) > MAX_CLASSES:
                 item.distinct = None
-        return
+        return True
+    if (numbers := decimals(texts)) is None:
+        return False
     item.is_whole, item.distinct = False, None
-    if (numbers := decimals(stripped)) is not None:
-        item.inexact = item.inexact or _inexact(numbers, stripped)
-        item.is_decimal &= not _any_match(stripped, r"^[+-]?0[0-9]")
-        item.has_fraction |= _any_match(stripped, "[.eE]")
-        return
-    item.is_decimal = False
-    words = pc.is_in(pc.utf8_lower(stripped), value_set=pa.array(ML_USE_WORDS))
-    item.words += pc.sum(words).as_py() or 0
-    _look_for_misfits(item, stripped)
+    item.inexact = item.inexact or _inexact(numbers, texts)
+    item.is_decimal = not _any_match(texts, r"^[+-]?0[0-9]")
+    item.has_fraction = item.has_fraction or _any_match(texts, "[.eE]")
+    return True
 
 
 def _inexact(numbers: Any, texts: Any) -> str:
@@ -314,14 +322,15 @@ def _any_match(texts: Any, pattern: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _look_for_misfits(item: _Seen, texts: Any) -> None:
+def _look_for_misfits(item: _Seen, values: Any, counts: Any) -> None:
+    """Take note of trimmed texts that are no numbers, each with how often it was seen."""
     if item.misfits is None:
         return
-    is_number = pc.match_substring_regex(texts, _NUMBER)
-    others = texts.filter(pc.invert(pc.fill_null(is_number, True)))
+    is_number = pc.fill_null(pc.match_substring_regex(values, _NUMBER), True)
+    others = values.filter(pc.invert(is_number))
     if len(others) and not item.misfits:
         item.misfit = str(others[0].as_py())
-    item.misfits += len(others)
+    item.misfits += int(counts[~np.asarray(is_number)].sum())
     # Enough to stop: what follows is only a hint that is not given.
     if item.misfits > BLOCK_LINES and item.misfits * 2 > item.values:
         item.misfits = None

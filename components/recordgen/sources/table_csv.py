@@ -283,7 +283,7 @@ class _Taking:
         # What lines name as their split, by what stands in them.
         self._splits: dict[str, str | None] = {"": None}
         self.found = Lines(source, [], [], [])
-        self._size = 0
+        self._size = 0  # characters of what was found
 
     @property
     def is_full(self) -> bool:
@@ -297,27 +297,28 @@ class _Taking:
         split = self._checked(record)
         if isinstance(split, Reject):
             yield split
-        else:
-            self._add(record.line, record.text, split)
+            return
+        _, numbers, splits, texts = self.found
+        numbers.append(record.line)
+        splits.append(split)
+        texts.append(record.text)
+        self._size += len(record.text)
 
     def take_plain(self, lines: Plain) -> Iterator[Reject]:
-        commas, at, splits = len(self._names) - 1, self._split_at, self._splits
+        commas, at, known = len(self._names) - 1, self._split_at, self._splits
+        _, numbers, splits, texts = self.found
         for line, text in enumerate(lines.texts, start=lines.line):
             # What nearly every line looks like; all others are looked at more closely.
             if text.count(",") == commas and len(text) > commas:
                 named = "" if at is None else text.split(",", at + 1)[at]
-                if named in splits and (commas or not text.isspace()):
-                    self._add(line, text, splits[named])
+                if named in known and (commas or not text.isspace()):
+                    numbers.append(line)
+                    splits.append(known[named])
+                    texts.append(text)
+                    self._size += len(text)
                     continue
             if text and not text.isspace():
                 yield from self.take(Record(line, text, None))
-
-    def _add(self, line: int, text: str, split: str | None) -> None:
-        _, numbers, splits, texts = self.found
-        numbers.append(line)
-        splits.append(split)
-        texts.append(text)
-        self._size += len(text)
 
     def _checked(self, record: Record) -> str | Reject | None:
         """Return the split that a record names, or why it is not taken."""
