@@ -223,7 +223,8 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
 def conversion_graph(source: str, folder: Path, **options: Any) -> beam_runner_api_pb2.Pipeline:
     """Return the pipeline of a conversion as runners are given it."""
     pipeline = pipeline_factory()()
-    decoded, staging = ConvertOptions(**options), Staging(str(folder))
+    decoded = ConvertOptions(task="image_classification", **options)
+    staging = Staging(str(folder))
     rows = transforms.Source.of_files(find_import_files(source))
     shards = transforms.plan_rows(pipeline, rows, decoded, staging)
     transforms.write_shards(shards, decoded, Run(staging))

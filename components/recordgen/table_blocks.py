@@ -28,6 +28,11 @@ Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray
 Records: TypeAlias = Any  # pa.BinaryArray
 
 _NO_TEXT = pa.scalar(None, pa.string())
+
+# Fields without quotes, or with nothing inside them that needs any.
+_FIELD = '(?:"[^",]*"|[^",]*)'
+_SIMPLE = f"^{_FIELD}(?:,{_FIELD})*$"
+
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -39,21 +44,36 @@ def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
         width: the number of columns.
         wanted: the indices of the columns that are returned.
     """
-    # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
-    if pc.any(pc.match_substring(lines, '"')).as_py():
-        rows = _split_quoted(lines.to_pylist())
-        columns = [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
+    if not pc.any(pc.match_substring(lines, '"')).as_py():
+        columns = _split(lines, width, wanted)
     else:
-        fields = pc.split_pattern(lines, ",").flatten()
-        places = np.arange(len(lines)) * width
-        columns = [fields.take(pa.array(places + index)) for index in wanted]
+        is_simple = pc.match_substring_regex(lines, _SIMPLE)
+        simple = pc.replace_substring(lines.filter(is_simple), '"', "")
+        parts = [
+            _split(simple, width, wanted),
+            _split_quoted(lines.filter(pc.invert(is_simple)).to_pylist(), wanted),
+        ]
+        # Where each line now stands: simple ones come first.
+        moved = np.argsort(np.argsort(~np.asarray(is_simple), kind="stable"), kind="stable")
+        columns = [
+            pa.concat_arrays(both).take(pa.array(moved)) for both in zip(*parts, strict=True)
+        ]
     return [pc.if_else(pc.equal(column, ""), _NO_TEXT, column) for column in columns]
 
 
-def _split_quoted(lines: Sequence[str]) -> Sequence[Sequence[str]]:
+def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
+    # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
+    fields = pc.split_pattern(lines, ",").flatten()
+    places = np.arange(len(lines)) * width
+    return [fields.take(pa.array(places + index)) for index in wanted]
+
+
+def _split_quoted(lines: Sequence[str], wanted: Sequence[int]) -> list[Texts]:
     if any(map(is_long, lines)):
-        return [split_long([line]) for line in lines]
-    return list(csv.reader(io.StringIO("\n".join(lines), newline=""), strict=True))
+        rows = [split_long([line]) for line in lines]
+    else:
+        rows = list(csv.reader(io.StringIO("\n".join(lines), newline=""), strict=True))
+    return [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
 
 
 def trimmed(texts: Texts) -> Texts:

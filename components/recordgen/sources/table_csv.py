@@ -87,9 +87,9 @@ def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Plain | Record 
             if block[0].startswith(UTF16_MARKS):
                 raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
             block[0] = block[0].removeprefix(codecs.BOM_UTF8)
-        texts = _plain_texts(block)
-        if texts is not None:
-            yield Plain(number + 1, texts)
+        items = _whole_records(block, number + 1)
+        if items is not None:
+            yield from items
             number += len(block)
             continue
         stream.give_back(block)
@@ -106,10 +106,42 @@ def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Plain | Record 
                 yield item
 
 
-def _plain_texts(block: Sequence[bytes]) -> list[str] | None:
-    """Return lines as texts; None: each of them must be looked at by itself."""
+def _whole_records(block: Sequence[bytes], first: int) -> list[Plain | Record] | None:
+    """Return lines that are records by themselves; None: each must be looked at on its own.
+
+    Args:
+        block: physical lines that follow each other.
+        first: the number of the first.
+    """
+    texts = _texts_of(block)
+    if texts is None:
+        return None
+    quoted = [at for at, text in enumerate(texts) if '"' in text]
+    if any(is_long(texts[at]) for at in quoted):
+        return None
+    items: list[Plain | Record] = []
+    start = 0
+    reader = csv.reader((texts[at] for at in quoted), strict=True)
+    try:
+        for number, at in enumerate(quoted, start=1):
+            fields = next(reader)
+            if reader.line_num != number:
+                return None  # its quotes are closed further down
+            if at > start:
+                items.append(Plain(first + start, texts[start:at]))
+            items.append(Record(first + at, texts[at], fields))
+            start = at + 1
+    except csv.Error:
+        return None
+    if start < len(texts):
+        items.append(Plain(first + start, texts[start:]))
+    return items
+
+
+def _texts_of(block: Sequence[bytes]) -> list[str] | None:
+    """Return lines as texts; None: one of them is none, or needs a closer look."""
     joined = b"\n".join(block)
-    if b'"' in joined or b"\0" in joined or max(map(len, block)) > MAX_LINE_BYTES:
+    if b"\0" in joined or max(map(len, block)) > MAX_LINE_BYTES:
         return None
     try:
         text = joined.decode("utf-8")

@@ -46,7 +46,6 @@ class Tabular(Task):
     features: ClassVar = {}
     names_payloads = False
     by_columns = True
-    batch_rows = 0
 
     def __init__(self, table: Table) -> None:
         self.table = table
