@@ -24,6 +24,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from recordgen import conversion, logs, metrics, staging, transforms
 from recordgen.dataset import read_dataset
 from recordgen.options import ConvertOptions
+from recordgen.planning import make_plan
 from recordgen.progress import Pace, Snapshot, watching
 from recordgen.runners import IN_MEMORY_RUNNER
 from recordgen.sources import ImportFile
@@ -345,9 +346,7 @@ def test_rows_are_told_while_planning_and_images_after(
         for _ in range(2):
             folder.planning_heartbeat().add(10_000, 0, 5)
         assert recorder.all_read.wait(10)
-        plan = transforms.make_plan(
-            (), read=20_100, parse_rejected={}, adjusted={}, options=DECIDED
-        )
+        plan = make_plan((), read=20_100, parse_rejected={}, adjusted={}, options=DECIDED)
         folder.write_plan(plan, [])
         assert recorder.is_writing.wait(10)
     assert recorder.planned is not None
