@@ -134,6 +134,22 @@ def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any
     assert recordgen.read_dataset(str(tmp_path / "two")).rows.dropped == 1
 
 
+def test_tables_on_dask(tmp_path: Path, cluster: Any) -> None:
+    """Lines that go by columns, of several files and with some wrong, give the same bytes."""
+    paths = []
+    for name in "ab":
+        lines = "".join(f"{('', 'TRAIN')[n % 2]},{n},{name}{n % 9}\n" for n in range(4000))
+        paths.append(tmp_path / f"{name}.csv")
+        paths[-1].write_text(f"split,n,y\n{lines}TRIAN,1,a\n")
+    options: dict[str, Any] = {"task": "tabular", "target_column": "y", "shard_mb": 0.1}
+    sources = list(map(str, paths))
+    recordgen.convert(sources, tmp_path / "one", missing_split="drop", **options)
+    flags = on_dask(cluster)
+    recordgen.convert(sources, tmp_path / "two", missing_split="drop", beam_args=flags, **options)
+    assert len(list((tmp_path / "one/Split-train").iterdir())) > 1
+    assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")
+
+
 def test_dask_checks_and_plans(source: str, cluster: Any) -> None:
     """check and a dry run work there too."""
     options = {**_OPTIONS, "max_reject_fraction": 1.0}
