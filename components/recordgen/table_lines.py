@@ -115,33 +115,15 @@ def resolve_lines(
     placed = lines.num_rows
     if drop_unnamed:
         lines = lines.filter(pc.is_valid(lines["split"]))
-    groups: dict[Group, PlannedLines] = {}
+    groups = _in_splits(lines, fractions, table) if lines.num_rows else {}
     labels: Counter[str] = Counter()
-    if lines.num_rows:
-        shares = shares_of(lines["draw"].to_numpy(), fractions.weights)
-        drawn = pa.array(fractions.names).take(pa.array(shares))
-        splits = pc.coalesce(lines["split"], pa.chunked_array([drawn]))
-        in_names = sum(len(column.name) + _FEATURE_BYTES for column in table.stored)
-        planned = pa.table(
-            {
-                "source": lines["source"],
-                "line": lines["line"],
-                "text": lines["text"],
-                # Names stand in every record.
-                "bytes": pc.add(pc.cast(pc.utf8_length(lines["text"]), pa.int64()), in_names),
-                "drawn": pc.is_null(lines["split"]),
-            }
-        )
-        for split in pc.unique(splits).to_pylist():
-            mine = planned.filter(pc.equal(splits, split)).combine_chunks()
-            blocks_of = mine.to_batches(max_chunksize=_BLOCK_LINES)
-            groups[Group(split, None)] = PlannedLines(blocks_of)
-            for block in blocks_of:
-                labels.update(count_labels(block.column("text"), table))
+    for planned in groups.values():
+        for block in planned.blocks:
+            labels.update(count_labels(block.column("text"), table))
     summary = BucketSummary(
         bucket,
-        {group: sum(map(len, mine.blocks)) for group, mine in groups.items()},
-        {group: mine.payload_bytes for group, mine in groups.items()},
+        {group: sum(map(len, planned.blocks)) for group, planned in groups.items()},
+        {group: planned.payload_bytes for group, planned in groups.items()},
         dict(labels),
         duplicates=0,
         merged=0,
@@ -150,6 +132,30 @@ def resolve_lines(
         existing=0,
     )
     return groups, summary
+
+
+def _in_splits(
+    lines: Columns, fractions: SplitFractions, table: Table
+) -> dict[Group, PlannedLines]:
+    shares = shares_of(lines["draw"].to_numpy(), fractions.weights)
+    drawn = pa.array(fractions.names).take(pa.array(shares))
+    splits = pc.coalesce(lines["split"], pa.chunked_array([drawn]))
+    in_names = sum(len(column.name) + _FEATURE_BYTES for column in table.stored)
+    planned = pa.table(
+        {
+            "source": lines["source"],
+            "line": lines["line"],
+            "text": lines["text"],
+            # Names stand in every record.
+            "bytes": pc.add(pc.cast(pc.utf8_length(lines["text"]), pa.int64()), in_names),
+            "drawn": pc.is_null(lines["split"]),
+        }
+    )
+    groups = {}
+    for split in pc.unique(splits).to_pylist():
+        mine = planned.filter(pc.equal(splits, split)).combine_chunks()
+        groups[Group(split, None)] = PlannedLines(mine.to_batches(max_chunksize=_BLOCK_LINES))
+    return groups
 
 
 def _ordered(blocks: Sequence[LineBlock]) -> Columns:
