@@ -35,9 +35,9 @@ _OTHER = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|flv|3gp|ogv)$", re
 _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
 
-# The network stops halving frames at so many pixels, and halves the time only above so many.
+# Sides are halved down to less than so many pixels, time down to less than so many frames.
 _FILTERS, _MOST_FILTERS = 16, 128
-_SMALLEST_SIDE, _SHORTEST_TIME = 8, 4
+_SIDE, _TIME = 8, 8
 
 
 class VideoLearner(OneLabel):
@@ -158,10 +158,10 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
         # As for images: Keras's own momentum is for longer trainings.
         outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
         outputs = keras.layers.ReLU()(outputs)
-        if side < _SMALLEST_SIDE:
+        if side < _SIDE:
             break
         # What moves where is seen between neighbouring frames: time is halved late.
-        shrink = 2 if time >= 2 * _SHORTEST_TIME and filters > _FILTERS else 1
+        shrink = 2 if time >= _TIME and filters > _FILTERS else 1
         outputs = keras.layers.MaxPooling3D((shrink, 2, 2))(outputs)
         filters, side, time = min(_MOST_FILTERS, 2 * filters), side // 2, time // shrink
     outputs = keras.layers.GlobalAveragePooling3D()(outputs)
