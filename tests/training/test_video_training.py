@@ -20,6 +20,7 @@ from pipelines.clips import clip, write_clips
 from recordgen import convert
 from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, UsageError
+from recordgen.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.training import run_fn
 from recordgen.training.frames import frames_between, segment_frames, shown_until
@@ -233,15 +234,23 @@ def test_the_saved_model_answers(dataset, trained):
 
 
 @pytest.mark.slow
-def test_a_saved_model_says_what_it_cannot_decode(trained):
-    """Not TensorFlow's own words on a file that it names nowhere."""
-    serve = tf.saved_model.load(trained[0]).signatures["serving_default"]
+def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
+    """By its name, if there is one, and without what is in it."""
+    signatures = tf.saved_model.load(trained[0]).signatures
+    serve = signatures["serving_default"]
     with pytest.raises(tf.errors.InvalidArgumentError, match="decodes animated GIFs only"):
         serve(
             video_bytes=tf.constant([b"\0\0\0\x18ftypmp42"]),
             start=tf.constant([0.0]),
             end=tf.constant([1.0]),
         )
+    path = tmp_path / "1.mp4"
+    path.write_bytes(b"a secret")
+    said = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
+    record = b"".join(serialize_example(said))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"none\] \[{path}\]") as caught:
+        signatures["evaluate"](examples=tf.constant([record]))
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
