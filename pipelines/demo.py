@@ -23,6 +23,7 @@ from recordgen.tasks import (
     TextEntities,
     TextMultiLabel,
     TextSentiment,
+    VideoClassification,
 )
 from recordgen.training import TrainingConfig
 
@@ -111,6 +112,13 @@ DEMOS = {
         training=TrainingConfig(batch_size=16, epochs=30, learning_rate=3e-3),
         min_score=0.9,
         options={"target_column": TARGET},
+    ),
+    VideoClassification.name: Demo(
+        name="clips",
+        data="animated GIFs of a moving square",
+        workdir=os.path.join(".demo", VideoClassification.name),
+        training=TrainingConfig(image_size=(24, 24), batch_size=16, epochs=5, learning_rate=3e-3),
+        min_score=0.9,
     ),
 }
 

@@ -68,6 +68,7 @@ def train_step(image: str):
         augmentation: float = _TRAINING.augmentation,
         seed: int = _TRAINING.seed,
         top_k: int = _TRAINING.top_k,
+        frames: int = _TRAINING.frames,
     ):
         """Train an image classifier on split train, and validate it on eval.
 
@@ -85,6 +86,7 @@ def train_step(image: str):
             augmentation: shift, turn and zoom training images by up to this share.
             seed: of weights, order, dropout and augmentation.
             top_k: labels that the model answers with, best first.
+            frames: of a video's segment so many are looked at.
         """
         return _container(image, "train")
 

@@ -29,6 +29,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
     add("--model", default=training.model, help="small_cnn or a keras.applications name")
     add("--weights", choices=["imagenet"], help="pretrained weights; Keras downloads them")
     add("--image-size", type=int, nargs=2, metavar=("H", "W"), default=training.image_size)
+    add("--frames", type=int, default=training.frames, help="to look at, of a video's segment")
     add("--batch-size", type=int, default=training.batch_size)
     add("--epochs", type=int, default=training.epochs)
     add("--learning-rate", type=float, default=training.learning_rate)
@@ -61,6 +62,7 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
             model=args.model,
             weights=args.weights,
             image_size=tuple(args.image_size),
+            frames=args.frames,
             batch_size=args.batch_size,
             epochs=args.epochs,
             learning_rate=args.learning_rate,

@@ -24,6 +24,7 @@ from recordgen.tasks import (
     TextEntities,
     TextMultiLabel,
     TextSentiment,
+    VideoClassification,
 )
 from recordgen.training.config import (
     ACCURACY,
@@ -69,6 +70,7 @@ MEASURES = {
         module="recordgen.training.tfma_table_score",
         config=json.dumps({"name": TABLE_SCORE}),
     ),
+    VideoClassification.name: _ACCURACY,
 }
 
 

@@ -88,3 +88,11 @@ def table_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.Complet
     """The demo of a table: its folder, and what it printed."""
     workdir = tmp_path_factory.mktemp("table_demo")
     return workdir, fast_command("demo", "--task", "tabular", "--workdir", workdir)
+
+
+@pytest.fixture(scope="session")
+def video_demo(fast_command, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo of videos, on 300 segments of them: its folder, and what it printed."""
+    workdir = tmp_path_factory.mktemp("video_demo")
+    task = ("--task", "video_classification")
+    return workdir, fast_command("demo", *task, "--workdir", workdir, "--images", 300)

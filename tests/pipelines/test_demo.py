@@ -265,3 +265,27 @@ def test_the_demo_of_a_table(table_demo):
     spec = {"cultivar": tf.io.FixedLenFeature((), tf.string)}
     truth = tf.io.parse_example(tf.stack(records), spec)["cultivar"].numpy()
     assert (answers == truth).mean() > 0.85
+
+
+def test_the_demo_of_videos(video_demo):
+    """Every step runs; what was pushed tells parts of one video apart, and TFMA counts the same."""
+    workdir, done = video_demo
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    for step in STEPS:
+        assert re.search(rf"\[\d/7\] {step}: \d+\.\d s", done.stdout), step
+    assert "300 (train 210, eval 60, test 30), 4 labels" in done.stdout
+    assert re.search(r"blessed +yes", done.stdout)
+    [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+    [pushed] = (workdir / "serving").iterdir()
+    found = evaluate(str(pushed), examples.uri, read_dataset(examples.uri), "eval")
+    assert f"\naccuracy   {found.score:.4f} on eval\n" in done.stdout
+    serve = tf.saved_model.load(str(pushed)).signatures["serving_default"]
+    rows = [line.split(",") for line in (workdir / "data/test.csv").read_text().splitlines()]
+    answer = serve(
+        video_bytes=tf.constant([(workdir / "data" / name).read_bytes() for name, *_ in rows]),
+        start=tf.constant([float(start) for _, _, start, _ in rows]),
+        end=tf.constant([float(end or "inf") for *_, end in rows]),
+    )
+    labels = [label.decode() for label in answer["labels"][:, 0].numpy()]
+    right = [label == row[1] for label, row in zip(labels, rows, strict=True)]
+    assert sum(right) / len(right) > 0.8

@@ -25,12 +25,13 @@ def test_defaults(nothing):
     ("values", "message"),
     [
         # custom_config, what the error says
-        ({"epoch": 3}, r"must only have model, weights, .*top_k \(got epoch\)"),
+        ({"epoch": 3}, r"must only have model, weights, .*frames \(got epoch\)"),
         ({"image_size": [0, 3]}, r"image_size must be height and width"),
         ({"image_size": [3]}, r"image_size must be height and width"),
         ({"image_size": 3}, r"image_size must be height and width"),
         ({"batch_size": 0}, r"batch_size must be at least 1 \(got 0\)"),
         ({"epochs": 0}, r"epochs must be at least 1 \(got 0\)"),
+        ({"frames": 0}, r"frames must be at least 1 \(got 0\)"),
         ({"epochs": "3"}, r"epochs must be a whole number \(got '3'\)"),
         ({"batch_size": 2.5}, r"batch_size must be a whole number \(got 2.5\)"),
         ({"learning_rate": 0}, r"learning_rate must be above 0 \(got 0\)"),

@@ -19,6 +19,7 @@ from recordgen.tasks import (
     TextEntities,
     TextMultiLabel,
     TextSentiment,
+    VideoClassification,
 )
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
@@ -244,4 +245,5 @@ TALLIES: Mapping[str, type[Tally]] = {
     TextMultiLabel.name: ManyLabelsTally,
     TextSentiment.name: OneLabelTally,
     Tabular.name: TableTally,
+    VideoClassification.name: OneLabelTally,
 }

@@ -17,6 +17,7 @@ from recordgen.tasks import (
     TextEntities,
     TextMultiLabel,
     TextSentiment,
+    VideoClassification,
 )
 
 #: The tasks that have a model; see recordgen.training.learners.
@@ -29,6 +30,7 @@ MODEL_TASKS = (
     TextMultiLabel.name,
     TextSentiment.name,
     Tabular.name,
+    VideoClassification.name,
 )
 
 SMALL_CNN = "small_cnn"
@@ -67,7 +69,7 @@ class TrainingConfig:
             ``MobileNetV2``.
         weights: of a ``keras.applications`` model: None (random) or ``imagenet``, which Keras
             downloads.
-        image_size: height and width to which images are resized, in pixels.
+        image_size: height and width to which images and frames are resized, in pixels.
         batch_size: examples per step.
         epochs: passes over the ``train`` split; ``TrainArgs(num_steps=…)`` overrules it.
         learning_rate: of Adam, at the start; it falls to 0 along a cosine.
@@ -76,6 +78,7 @@ class TrainingConfig:
             this share, 0..1; 0: none.
         seed: of weights, order, dropout and augmentation.
         top_k: labels that the serving signature returns per image, best first.
+        frames: of a video's segment so many are looked at, evenly over its time.
     """
 
     model: str = SMALL_CNN
@@ -88,9 +91,10 @@ class TrainingConfig:
     augmentation: float = 0.05
     seed: int = 0
     top_k: int = 5
+    frames: int = 8
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "seed", "top_k"):
+        for name in ("batch_size", "epochs", "seed", "top_k", "frames"):
             if not isinstance(getattr(self, name), int):
                 raise UsageError(f"{name} must be a whole number (got {getattr(self, name)!r})")
         check_image_size(self.image_size)
@@ -98,7 +102,7 @@ class TrainingConfig:
             raise UsageError(f"weights must be None or 'imagenet' (got {self.weights!r})")
         if self.weights is not None and self.model == SMALL_CNN:
             raise UsageError(f"model={SMALL_CNN} has no pretrained weights: leave weights unset")
-        for name in ("batch_size", "epochs", "top_k"):
+        for name in ("batch_size", "epochs", "top_k", "frames"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)})")
         if not self.learning_rate > 0:

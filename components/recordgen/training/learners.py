@@ -13,6 +13,7 @@ from recordgen.tasks import (
     TextEntities,
     TextMultiLabel,
     TextSentiment,
+    VideoClassification,
 )
 from recordgen.training.detection import ObjectDetector
 from recordgen.training.entities import EntityTagger
@@ -20,6 +21,7 @@ from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Learner
 from recordgen.training.tables import TableLearner
 from recordgen.training.text_labels import ManyTextLabels, OneTextLabel
+from recordgen.training.videos import VideoLearner
 
 #: By the task of ``dataset.json``; the tasks are those of recordgen.training.config.MODEL_TASKS.
 LEARNERS: Mapping[str, type[Learner]] = {
@@ -31,4 +33,5 @@ LEARNERS: Mapping[str, type[Learner]] = {
     TextMultiLabel.name: ManyTextLabels,
     TextSentiment.name: OneTextLabel,
     Tabular.name: TableLearner,
+    VideoClassification.name: VideoLearner,
 }

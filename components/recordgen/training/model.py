@@ -44,8 +44,16 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     """
     if not config.augmentation:
         return model
+    inputs = keras.Input(model.input_shape[1:], name="image")
+    return keras.Model(
+        inputs, model(random_changes(config)(inputs)), name=f"augmented_{model.name}"
+    )
+
+
+def random_changes(config: TrainingConfig) -> keras.Sequential:
+    """Return random shifts, turns and zooms of images, of as many channels as they have."""
     share, seed = config.augmentation, config.seed
-    augment = keras.Sequential(
+    return keras.Sequential(
         [
             keras.layers.RandomTranslation(share, share, fill_mode="nearest", seed=seed),
             keras.layers.RandomRotation(share, fill_mode="nearest", seed=seed),
@@ -53,8 +61,6 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
         ],
         name="augment",
     )
-    inputs = keras.Input(model.input_shape[1:], name="image")
-    return keras.Model(inputs, model(augment(inputs)), name=f"augmented_{model.name}")
 
 
 def _small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.KerasTensor:

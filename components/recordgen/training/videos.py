@@ -1,0 +1,225 @@
+"""Labels of segments of videos: a small network over a few frames of each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import DataError, UsageError
+from recordgen.reading import eval_dataset, parsing_spec, steps_per_epoch, train_dataset
+from recordgen.tasks import VideoClassification
+from recordgen.training.config import SMALL_CNN, TrainingConfig
+from recordgen.training.frames import MAGIC, segment_frames
+from recordgen.training.labels import OneLabel
+from recordgen.training.learner import Models
+from recordgen.training.model import random_changes
+
+# TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
+_REQUEST = [
+    tf.TensorSpec([None], tf.string, name="video_bytes"),
+    tf.TensorSpec([None], tf.float32, name="start"),
+    tf.TensorSpec([None], tf.float32, name="end"),
+]
+_SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
+
+# Other containers than GIF, by their names.
+_OTHER = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|flv|3gp|ogv)$", re.IGNORECASE)
+
+_SEGMENTS_AT_ONCE = 4096
+_VIDEOS_AT_ONCE = 16
+
+# Sides are halved down to less than so many pixels, time down to less than so many frames.
+_FILTERS, _MOST_FILTERS = 16, 128
+_SIDE, _TIME = 8, 8
+
+
+class VideoLearner(OneLabel):
+    """One label per segment of a video; videos are animated GIFs."""
+
+    feature = features.VIDEO_CLASS_LABEL
+
+    def check(self) -> None:
+        """Check that there is something to learn, and that TensorFlow decodes it."""
+        super().check()
+        _check_videos(self.root, self.split, self.label_mode)
+
+    def steps_per_epoch(self) -> int:
+        """Return how many batches of labelled segments one pass gives."""
+        return steps_per_epoch(
+            self.root, self.config.batch_size, split=self.split, label_mode=self.label_mode
+        )
+
+    def train_data(self) -> tf.data.Dataset:
+        """Return batches of frames and labels."""
+        return train_dataset(
+            self.root,
+            batch_size=self.config.batch_size,
+            split=self.split,
+            seed=self.config.seed,
+            label_mode=self.label_mode,
+            map_example=self._handed_over,
+        )
+
+    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+        """Return batches of frames and labels, of videos that TensorFlow decodes.
+
+        Raises:
+            DataError: one is none of these.
+        """
+        # What has no label is not read here, but by whoever evaluates the saved model.
+        _check_videos(root, split, "none")
+        return eval_dataset(
+            root,
+            batch_size=self.config.batch_size,
+            split=split,
+            label_mode=self.label_mode,
+            map_example=self._handed_over,
+        )
+
+    def _handed_over(self, segment: Mapping[str, tf.Tensor], label: tf.Tensor) -> Any:
+        return self._read(segment["uri"], segment["start"], segment["end"]), label
+
+    def _read(self, uri: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
+        """Return the frames of a segment (float32 [frames, height, width, 3])."""
+        return self._frames(tf.io.read_file(uri), start, end, uri)
+
+    def _frames(self, video: tf.Tensor, start: tf.Tensor, end: tf.Tensor, name: Any) -> tf.Tensor:
+        return segment_frames(
+            video,
+            start,
+            end,
+            name=name,
+            frames=self.config.frames,
+            image_size=self.config.image_size,
+        )
+
+    @property
+    def _clip(self) -> tf.TensorSpec:
+        return tf.TensorSpec([self.config.frames, *self.config.image_size, 3])
+
+    def models(self) -> Models:
+        """Build a classifier, and train it behind random shifts, turns and zooms."""
+        if self.config.model != SMALL_CNN:
+            raise UsageError(
+                f"model must be {SMALL_CNN} for {VideoClassification.name} (got "
+                f"{self.config.model!r})"
+            )
+        model = build_classifier(self.config, len(self.dataset.labels), self.activation)
+        return Models(_augmented(model, self.config), model)
+
+    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+        """``video_bytes``, ``start`` and ``end`` → ``labels`` and ``scores``, best first."""
+
+        def frames(request: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
+            return self._frames(*request, "in video_bytes")
+
+        @tf.function(input_signature=_REQUEST)
+        def serve(video_bytes: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> dict[str, tf.Tensor]:
+            clips = tf.map_fn(frames, (video_bytes, start, end), fn_output_signature=self._clip)
+            return self.best(model(clips, training=False))
+
+        return serve
+
+    def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
+        """Return the score of each label, float32 [batch, classes]; videos are read for that."""
+        spec = parsing_spec(_SEGMENT, task=VideoClassification.name)
+        parsed = tf.io.parse_example(records, spec)
+        # One by one: a batch of whole videos may be more than the memory holds.
+        clips = tf.map_fn(
+            lambda segment: self._read(*segment),
+            tuple(parsed[name] for name in _SEGMENT),
+            fn_output_signature=self._clip,
+        )
+        return model(clips, training=False)
+
+
+def build_classifier(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
+    """Build the network.
+
+    It takes frames (float32 [batch, frames, height, width, 3] in [0, 1]) and returns probabilities
+    (float32 [batch, classes]).
+
+    Args:
+        config: how many frames, of which size.
+        classes: how many labels there are.
+        activation: of the last layer.
+    """
+    outputs = inputs = keras.Input((config.frames, *config.image_size, 3), name="frames")
+    filters, side, time = _FILTERS, min(config.image_size), config.frames
+    while True:
+        outputs = keras.layers.Conv3D(filters, 3, padding="same", use_bias=False)(outputs)
+        # As for images: Keras's own momentum is for longer trainings.
+        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+        outputs = keras.layers.ReLU()(outputs)
+        if side < _SIDE:
+            break
+        # What moves where is seen between neighbouring frames: time is halved late.
+        shrink = 2 if time >= _TIME and filters > _FILTERS else 1
+        outputs = keras.layers.MaxPooling3D((shrink, 2, 2))(outputs)
+        filters, side, time = min(_MOST_FILTERS, 2 * filters), side // 2, time // shrink
+    outputs = keras.layers.GlobalAveragePooling3D()(outputs)
+    outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
+    outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
+    return keras.Model(inputs, outputs, name="small_cnn_3d")
+
+
+def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
+    """Return ``model`` behind random changes, the same for all frames of a segment."""
+    if not config.augmentation:
+        return model
+    height, width = config.image_size
+    inputs = keras.Input(model.input_shape[1:], name="frames")
+    # Frames become channels of one image, and frames again.
+    image = keras.layers.Permute((2, 3, 1, 4))(inputs)
+    image = keras.layers.Reshape((height, width, 3 * config.frames))(image)
+    image = random_changes(config)(image)
+    image = keras.layers.Reshape((height, width, config.frames, 3))(image)
+    outputs = model(keras.layers.Permute((3, 1, 2, 4))(image))
+    return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
+
+
+def _check_videos(root: str, split: str, label_mode: str) -> None:
+    """Check that all videos of a split begin as GIFs do.
+
+    Raises:
+        DataError: one is of another kind, or cannot be read.
+    """
+    data = eval_dataset(root, batch_size=_SEGMENTS_AT_ONCE, split=split, label_mode=label_mode)
+    found = data if label_mode == "none" else data.map(lambda segments, _: segments)
+    videos = sorted({uri for segments in found for uri in segments["uri"].numpy().tolist()})
+    names = [os.fsdecode(video) for video in videos]
+    for name in names:
+        if _OTHER.search(name):
+            raise _not_decoded(root, split, name, "is none by its name")
+    with ThreadPoolExecutor(_VIDEOS_AT_ONCE) as pool:
+        for name, head in zip(names, pool.map(_first_bytes, names), strict=True):
+            if head != MAGIC:
+                raise _not_decoded(root, split, name, f"begins with {head!r}")
+
+
+def _not_decoded(root: str, split: str, video: str, what: str) -> DataError:
+    return DataError(
+        f"{root}: TensorFlow decodes animated GIFs only, and of split {split!r} {video} {what}; "
+        f"make GIFs of the videos, or train a model of your own on recordgen.input_fn, whose "
+        f"map_example decodes with another library"
+    )
+
+
+def _first_bytes(name: str) -> bytes:
+    """Return what a video begins with. Raises: DataError: TensorFlow cannot read it."""
+    try:
+        with tf.io.gfile.GFile(name, "rb") as file:
+            found: bytes = file.read(len(MAGIC))
+    except tf.errors.OpError as exc:
+        raise DataError(
+            f"{name}: TensorFlow cannot read this video ({exc.message}); it must lie where "
+            f"training runs, or in gs://"
+        ) from exc
+    return found

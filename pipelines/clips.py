@@ -1,0 +1,168 @@
+"""``python -m pipelines.clips``: made-up animated GIFs of a moving square, and what it does when.
+
+Each video has three movements in different directions, with rests between them, at a pace of its
+own: which segment is meant, and in which order its frames come, is all that tells them apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from recordgen import storage
+
+IMPORT_FILE = "clips.csv"
+
+#: How many segments the demo learns from.
+SEGMENTS = 900
+
+_MOVEMENTS = 3  # of each video
+_STEPS = {"down": (1, 0), "left": (0, -1), "right": (0, 1), "up": (-1, 0)}  # rows, columns
+
+# In pixels: the side of a frame, that of the square, how far it moves, how bright the ground is.
+_SIDE, _SQUARE, _WAY, _GROUND = 24, 6, (8, 15), 80
+
+# In hundredths of a second, as GIFs count: how long a frame is shown, and a rest's only one.
+_FRAMES, _PACE, _REST = 6, (5, 16), (20, 101)
+
+# Of ten videos.
+_LISTS = ("TRAIN",) * 7 + ("VALIDATION",) * 2 + ("TEST",)
+
+
+class Movement(NamedTuple):
+    """A segment.
+
+    Attributes:
+        label: the direction.
+        start: in hundredths of a second.
+        end: likewise; None: the video's end.
+    """
+
+    label: str
+    start: int
+    end: int | None
+
+
+class Clip(NamedTuple):
+    """A video.
+
+    Attributes:
+        frames: uint8 [n, height, width].
+        times: how long each is shown, in hundredths of a second.
+        movements: what happens, one after the other.
+    """
+
+    frames: Sequence[npt.NDArray[np.uint8]]
+    times: Sequence[int]
+    movements: Sequence[Movement]
+
+
+def clip(number: int) -> Clip:
+    """Return a video, always the same of its number."""
+    random = np.random.default_rng(number)
+    ground = random.integers(0, _GROUND, (_SIDE, _SIDE), np.uint8)
+    brightness = random.integers(150, 256)
+    frames: list[npt.NDArray[np.uint8]] = []
+    times: list[int] = []
+    movements = []
+    for label in random.choice(list(_STEPS), _MOVEMENTS, replace=False).tolist():
+        step, way = np.array(_STEPS[label]), random.integers(*_WAY)
+        # Anywhere, so that no single frame says where the square is going.
+        first = random.integers(0, _SIDE - _SQUARE - way * abs(step), endpoint=True)
+        first = np.where(step < 0, first + way, first)
+        start, pace = sum(times), int(random.integers(*_PACE))
+        for share in np.linspace(0, 1, _FRAMES):
+            top, left = (first + step * way * share).round().astype(int)
+            frame = ground.copy()
+            frame[top : top + _SQUARE, left : left + _SQUARE] = brightness
+            frames.append(frame)
+            times.append(pace)
+        movements.append(Movement(label, start, sum(times)))
+        times[-1] += int(random.integers(*_REST))
+    movements[-1] = movements[-1]._replace(end=None)
+    return Clip(frames, times, movements)
+
+
+def clips(segments: int) -> Iterator[Clip]:
+    """Yield videos of so many segments; the last one may have fewer than the others."""
+    for number, first in enumerate(range(0, segments, _MOVEMENTS)):
+        found = clip(number)
+        yield found._replace(movements=found.movements[: segments - first])
+
+
+def write_clips(folder: str, segments: int | None = None) -> str:
+    """Write videos, lists of their segments, and ``clips.csv``, which names these; return its path.
+
+    ``clips.csv`` has ``TRAIN,train.csv``, and ``train.csv`` lines such as
+    ``videos/000.gif,left,1.1,1.76``; of ten videos seven are in ``train.csv``, two in
+    ``validation.csv`` and one in ``test.csv``. What is there and complete is left alone, so that
+    its time does not change and TFX's cache holds.
+
+    Args:
+        folder: made if it is not there.
+        segments: how many; None: 900, of 300 videos.
+    """
+    os.makedirs(os.path.join(folder, "videos"), exist_ok=True)
+    lists: dict[str, list[str]] = {}
+    for number, found in enumerate(clips(SEGMENTS if segments is None else segments)):
+        name = f"videos/{number:03d}.gif"
+        _write_video(os.path.join(folder, name), found)
+        lines = lists.setdefault(_LISTS[number % len(_LISTS)], [])
+        for label, start, end in found.movements:
+            lines.append(f"{name},{label},{_seconds(start)},{_seconds(end)}")
+    for ml_use, lines in lists.items():
+        _write_lines(os.path.join(folder, _list_file(ml_use)), lines)
+    path = os.path.join(folder, IMPORT_FILE)
+    _write_lines(path, [f"{ml_use},{_list_file(ml_use)}" for ml_use in lists])
+    return path
+
+
+def _list_file(ml_use: str) -> str:
+    return f"{ml_use.lower()}.csv"
+
+
+def _seconds(hundredths: int | None) -> str:
+    """``176`` → ``1.76``; None → nothing, the video's end."""
+    return "" if hundredths is None else f"{hundredths / 100:g}"
+
+
+def _write_video(path: str, found: Clip) -> None:
+    if os.path.exists(path):
+        return
+    first, *rest = [Image.fromarray(frame) for frame in found.frames]
+    # Under another name first: a file that is there is whole.
+    temporary = f"{path}.tmp"
+    milliseconds = [10 * time for time in found.times]
+    first.save(temporary, "GIF", save_all=True, append_images=rest, duration=milliseconds)
+    os.replace(temporary, path)
+
+
+def _write_lines(path: str, lines: Sequence[str]) -> None:
+    content = "".join(f"{line}\n" for line in lines)
+    if not os.path.exists(path) or storage.read_text(path) != content:
+        storage.write_text(path, content)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.clips",
+        description="Write animated GIFs of a moving square with an AutoML import file.",
+    )
+    add = parser.add_argument
+    add("folder", help="made if it is not there")
+    add("--segments", type=int, metavar="N", default=SEGMENTS, help="default %(default)s")
+    args = parser.parse_args(argv)
+    print(write_clips(args.folder, args.segments))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

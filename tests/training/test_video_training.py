@@ -1,0 +1,297 @@
+"""Segments of videos: from frames and their times to a model. TFMA: see test_demo."""
+
+from __future__ import annotations
+
+import io
+import logging
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from pipelines.clips import clip, write_clips
+from recordgen import convert
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError, UsageError
+from recordgen.example import serialize_example
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.training import run_fn
+from recordgen.training.frames import frames_between, segment_frames, shown_until
+
+FRAMES, SIDE = 8, 24
+FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rate": 5e-3}
+
+
+def gif(grays, hundredths):
+    """Return a GIF whose frames are of one gray each, and shown for so long."""
+    first, *rest = [Image.fromarray(np.full((4, 5), gray, np.uint8)) for gray in grays]
+    file = io.BytesIO()
+    first.save(
+        file, "GIF", save_all=True, append_images=rest, duration=[10 * n for n in hundredths]
+    )
+    return file.getvalue()
+
+
+@given(st.lists(st.integers(2, 65_000), min_size=1, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_frames_are_shown_as_long_as_the_file_says(hundredths):
+    """Each for its own time."""
+    grays = [20 * number for number in range(len(hundredths))]
+    ends = shown_until(tf.constant(gif(grays, hundredths)), tf.constant(len(grays)))
+    np.testing.assert_allclose(ends, np.cumsum(hundredths) / 100, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("unsaid", "expected"),
+    [
+        # how many times are cut out of the file, until when frames are shown
+        (0, [0.1, 0.6, 1.0]),  # the first one's, 0.01 s, is too short to be meant
+        (1, [0.1, 0.2, 0.3]),  # whose times the others are, is not known
+        (3, [0.1, 0.2, 0.3]),
+    ],
+)
+def test_frames_without_a_time(unsaid, expected):
+    """They are shown for 0.1 s, as browsers do it."""
+    video = gif([0, 100, 200], [1, 50, 40])
+    for _ in range(unsaid):
+        video = re.sub(rb"\x21\xf9\x04.{4}\x00", b"", video, count=1, flags=re.DOTALL)
+    assert tf.io.decode_gif(video).shape[0] == 3
+    found = shown_until(tf.constant(video), tf.constant(3))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        # of frames shown until 1, 1.5 and 4 s: from, to, which are seen at four times
+        (0, 4, [0, 2, 2, 2]),
+        (0, 1, [0, 0, 0, 0]),
+        (0.5, 2.5, [0, 1, 2, 2]),
+        (1, math.inf, [1, 2, 2, 2]),
+        (3, 9, [2, 2, 2, 2]),
+        (7, 9, [2, 2, 2, 2]),
+        (7, math.inf, [2, 2, 2, 2]),
+        (-3, -2, [0, 0, 0, 0]),
+    ],
+)
+def test_frames_lie_evenly_over_the_segment(start, end, expected):
+    """In the middles of its quarters; what lies outside the video is cut off."""
+    ends = tf.constant([1.0, 1.5, 4.0])
+    start, end = tf.constant(start, tf.float32), tf.constant(end, tf.float32)
+    assert frames_between(ends, start, end, 4).numpy().tolist() == expected
+
+
+def test_what_is_seen():
+    """Frames of the segment alone, resized, in [0, 1]."""
+    video = tf.constant(gif([0, 102, 204], [100, 50, 250]))
+    seen = segment_frames(
+        video, tf.constant(0.5), tf.constant(2.5), name="a", frames=4, image_size=(6, 3)
+    )
+    assert seen.shape == (4, 6, 3, 3)
+    for image, gray in zip(seen, (0, 0.4, 0.8, 0.8), strict=True):
+        np.testing.assert_allclose(image, gray, atol=0.01)
+
+
+def test_the_demo_is_always_the_same(tmp_path):
+    """Lists, segments and bytes; what is there is left alone; GIFs are what was drawn."""
+    write_clips(str(tmp_path / "a"), 32)
+    write_clips(str(tmp_path / "b"), 32)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*.*")}
+    assert len(files) == 11 + 4
+    for path in files:
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes()
+    (tmp_path / "a/videos/003.gif").unlink()
+    write_clips(str(tmp_path / "a"), 32)
+    assert {p for p, time in files.items() if p.stat().st_mtime_ns != time} == {
+        tmp_path / "a/videos/003.gif"
+    }
+    lists = (tmp_path / "a/clips.csv").read_text()
+    assert lists == "TRAIN,train.csv\nVALIDATION,validation.csv\nTEST,test.csv\n"
+    rows = [
+        line.split(",")
+        for name in ("train", "validation", "test")
+        for line in (tmp_path / f"a/{name}.csv").read_text().splitlines()
+    ]
+    assert len(rows) == 32
+    drawn = clip(10)  # the last video, which has two segments left
+    assert sum(name == "videos/010.gif" for name, *_ in rows) == 2
+    video = (tmp_path / "a/videos/010.gif").read_bytes()
+    decoded = tf.io.decode_gif(video)
+    np.testing.assert_array_equal(decoded[..., 0], np.stack(drawn.frames))
+    ends = shown_until(tf.constant(video), tf.shape(decoded)[0])
+    np.testing.assert_allclose(ends, np.cumsum(drawn.times) / 100, rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """150 segments; those of the last video to evaluate also without label."""
+    folder = tmp_path_factory.mktemp("clips")
+    path = write_clips(str(folder), 150)
+    with (folder / "validation.csv").open("a") as file:
+        file.write("videos/048.gif,,0,0.3\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset(source, tmp_path_factory):
+    """The examples of these."""
+    output = str(tmp_path_factory.mktemp("examples"))
+    convert(source, f"{output}/out", task="video_classification")
+    return f"{output}/out"
+
+
+def train(dataset, root, **custom_config):
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{dataset}/Split-train/*"],
+            eval_files=[f"{dataset}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={**FAST, **custom_config},
+            serving_model_dir=str(root / "model"),
+            model_run_dir=str(root / "logs"),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(dataset, tmp_path_factory):
+    """The folder of a model that has seen the clips, and what training logged."""
+    root, log = tmp_path_factory.mktemp("trained"), io.StringIO()
+    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training.run")
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    train(dataset, root)
+    logger.removeHandler(handler)
+    return str(root / "model"), log.getvalue()
+
+
+def records_of(dataset, split="eval"):
+    files = tf.io.gfile.glob(f"{dataset}/Split-{split}/*")
+    return tf.stack(list(tf.data.TFRecordDataset(files)))
+
+
+@pytest.mark.slow
+def test_it_learns(dataset, trained):
+    """The loss falls, and segments that were not seen are told apart; the step says the same."""
+    model, log = trained
+    losses = [float(found) for found in re.findall(r"accuracy [\d.]+, loss ([\d.]+),", log)]
+    assert len(losses) == 8
+    assert losses[-1] < losses[0] / 3
+    found = evaluate(model, dataset, read_dataset(dataset), "eval")
+    assert found.measure == "accuracy"
+    assert found.examples == 30
+    assert found.score > 0.8  # of one video all segments are the same without their times: 1/3
+    said = re.findall(r"val_accuracy ([\d.]+)", log)[-1]
+    assert found.score == pytest.approx(float(said), abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_saved_model_answers(dataset, trained):
+    """Records, and videos from a request, give the same scores; labels are those of the lists."""
+    signatures = tf.saved_model.load(trained[0]).signatures
+    records = records_of(dataset)
+    spec = {
+        name: tf.io.FixedLenFeature((), kind)
+        for name, kind in (
+            ("video/uri", tf.string),
+            ("video/segment/start", tf.float32),
+            ("video/segment/end", tf.float32),
+        )
+    }
+    spec["video/class/text"] = tf.io.FixedLenFeature((), tf.string, "")
+    uris, starts, ends, texts = (tf.io.parse_example(records, spec)[name] for name in spec)
+    assert any(math.isinf(end) for end in ends)
+    scores = signatures["evaluate"](examples=records)["scores"].numpy()
+    assert scores.shape == (31, 4)
+
+    answer = signatures["serving_default"](
+        video_bytes=tf.constant([Path(uri.decode()).read_bytes() for uri in uris.numpy()]),
+        start=starts,
+        end=ends,
+    )
+    assert answer["labels"].shape == answer["scores"].shape == (31, 4)
+    names = read_dataset(dataset).labels
+    for labels, best, row in zip(
+        answer["labels"].numpy(), answer["scores"].numpy(), scores, strict=True
+    ):
+        assert (np.diff(best) <= 0).all()
+        by_label = [row[names.index(label.decode())] for label in labels]
+        np.testing.assert_allclose(by_label, best, atol=1e-5)
+
+    truth = signatures["truth"](examples=records)
+    numbers = zip(truth["label"].numpy(), truth["weight"].numpy(), strict=True)
+    said = [names[number] if weight else "" for number, weight in numbers]
+    assert said == [text.decode() for text in texts.numpy()]
+    assert said.count("") == 1
+
+
+@pytest.mark.slow
+def test_a_saved_model_says_what_it_cannot_decode(trained, tmp_path):
+    """By its name, if there is one, and without what is in it."""
+    signatures = tf.saved_model.load(trained[0]).signatures
+    serve = signatures["serving_default"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="decodes animated GIFs only"):
+        serve(
+            video_bytes=tf.constant([b"\0\0\0\x18ftypmp42"]),
+            start=tf.constant([0.0]),
+            end=tf.constant([1.0]),
+        )
+    path = tmp_path / "1.mp4"
+    path.write_bytes(b"a secret")
+    said = {"video/uri": str(path).encode(), "video/segment/start": 0.0, "video/segment/end": 1.0}
+    record = b"".join(serialize_example(said))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=rf"none\] \[{path}\]") as caught:
+        signatures["evaluate"](examples=tf.constant([record]))
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        # a video, what is in it, what the error says
+        ("1.mp4", b"", r"of split 'train' /.*/1.mp4 is none by its name; make GIFs of .*map_exam"),
+        ("1.gif", b"\0\0\0\x18ftyp", r"of split 'train' /.*/1.gif begins with b'\\x00"),
+        ("1", b"", r"of split 'train' /.*/1 begins with b''"),
+        ("2.gif", None, r"^/.*/2.gif: TensorFlow cannot read this video \(.*No such file"),
+        ("https://h/1.gif", None, r"^https://h/1.gif: TensorFlow cannot read this video \(.*https"),
+    ],
+)
+def test_videos_that_are_none_for_tensorflow(tmp_path, name, content, message):
+    """They are named before anything is trained."""
+    (tmp_path / "a.csv").write_text(f"TRAIN,0.gif,a\nTRAIN,{name},b,0,1\n")
+    (tmp_path / "0.gif").write_bytes(gif([0, 9], [5, 5]))
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    convert(
+        str(tmp_path / "a.csv"),
+        str(tmp_path / "out"),
+        task="video_classification",
+        allow_scheme=("https",),
+    )
+    with pytest.raises(DataError, match=message):
+        train(str(tmp_path / "out"), tmp_path)
+
+
+def test_videos_to_evaluate_are_looked_at_too(tmp_path):
+    """Before training, and also those without a label: the Evaluator asks the model of all."""
+    lines = "TRAIN,0.gif,a\nTRAIN,0.gif,b,0,1\nVALIDATION,1.gif,a\nVALIDATION,2.mov\nTEST,3.avi,a\n"
+    (tmp_path / "a.csv").write_text(lines)
+    for number in range(2):
+        (tmp_path / f"{number}.gif").write_bytes(gif([0, 9], [5, 5]))
+    convert(str(tmp_path / "a.csv"), str(tmp_path / "out"), task="video_classification")
+    with pytest.raises(DataError, match=r"of split 'eval' /.*/2.mov is none by its name"):
+        train(str(tmp_path / "out"), tmp_path, batch_size=2)
+
+
+def test_what_the_model_cannot_be(dataset, tmp_path):
+    """Models of images are none of videos."""
+    with pytest.raises(UsageError, match="model must be small_cnn for video_classification"):
+        train(dataset, tmp_path, model="MobileNetV2")
