@@ -49,7 +49,7 @@ def parse_lines(
             if raw.startswith(UTF16_MARKS):
                 raise SourceError(f"{source}: this file is UTF-16; save it as JSONL in UTF-8")
             raw = raw.removeprefix(codecs.BOM_UTF8)
-            if raw.strip() in (b"[", b"{"):
+            if raw.lstrip().startswith(b"[") or raw.strip() == b"{":
                 raise SourceError(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"
                 )

@@ -44,6 +44,9 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
     Columns of a box: object detection. A column of texts and none of paths: texts, of which whole
     numbers in a column ``sentiment`` are sentiments. Lists in a label column, or several label
     columns: several labels per example.
+
+    Raises:
+        UsageError: boxes are there in a form that is not known.
     """
     if task != AUTO:
         return task
@@ -52,6 +55,11 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
         return ObjectDetection.name
     columns = _label_columns(frame)
     several = len(columns) > 1 or _list_column(frame) is not None
+    if names_path_column(names) and (boxes := ObjectDetection.other_boxes(names)):
+        raise UsageError(
+            f"the DataFrame has boxes in a form that is not known ({', '.join(boxes)}): give it "
+            f"columns xmin, ymin, xmax and ymax, shares of the image; to leave them out, say task"
+        )
     if not has_text_column(names) or names_path_column(names):
         return (ImageMultiLabel if several else ImageClassification).name
     if several:
