@@ -58,6 +58,7 @@ CSV = [
     ("text,label,,\nGood and cheap,2,,", "text_classification", ":2 has a text"),
     ("Good and cheap,2\nBad and dear,0\nSo so,none", "text_classification", ":1 has a text"),
     ("a b\nc d\ne f\nGood and cheap,x,y", "text_multi_label", ":4 has a text and 2 labels"),
+    ("So good,U.S.\nSo bad,U.K.\nSo so,a b c d e", "text_classification", ":1 has a text"),
     ("img,label\na,cat", "image_classification", ":2 has one label"),
     ("sepal.length,species\n5.1,setosa", "tabular", "lines behind it fill them"),
 ]
@@ -151,6 +152,15 @@ REFUSED = [
     ("image,label,bbox\na.jpg,cat,0", r":1: the columns bbox are boxes in a form that is not"),
     ("image,label,x,y,w,h\na.jpg,cat,1,2,3,4", r":1: the columns x, y, w, h are boxes in a form"),
     ("image_id,label,split\na,cat,TRAIN", r":1: .* none of them is known to hold paths"),
+    ("TRAIN,gs://b/a.jsonl\nTEST,b.jsonl", r":1: this file lists JSONL files, .* themselves"),
+    (
+        "So good, and cheap.,praise\nSo bad,poor",
+        r":1: the label 'and cheap.' reads as part of a text",
+    ),
+    (
+        "So good, and so very cheap for us\nSo so, so",
+        r":1: the label 'and so very cheap for us' reads",
+    ),
     ("TRAIN;a b;cat\nTEST;c d;dog", r":1: fields must be separated by commas \(got semicolons\)"),
 ]
 

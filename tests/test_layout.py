@@ -54,6 +54,11 @@ OTHERS: list[tuple[str | bytes, str]] = [
     ("TRAIN,a.jpg,cat\n".encode("utf-16"), "a.csv: this file is UTF-16; save it as CSV UTF-8"),
     ("a.jpg,cat\rb.jpg,dog\r", "a.csv:1: lines must end with LF or CR LF"),
     ("sep=;\r\na.jpg;cat", r"a.csv:1: .* this line is a note to Excel \(sep=;\); leave it out"),
+    ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each line is one field in quotes"),
+    ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, and the file is read as CSV"),
+    (b"PK\x03\x04\x14\x00", "a.csv: this is no import file, but an Excel workbook or a ZIP"),
+    (b"\x1f\x8b\x08\x00", "a.csv: this is no import file, but packed with gzip; unpack it"),
+    ("<!DOCTYPE HTML><html>", "a.csv: this is no import file, but a web page"),
     ("Anna B-PER\nflew O\n\nYork\tNNP I-LOC", "a.csv:1: this line is a token and its tag"),
 ]
 
@@ -72,6 +77,8 @@ COMMAS = [
     "Good; cheap,praise\nBad; dear,complaint",
     'TRAIN,"a;\nb",x\nTEST,"c;\nd",y',
     '"a;b"\n"c;d"',
+    '"Good, and cheap"\n"TEST, and how"',
+    "{a,b",
     '"Good\rand cheap",praise',
     "Vitamin O\nType O",
 ]

@@ -32,7 +32,8 @@ SPLIT_COLUMNS = frozenset(
 _PATH_COLUMNS = frozenset(
     {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
-    | {"file", "image", "image_name", "image_file", "img"}
+    | {"file", "image", "image_name", "image_file", "img", "img_name"}
+    | {"imageuri", "imageurl", "imagepath", "imagename", "imagefile"}
     | {"video_uri", "videogcsuri", "video_url", "video_path", "video", "video_name", "video_file"}
 )
 

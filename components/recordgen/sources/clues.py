@@ -65,6 +65,7 @@ PLAIN: Mapping[str, str] = {
 _LINES_LOOKED_AT = 10_000
 _BYTES_LOOKED_AT = 4_000_000
 
+_JSONL = re.compile(r"\.(jsonl|ndjson)$", re.IGNORECASE)
 _SHORT_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{1,4}$", re.IGNORECASE)
 _PATH = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)
 _OF_IMAGES = re.compile(r"image|img|photo|picture", re.IGNORECASE)
@@ -75,6 +76,10 @@ _SENTIMENT_COLUMN = "sentiment"
 
 # Of texts under a header, so many names of files are no chance.
 _SHARE_OF_FILES = 0.5
+
+# Names of classes have fewer words, or do not end as sentences do.
+_SENTENCE = re.compile(r"(\S+\s+){5,}\S+|\S+\s.*[.!?…][\"'\u201d\u2019)]*", re.DOTALL)
+_SHARE_OF_PARTS = 0.5
 
 # A table of texts alone is told from other files by a header of so many columns.
 _COLUMNS_OF_A_TABLE = 3
@@ -237,6 +242,7 @@ def _check_boxes(header: Sequence[str], where: str) -> None:
 
 def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) -> Iterator[Clue]:
     """Yield the clues of a file without a header, by what its records are about."""
+    _check_subjects(records, path)
     found: dict[str, list[int]] = {}
     for number, record in enumerate(records):
         kind = _kind(_subject(record.fields))
@@ -256,6 +262,16 @@ def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) ->
         yield from _of_texts(lines, path, ())
     else:
         yield from _of_images(lines, path)
+
+
+def _check_subjects(records: Sequence[Record], path: str) -> None:
+    """Check that a file is no list of JSONL files. Raises: SourceError."""
+    named = [record for record in records if _JSONL.search(_subject(record.fields))]
+    if len(named) * 2 > len(records):
+        raise SourceError(
+            f"{path}:{named[0].line}: this file lists JSONL files, as AutoML has it of entities; "
+            f"name these files themselves"
+        )
 
 
 def _subject(fields: Sequence[str]) -> str:
@@ -370,6 +386,8 @@ def _of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Itera
     ]
     if header:
         _check_texts(rows, header)
+    else:
+        _check_commas(rows)
     labels = [label for _, (_, said) in rows for label in said or [] if label]
     # Classes may be whole numbers, too, if a header calls them so.
     named = any(automl_csv.column_name(name) == _SENTIMENT_COLUMN for name in header)
@@ -394,6 +412,25 @@ def _check_texts(rows: Sequence[tuple[Row, TextSaid]], header: Sequence[str]) ->
             f"({','.join(header)}), and it holds the names of images or videos; name it image_uri, "
             f"or video_uri"
         )
+
+
+def _check_commas(rows: Sequence[tuple[Row, TextSaid]]) -> None:
+    """Check that labels are no parts of texts whose commas nobody quoted. Raises: SourceError."""
+    for least in (1, 2):  # of all lines with a label, and of those with several
+        labelled = [(row, said) for row, (_, said) in rows if sum(map(bool, said or [])) >= least]
+        parts = [(row, part) for row, said in labelled if (part := _part_of_text(said))]
+        if parts and len(parts) >= _SHARE_OF_PARTS * len(labelled):
+            row, part = parts[0]
+            raise SourceError(
+                f"{row.source}:{row.line}: the label {part!r:.60} reads as part of a text; quote "
+                f"texts that hold commas, and write labels behind them; if it is a label, a header "
+                f"such as split,text,label says so"
+            )
+
+
+def _part_of_text(labels: Sequence[str]) -> str:
+    """Return the first label that is a sentence, or its end; "" if there is none."""
+    return next((label for label in labels if _SENTENCE.fullmatch(label.strip())), "")
 
 
 def _is_sentiment(label: str) -> bool:

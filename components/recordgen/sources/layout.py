@@ -5,14 +5,13 @@ TRAIN;a.jpg;cat    →  SourceError: a.csv:1: fields must be separated by commas
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from recordgen.errors import SourceError
-from recordgen.sources.lines import UTF16_MARKS
+from recordgen.sources.lines import text_of_first
 
 _LINES_LOOKED_AT = 100
 
@@ -37,6 +36,8 @@ _LINES_THAT_TELL = 5
 # Excel's own first line, which says what separates fields.
 _EXCEL_HINT = re.compile(rb"\s*\"?sep=.", re.IGNORECASE)
 
+_JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
+
 # A token and its tag: "York I-city".
 _TAGGED = re.compile(r"\S+\s(.*\s)?(O|[BIESLU]-\S+)")
 _INSIDE = re.compile(r"[BIESLU]-\S+")
@@ -51,15 +52,14 @@ def checked(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
         source: the file's name.
 
     Raises:
-        SourceError: the file is UTF-16, its lines end with ``\r`` alone, its fields are separated
-            by something else than commas, or its lines are tokens with their tags.
+        SourceError: the file is UTF-16 or no text, its lines end with ``\r`` alone or are quoted as
+            a whole, its fields are separated by something else than commas, or its lines are tokens
+            with their tags.
     """
     rest = iter(lines)
     head = list(islice(rest, _LINES_LOOKED_AT))
     if head:
-        if head[0].startswith(UTF16_MARKS):
-            raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
-        head[0] = head[0].removeprefix(codecs.BOM_UTF8)
+        head[0] = text_of_first(head[0], source, "CSV UTF-8")
         _check_layout(head, source)
     yield from chain(head, rest)
 
@@ -80,11 +80,21 @@ def _check_layout(head: Sequence[bytes], source: str) -> None:
             f"{source}:{number}: fields must be separated by commas, and this line is a note to "
             f"Excel ({first[:20].decode('utf-8', 'replace').strip()}); leave it out"
         )
+    if _JSON.match(first):
+        raise SourceError(
+            f"{source}:{number}: this line is JSON, and the file is read as CSV; name it .jsonl, "
+            f"or say --input-format jsonl"
+        )
     texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
     if _are_tagged(texts):
         raise SourceError(
             f"{source}:{number}: this line is a token and its tag; write the tokens of a sentence "
             f"in one line of a file sentences.txt, and their tags in the same line of labels.txt"
+        )
+    if _are_quoted(texts):
+        raise SourceError(
+            f"{source}:{number}: each line is one field in quotes, commas and all; leave out the "
+            f"quotes around the lines"
         )
     if (separator := _other_separator(texts)) is not None:
         raise SourceError(
@@ -101,6 +111,16 @@ def _ends_outside_quotes(line: bytes) -> bool:
 def _are_tagged(texts: Sequence[str]) -> bool:
     tagged = [text.split()[-1] for text in texts if _TAGGED.fullmatch(text.strip())]
     return len(tagged) >= max(2, _SHARE_TAGGED * len(texts)) and any(map(_INSIDE.fullmatch, tagged))
+
+
+def _are_quoted(texts: Sequence[str]) -> bool:
+    """Say whether lines are whole rows in quotes, as of a sheet that was pasted into one column."""
+    return sum(map(_is_row, _records(texts, ","))) >= _SHARE_ALIKE * len(texts)
+
+
+def _is_row(fields: Sequence[str]) -> bool:
+    begin, comma, _ = fields[0].partition(",")
+    return len(fields) == 1 and comma != "" and _FIRST_FIELD.fullmatch(begin.strip()) is not None
 
 
 def _other_separator(texts: Sequence[str]) -> str | None:
