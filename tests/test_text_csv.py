@@ -19,7 +19,7 @@ from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.dataframe import dataframe_rows, dataframe_task
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.text_csv import is_file, parse_lines
-from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
+from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextSaid
 
@@ -268,6 +268,13 @@ def test_dataframes() -> None:
     [item] = dataframe_rows(frame, TextClassification(), Counter())
     assert isinstance(item, Row)
     assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
+    for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
+        with pytest.raises(
+            UsageError, match=rf"split or label beside it \(got {columns}, target\)"
+        ):
+            list(dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Counter()))
+    with pytest.raises(UsageError, match=r"column 'text' .* images or videos \(such as 'a.jpg'\)"):
+        dataframe_task(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}), "auto")
     with pytest.raises(UsageError, match=r"boxes in a form that is not known \(BBox\): give it"):
         dataframe_task(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}), "auto")
     with pytest.raises(UsageError, match="needs the column text"):
