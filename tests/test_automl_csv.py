@@ -167,6 +167,13 @@ def test_header_only_on_the_first_line() -> None:
     assert found[1] == Row("f.csv", 2, None, "path", "label")
 
 
+def test_a_repeated_header_is_no_row() -> None:
+    """Files that were put together keep their headers; only the very same line is one."""
+    found = parse("path,label\na.jpg,cat\npath,label\nlabel,path\n")
+    assert found[1:] == [Row("f.csv", 4, None, "label", "path")]
+    assert found[0] == Row("f.csv", 2, None, "a.jpg", "cat")
+
+
 _field = st.text(
     st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=30
 )

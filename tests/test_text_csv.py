@@ -194,6 +194,7 @@ def test_headers() -> None:
         (3, None, "b", ["c"]),
         (4, None, "1.txt", None),
     ]
+    assert list(map(said, rows("text,label\na b,x\ntext,label\n"))) == [(2, None, "a b", ["x"])]
     assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
     [item] = rows("TRAIN,Please open readme.txt,spam")
     assert said(item) == (1, "train", "Please open readme.txt", ["spam"])

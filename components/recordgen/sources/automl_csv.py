@@ -8,8 +8,8 @@ row*, so the first field is ML_USE or the path. Of image classification, for exa
     test,gs://bucket/3.jpg        →  Row(split="test", uri="gs://bucket/3.jpg", annotation=None)
     gs://bucket/4.jpg             →  Row(split=None, uri="gs://bucket/4.jpg", annotation=None)
 
-A first line that holds only column names (``split,image_uri,label``, in any order) is a header;
-TFRecorder and many scripts write one.
+A first line that holds only column names (``split,image_uri,label``, in any order) is a header,
+and so is any line that repeats it; TFRecorder and many scripts write one.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ def parse_lines(
     line_parser = LineParser(task, adjusted)
     parse: Parser = line_parser.parse_row
     first = True
+    repeated: Sequence[str] | None = None
     for number, raw in enumerate(checked(lines, source), start=1):
         if not raw.strip(EMPTY):
             continue
@@ -77,7 +78,9 @@ def parse_lines(
         elif not any(fields):
             yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
         elif first and (header := line_parser.parse_header(fields)) is not None:
-            parse = header
+            parse, repeated = header, fields
+        elif fields == repeated:
+            pass  # files that were put together, each with its header
         elif first and names_path_column(fields):
             raise SourceError(
                 f"{source}:{number}: this line names columns, and beside the path's none is known "

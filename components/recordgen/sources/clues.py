@@ -77,8 +77,10 @@ _SENTIMENT_COLUMN = "sentiment"
 # Of texts under a header, so many names of files are no chance.
 _SHARE_OF_FILES = 0.5
 
-# Names of classes have fewer words, or do not end as sentences do.
-_SENTENCE = re.compile(r"(\S+\s+){5,}\S+|\S+\s.*[.!?…][\"'\u201d\u2019)]*", re.DOTALL)
+# Names of classes have fewer words, and of several words do not end as sentences do.
+_WORDS_OF_A_SENTENCE = 6
+_ENDS = (".", "!", "?", "\u2026")
+_CLOSING = " \"')\u201d\u2019"
 _SHARE_OF_PARTS = 0.5
 
 # A table of texts alone is told from other files by a header of so many columns.
@@ -430,7 +432,13 @@ def _check_commas(rows: Sequence[tuple[Row, TextSaid]]) -> None:
 
 def _part_of_text(labels: Sequence[str]) -> str:
     """Return the first label that is a sentence, or its end; "" if there is none."""
-    return next((label for label in labels if _SENTENCE.fullmatch(label.strip())), "")
+    return next(filter(_is_sentence, labels), "")
+
+
+def _is_sentence(label: str) -> bool:
+    words = len(label.split())
+    ends = label.rstrip(_CLOSING).endswith(_ENDS)
+    return words >= _WORDS_OF_A_SENTENCE or (words > 1 and ends)
 
 
 def _is_sentiment(label: str) -> bool:

@@ -8,7 +8,8 @@ No header; ML_USE and the labels are optional *per row*. Of text classification:
 
 Fields may be quoted, and then hold commas and line breaks (:mod:`recordgen.sources.csv_records`).
 A text is kept as it is written, but for blanks before it, or before its quotes. A first line that
-holds only column names (``split,text,label``, in any order) is a header.
+holds only column names (``split,text,label``, in any order) is a header, and so is any line that
+repeats it.
 """
 
 from __future__ import annotations
@@ -92,11 +93,14 @@ def parse_lines(
     """
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
+    repeated: Sequence[str] | None = None
     for number, record in enumerate(read_records(checked(lines, source), source)):
         if isinstance(record, Reject):
             yield record
         elif number == 0 and (header := parser.parse_header(record.fields)) is not None:
-            parse = header
+            parse, repeated = header, record.fields
+        elif record.fields == repeated:
+            pass  # files that were put together, each with its header
         elif number == 0 and names_text_column([field.strip() for field in record.fields]):
             raise SourceError(
                 f"{source}:{record.line}: this line names columns, and beside the text's none is "
