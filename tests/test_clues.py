@@ -59,6 +59,8 @@ CSV = [
     ("Good and cheap,2\nBad and dear,0\nSo so,none", "text_classification", ":1 has a text"),
     ("a b\nc d\ne f\nGood and cheap,x,y", "text_multi_label", ":4 has a text and 2 labels"),
     ("So good,U.S.\nSo bad,U.K.\nSo so,a b c d e", "text_classification", ":1 has a text"),
+    ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', "object_detection", ":1 has a box"),
+    ("a.jpg,a,b,c,,,d,e", "image_multi_label", ":1 has 5 labels"),
     ("img,label\na,cat", "image_classification", ":2 has one label"),
     ("sepal.length,species\n5.1,setosa", "tabular", "lines behind it fill them"),
 ]

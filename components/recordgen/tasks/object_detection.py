@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,9 @@ _CORNER_AND_SIZE = (
     frozenset({"w", "width", "bbox_width"}),
     frozenset({"h", "height", "bbox_height"}),
 )
+
+# Also "10%" and "0,1", which are no coordinates, and no labels between gaps.
+_BEGINS_NUMBER = re.compile(r"[+-]?[.,]?\d")
 
 # So far outside, a coordinate is no slip: it counts pixels.
 _FAR = (-1.0, 2.0)
@@ -127,7 +131,7 @@ class ObjectDetection(ImageTask):
         """Say whether the fields behind a path can only be a label and a box, right or wrong."""
         corners = list(fields[1:])
         if len(corners) >= 6 and corners[2:4] == ["", ""]:
-            return all(map(_is_number, corners[:2] + corners[4:6]))
+            return all(map(_BEGINS_NUMBER.match, corners[:2] + corners[4:6]))
         if _is_before_label(fields):
             return True
         if len(corners) not in (4, 8) or not all(map(_is_number, corners)):
