@@ -62,7 +62,7 @@ _CORNER_AND_SIZE = (
 )
 
 # Also "10%" and "0,1", which are no coordinates, and no labels between gaps.
-_BEGINS_NUMBER = re.compile(r"[+-]?[.,]?\d")
+_BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
 
 # So far outside, a coordinate is no slip: it counts pixels.
 _FAR = (-1.0, 2.0)
