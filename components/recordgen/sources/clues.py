@@ -10,16 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from recordgen.errors import SourceError
 from recordgen.rows import Row
 from recordgen.sources import automl_csv, text_csv, video_lists
 from recordgen.sources.automl_csv import IMAGE_SUFFIX, VIDEO_SUFFIX
 from recordgen.sources.automl_jsonl import parse_object
+from recordgen.sources.clue import Clue
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.layout import checked
 from recordgen.sources.lines import open_lines
+from recordgen.sources.text_clues import of_texts
 from recordgen.splits import is_ml_use
 from recordgen.tasks import (
     ImageClassification,
@@ -34,25 +36,7 @@ from recordgen.tasks import (
 )
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.task import AnnotationError, printable
-from recordgen.tasks.text_sentiment import MAX_SENTIMENT
-from recordgen.tasks.text_task import CONTENT_KEY, TextSaid
-
-
-class Clue(NamedTuple):
-    """What a line says.
-
-    Attributes:
-        task: the task as which it reads.
-        reason: which line it is, and what it has.
-        tells: it has an annotation of that task; else it only says what it is about.
-        also: another task as which it reads as well.
-    """
-
-    task: str
-    reason: str
-    tells: bool = True
-    also: str | None = None
-
+from recordgen.tasks.text_task import CONTENT_KEY
 
 #: The task of each kind whose lines may say nothing but what they are about.
 PLAIN: Mapping[str, str] = {
@@ -72,17 +56,6 @@ _OF_IMAGES = re.compile(r"image|img|photo|picture", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
-_SENTIMENT_COLUMN = "sentiment"
-
-# Of texts under a header, so many names of files are no chance.
-_SHARE_OF_FILES = 0.5
-
-# Names of classes have fewer words, and of several words do not end as sentences do.
-_WORDS_OF_A_SENTENCE = 6
-_ENDS = (".", "!", "?", "\u2026")
-_CLOSING = " \"')\u201d\u2019"
-_SHARE_OF_PARTS = 0.5
-
 # A table of texts alone is told from other files by a header of so many columns.
 _COLUMNS_OF_A_TABLE = 3
 
@@ -97,8 +70,7 @@ def clues_of_jsonl(path: str) -> Iterator[Clue]:
         SourceError: it cannot be read, or its objects are none of an import file.
         StorageError: storage failed.
     """
-    others: dict[int, Mapping[str, Any]] = {}
-    is_known = False
+    is_known, other = False, ""
     with open_lines(path) as lines:
         for number, raw in enumerate(islice(lines, _LINES_LOOKED_AT), start=1):
             try:
@@ -113,14 +85,19 @@ def clues_of_jsonl(path: str) -> Iterator[Clue]:
                         yield clue._replace(reason=f"{path}:{number} has {clue.reason}")
                     break
             else:
-                others = others or {number: record}
-    for number, record in others.items():
-        if not is_known:
-            raise SourceError(
-                f"{path}:{number}: no line has one of the keys {', '.join(SUBJECT_KEYS)} (this "
-                f"one has {', '.join(map(printable, record)) or 'none'!s:.80}); write an object "
-                f"per line as Vertex AI does, also of what another tool exported"
-            )
+                other = other or _other_keys(record, f"{path}:{number}")
+    if other and not is_known:
+        raise SourceError(other)
+
+
+def _other_keys(record: Mapping[str, Any], where: str) -> str:
+    """Return what is said of a file if this is the first line and none is of an import file."""
+    there = ", ".join(map(printable, record)) or "none"
+    return (
+        f"{where}: no line has one of the keys {', '.join(SUBJECT_KEYS)} (this one has "
+        f"{there:.80}); write an object per line as Vertex AI does, also of what another tool "
+        f"exported"
+    )
 
 
 def _of_image(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
@@ -195,11 +172,11 @@ def clues_of_csv(path: str) -> Iterator[Clue]:
             _check_boxes(header, where)
             yield from _of_images(some, path)
     elif text_csv.names_text_column(header) and text_csv.knows_columns(header):
-        yield from _of_texts(some, path, header)
+        yield from of_texts(some, path, header)
     elif _is_table(records):
         yield Clue(Tabular.name, f"{where} names columns, and the lines behind it fill them")
     elif text_csv.names_text_column(header):
-        yield from _of_texts(some, path, header)
+        yield from of_texts(some, path, header)
     else:
         yield from _by_subject(some, path, records)
 
@@ -261,7 +238,7 @@ def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) ->
             reason = f"{path}:{line} names a video, or a list of them"
             yield Clue(VideoClassification.name, reason)
     elif most == "text":
-        yield from _of_texts(lines, path, ())
+        yield from of_texts(lines, path, ())
     else:
         yield from _of_images(lines, path)
 
@@ -371,75 +348,3 @@ def _of_images(lines: Iterable[bytes], path: str) -> Iterator[Clue]:
                 yield Clue(ImageMultiLabel.name, f"{path}:{row.line} has {labels} labels")
             else:
                 yield Clue(ImageClassification.name, f"{path}:{row.line} has one label")
-
-
-class _TextFields(TextMultiLabel):
-    """Keeps all fields behind the text as they are."""
-
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        return TextSaid(None, list(fields) or None).encode()
-
-
-def _of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Iterator[Clue]:
-    rows = [
-        (row, TextSaid.decode(row.annotation))
-        for row in text_csv.parse_lines(lines, source=path, task=_TextFields(), adjusted=Counter())
-        if isinstance(row, Row)
-    ]
-    if header:
-        _check_texts(rows, header)
-    else:
-        _check_commas(rows)
-    labels = [label for _, (_, said) in rows for label in said or [] if label]
-    # Classes may be whole numbers, too, if a header calls them so.
-    named = any(automl_csv.column_name(name) == _SENTIMENT_COLUMN for name in header)
-    may_be = (named or not header) and bool(labels) and all(map(_is_sentiment, labels))
-    also = None if named else TextClassification.name
-    for row, (_, said) in rows:
-        where, count = f"{path}:{row.line}", sum(map(bool, said or []))
-        if count > 1:
-            yield Clue(TextMultiLabel.name, f"{where} has a text and {count} labels")
-        elif may_be and count:
-            yield Clue(TextSentiment.name, f"{where} has a text and its sentiment", also=also)
-        else:
-            yield Clue(TextClassification.name, f"{where} has a text", tells=bool(count))
-
-
-def _check_texts(rows: Sequence[tuple[Row, TextSaid]], header: Sequence[str]) -> None:
-    """Check that a column of texts does not hold names of images. Raises: SourceError."""
-    files = [row for row, (text, _) in rows if text_csv.is_media(row.uri if text is None else text)]
-    if files and len(files) >= _SHARE_OF_FILES * len(rows):
-        raise SourceError(
-            f"{files[0].source}:{files[0].line}: the header names a column of texts "
-            f"({','.join(header)}), and it holds the names of images or videos; name it image_uri, "
-            f"or video_uri"
-        )
-
-
-def _check_commas(rows: Sequence[tuple[Row, TextSaid]]) -> None:
-    """Check that labels are no parts of texts whose commas nobody quoted. Raises: SourceError."""
-    for least in (1, 2):  # of all lines with a label, and of those with several
-        labelled = [(row, said) for row, (_, said) in rows if sum(map(bool, said or [])) >= least]
-        parts = [(row, part) for row, said in labelled if (part := _part_of_text(said))]
-        if parts and len(parts) >= _SHARE_OF_PARTS * len(labelled):
-            row, part = parts[0]
-            raise SourceError(
-                f"{row.source}:{row.line}: the label {part!r:.60} reads as part of a text; quote "
-                f"texts that hold commas, and write labels behind them; if it is a label, a header "
-                f"such as split,text,label says so"
-            )
-
-
-def _part_of_text(labels: Sequence[str]) -> str:
-    """Return the first label that is a sentence, or its end; "" if there is none."""
-    return next(filter(_is_sentence, labels), "")
-
-
-def _is_sentence(label: str) -> bool:
-    words = len(label.split())
-    ends = label.rstrip(_CLOSING).endswith(_ENDS)
-    return words >= _WORDS_OF_A_SENTENCE or (words > 1 and ends)
-
-
-def _is_sentiment(label: str) -> bool:
-    return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT
