@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any
 
 from recordgen.errors import SourceError
@@ -28,14 +27,14 @@ LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
 # What Vertex AI's keys of annotations end with, however they are spelt.
-_ANNOTATIONS = ("annotation", "annotations")
+_ANNOTATIONS = ("Annotation", "Annotations", "_annotation", "_annotations")
 
 # Who reads the older shape of a line.
 _KINDS_OF_TEXT = ("text", "entities")
 
 # What can only mean the split.
 _SPLIT_KEYS = frozenset(
-    {"split", "mluse", "dataitemresourcelabels", "aiplatform.googleapis.com/mluse"}
+    {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
 )
 
 
@@ -136,25 +135,18 @@ def _split(record: Mapping[str, Any]) -> str | None:
 
 def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
     """Check that no key but ``known`` names a split. Raises: ValueError."""
-    for key in record:
-        if key != known and _folded(key) in _SPLIT_KEYS:
-            raise ValueError(
-                f'a split is named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
-                f"{printable(key)})"
-            )
-
-
-@lru_cache(maxsize=1024)
-def _folded(key: str) -> str:
-    """Return a key as all its spellings have it: ``ml_use``, ``mlUse`` → ``mluse``."""
-    return key.replace("_", "").lower()
+    for key in sorted((record.keys() & _SPLIT_KEYS) - {known}):
+        raise ValueError(
+            f'a split is named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
+            f"{key})"
+        )
 
 
 def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
     """Refuse annotations of another task. Raises: AnnotationError."""
     for key, value in record.items():
-        is_other = key not in task.json_keys and value and _folded(key).endswith(_ANNOTATIONS)
-        if is_other and not (key == OLDER_KEY and task.kind in _KINDS_OF_TEXT):
+        is_older = key == OLDER_KEY and task.kind not in _KINDS_OF_TEXT
+        if (is_older or key.endswith(_ANNOTATIONS)) and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)
             raise AnnotationError(
                 RejectCode.BAD_ANNOTATION,
