@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, Row
 from recordgen.sources.automl_csv import parse_lines
-from recordgen.sources.lines import MAX_LINE_BYTES, bounded_lines
-from recordgen.tasks import ImageClassification, Task
+from recordgen.sources.layout import EMPTY
+from recordgen.sources.lines import (
+    MAX_LINE_BYTES,
+    OTHER_FILES,
+    UTF16_MARKS,
+    bounded_lines,
+)
+from recordgen.tasks import ImageClassification, ObjectDetection, Task
 
 
 def parse(text: str | bytes) -> list[Row | Reject]:
@@ -63,7 +69,7 @@ REJECTS = [
     ("TRIAN,gs://b/1.jpg", "unknown_ml_use", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
     ("TRAIN,,cat", "no_path", "[ML_USE],PATH,[LABEL]"),
     ("TRAIN", "no_path", "has no path"),
-    (",,", "no_path", "has no path"),
+    ('"",""', "no_path", "has no path"),
     ("TRAIN,a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 behind"),
     ("a.jpg,cat,dog", "too_many_fields", "one label per image (got 2 behind"),
     ('TRAIN,"a.jpg,cat', "bad_line", "quotes must be balanced"),
@@ -92,9 +98,9 @@ def test_bytes_that_are_no_text() -> None:
 
 
 def test_bom_crlf_and_blank_lines() -> None:
-    """A byte order mark and CR LF are no part of a field; blank lines count as lines only."""
-    found = parse(b"\xef\xbb\xbfTRAIN,a.jpg,cat\r\n\r\n  \r\nTEST,b.jpg,dog")
-    expected = [Row("f.csv", 1, "train", "a.jpg", "cat"), Row("f.csv", 4, "test", "b.jpg", "dog")]
+    """A byte order mark and CR LF are no part of a field; empty lines count as lines only."""
+    found = parse(b"\xef\xbb\xbf,,\r\nTRAIN,a.jpg,cat\r\n\r\n , ,\r\nTEST,b.jpg,dog\r\n,,\r\n")
+    expected = [Row("f.csv", 2, "train", "a.jpg", "cat"), Row("f.csv", 5, "test", "b.jpg", "dog")]
     assert found == expected
 
 
@@ -116,17 +122,22 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> N
     assert [item.line for item in whole[-2:]] == [51, 52]
 
 
-@pytest.mark.parametrize("line", ["TRAIN;a.jpg;cat", "image_uri\tlabel", "validation;a.jpg"])
-def test_other_separators_are_named(line: str) -> None:
-    """A file separated by semicolons or tabs is one clear error."""
-    with pytest.raises(SourceError, match=r"f\.csv:1: fields must be separated by commas"):
-        parse(f"{line}\n")
+# uri in the line, uri of the row
+SPELLINGS = [
+    ("./a.jpg", "a.jpg"),
+    ("././b//.//a.jpg", "b/a.jpg"),
+    ("//b/./a.jpg", "/b/a.jpg"),
+    ("../a./.b/c../a.jpg", "../a./.b/c../a.jpg"),
+    ("b/../a.jpg", "b/../a.jpg"),
+    ("gs://b//./a.jpg", "gs://b//./a.jpg"),
+    ("./", "./"),
+]
 
 
-def test_utf16_is_named() -> None:
-    """A UTF-16 file is one clear error, not a reject per line."""
-    with pytest.raises(SourceError, match=r"f\.csv: this file is UTF-16; save it as CSV UTF-8"):
-        parse("TRAIN,a.jpg,cat\n".encode("utf-16"))
+@pytest.mark.parametrize(("spelt", "uri"), SPELLINGS)
+def test_needless_parts_of_a_path_are_left_out(spelt: str, uri: str) -> None:
+    """Two spellings of a path are one image if they are for every file system."""
+    assert parse(f"TEST,{spelt},cat") == [Row("f.csv", 1, "test", uri, "cat")]
 
 
 # header, line under it
@@ -143,10 +154,24 @@ def test_header_names_columns_in_any_order(header: str, line: str) -> None:
     assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
 
 
+@pytest.mark.parametrize("header", ["image_id,label,split", "XMin,YMin,XMax,YMax,label"])
+def test_a_header_without_paths(header: str) -> None:
+    """A line of known names is a header, and one of them must be a path's."""
+    with pytest.raises(SourceError, match=rf"paths \({header}\); name that one image_uri"):
+        list(parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection()))
+
+
 def test_header_only_on_the_first_line() -> None:
     """The words of a header are data on any later line."""
     found = parse("a.jpg,cat\npath,label\n")
     assert found[1] == Row("f.csv", 2, None, "path", "label")
+
+
+def test_a_repeated_header_is_no_row() -> None:
+    """Files that were put together keep their headers; only the very same line is one."""
+    found = parse("path,label\na.jpg,cat\npath,label\nlabel,path\n")
+    assert found[1:] == [Row("f.csv", 4, None, "label", "path")]
+    assert found[0] == Row("f.csv", 2, None, "a.jpg", "cat")
 
 
 _field = st.text(
@@ -179,9 +204,11 @@ def test_any_bytes_give_one_item_per_line(data: bytes) -> None:
     """Whatever the bytes, each non-blank line gives exactly one row or reject: nothing is lost."""
     try:
         found = parse(data)
-    except SourceError:  # UTF-16, or columns of a header that nobody knows
-        assert data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"," in data
+    except SourceError:  # another file, other separators, or columns of a header that nobody knows
+        others = (*UTF16_MARKS, *OTHER_FILES)
+        begin = data.removeprefix(b"\xef\xbb\xbf").lower()
+        assert begin.startswith(tuple(map(bytes.lower, others))) or set(data) & set(b',;\t\r{"')
         return
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    expected = [number for number, line in enumerate(lines, start=1) if line.strip()]
+    expected = [number for number, line in enumerate(lines, start=1) if line.strip(EMPTY)]
     assert [item.line for item in found] == expected

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recordgen.errors import UsageError
+from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.sources import ImportFile
 from recordgen.sources.deciding import Finding, decide
@@ -29,7 +29,6 @@ CSV = [
     ("TRAIN,Good and cheap.,praise", "text_classification", ":1 has a text"),
     ("\ngs://b/1.txt,praise\n", "text_classification", ":2 has a text"),
     ('"Good, and cheap",praise,price', "text_multi_label", ":1 has a text and 2 labels"),
-    ("Good and cheap,2\nBad and dear,0", "text_sentiment", ":1 has a text and its sentiment"),
     ("Good and cheap,2\nBad and dear,11", "text_classification", ":1 has a text"),
     ("review,sentiment\nGood and cheap,good", "text_classification", ":2 has a text"),
     ("review,sentiment\nGood and cheap,4", "text_sentiment", ":2 has a text and its sentiment"),
@@ -55,6 +54,15 @@ CSV = [
     ("image_uri,label\na,cat", "image_classification", ":2 has one label"),
     ("age,job\n31,nurse\n,clerk", "tabular", ":1 names columns, and the lines behind it fill them"),
     ("a,b,c\nx,y,z", "tabular", ":1 names columns, and the lines behind it fill them"),
+    (",text,label\n0,Good and cheap,2", "text_classification", ":2 has a text"),
+    ("text,label,,\nGood and cheap,2,,", "text_classification", ":2 has a text"),
+    ("Good and cheap,2\nBad and dear,0\nSo so,none", "text_classification", ":1 has a text"),
+    ("a b\nc d\ne f\nGood and cheap,x,y", "text_multi_label", ":4 has a text and 2 labels"),
+    ("So good,U.S.\nSo bad,U.K.\nSo so,a b c d e", "text_classification", ":1 has a text"),
+    ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', "object_detection", ":1 has a box"),
+    ("a.jpg,a,b,c,,,d,e", "image_multi_label", ":1 has 5 labels"),
+    ("img,label\na,cat", "image_classification", ":2 has one label"),
+    ("sepal.length,species\n5.1,setosa", "tabular", "lines behind it fill them"),
 ]
 
 
@@ -135,6 +143,65 @@ def test_two_tasks_in_a_file_are_both_shown(
         found(tmp_path, name, lines)
     assert f"{one}: {tmp_path / name}:" in str(caught.value)
     assert f"{other}: {tmp_path / name}:" in str(caught.value)
+
+
+# lines of a file, what is said of it
+REFUSED = [
+    (",text,target\n0,Good and cheap,1", r":1: column 1 has no name; .*index=False"),
+    (",age,job\n0,31,nurse\n1,40,clerk", r":1: column 1 has no name; .*index=False"),
+    ("age,job,,\n31,nurse,,\n40,clerk,,", r":1: column 3 has no name"),
+    ("document,label\n1.png,bill", r":2: .* texts \(document,label\), .* image_uri, or video_uri"),
+    ("image,label,bbox\na.jpg,cat,0", r":1: the columns bbox are boxes in a form that is not"),
+    ("image,label,x,y,w,h\na.jpg,cat,1,2,3,4", r":1: the columns x, y, w, h are boxes in a form"),
+    ("image_id,label,split\na,cat,TRAIN", r":1: .* none of them is known to hold paths"),
+    ("TRAIN,gs://b/a.jsonl\nTEST,b.jsonl", r":1: this file lists JSONL files, .* themselves"),
+    (
+        "So good, and cheap.,praise\nSo bad,poor",
+        r":1: the label 'and cheap.' reads as part of a text",
+    ),
+    (
+        "So good, and so very cheap for us\nSo so, so",
+        r":1: the label 'and so very cheap for us' reads",
+    ),
+    ("TRAIN;a b;cat\nTEST;c d;dog", r":1: fields must be separated by commas \(got semicolons\)"),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), REFUSED)
+def test_what_is_no_import_file_is_refused(lines: str, message: str, tmp_path: Path) -> None:
+    """What other programs write is an error that says what to do, not a dataset of something."""
+    with pytest.raises(SourceError, match=rf"a\.csv{message}"):
+        found(tmp_path, "a.csv", lines)
+
+
+def test_other_objects_are_refused(tmp_path: Path) -> None:
+    """An export of another tool names none of the keys; a single line of it is a mistake."""
+    other = '{"data_row": {"id": 1}, "projects": {}}'
+    with pytest.raises(
+        SourceError, match=r"a\.ndjson:2: no line has .* \(this one has data_row, p"
+    ):
+        found(tmp_path, "a.ndjson", f"\n{other}\n{other}\n")
+    line = '{"textContent": "a"}'
+    assert found(tmp_path, "a.jsonl", f"{other}\n{line}").options.task == "text_classification"
+
+
+def test_whole_numbers_may_be_sentiments_or_classes(tmp_path: Path) -> None:
+    """Nothing in AutoML's lines tells them apart, so whoever wrote them must; other lines may."""
+    lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
+    with pytest.raises(UsageError) as caught:
+        found(tmp_path, "a.csv", lines)
+    for words in (
+        f"{tmp_path / 'a.csv'}:1 has a text and its sentiment, or a class",
+        "--task text_sentiment or --task text_classification",
+    ):
+        assert words in str(caught.value)
+    for more, task in (
+        ("Never again,poor\n", "text_classification"),
+        ("Never again,poor,late\n", "text_multi_label"),
+    ):
+        (tmp_path / "b.csv").write_text(more)
+        files = [ImportFile(str(tmp_path / name)) for name in ("a.csv", "b.csv")]
+        assert decide(files, ConvertOptions()).options.task == task
 
 
 def test_few_lines_of_another_task_are_mistakes(tmp_path: Path) -> None:

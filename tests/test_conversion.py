@@ -265,8 +265,9 @@ def test_a_new_class_leaves_the_shards_of_the_others(
 def test_shard_of_a_label_whose_images_are_all_rejected(make_csv: MakeCsv, tmp_path: Path) -> None:
     """Its shard is there without records and still says its label."""
     (tmp_path / "good.jpg").write_bytes(encoded(noise(), "JPEG"))
-    (tmp_path / "bad.jpg").write_bytes(b"no image")
-    source = make_csv(["TRAIN,good.jpg,dog", "TRAIN,bad.jpg,cat", "TEST,./bad.jpg,cat"])
+    for name in ("bad.jpg", "worse.jpg"):
+        (tmp_path / name).write_bytes(b"no image")
+    source = make_csv(["TRAIN,good.jpg,dog", "TRAIN,bad.jpg,cat", "TEST,worse.jpg,cat"])
     output = tmp_path / "out"
     dataset = recordgen.convert(source, output, shard_by="label", max_reject_fraction=1).dataset
     assert list(dataset.splits) == ["train"]
@@ -565,8 +566,9 @@ def test_files_of_the_user_are_not_taken(make_images: MakeImages, tmp_path: Path
 def test_every_shard_of_the_count_is_there(make_csv: MakeCsv, tmp_path: Path) -> None:
     """A payload larger than a shard leaves others empty, but none of the names is missing."""
     (tmp_path / "large.png").write_bytes(encoded(noise(100, 100), "PNG"))
-    (tmp_path / "small.png").write_bytes(encoded(noise(2, 2), "PNG"))
-    source = make_csv(["TRAIN,large.png,a", "TRAIN,small.png,a", "TRAIN,./small.png,a"])
+    for name in ("small.png", "tiny.png"):
+        (tmp_path / name).write_bytes(encoded(noise(2, 2), "PNG"))
+    source = make_csv(["TRAIN,large.png,a", "TRAIN,small.png,a", "TRAIN,tiny.png,a"])
     output = tmp_path / "out[1]*"  # and names with a glob's characters are names
     shards = recordgen.convert(source, output, shard_mb=0.001).dataset.splits["train"].shards
     names = [f"data_tfrecord-{index:05d}-of-00003" for index in range(3)]

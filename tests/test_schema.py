@@ -327,6 +327,26 @@ def test_a_dataframe_is_the_same(pairs: list[str], make_csv: MakeCsv, tmp_path: 
         recordgen.convert(frame.drop(columns="left"), tmp_path / "c", schema=schema)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task": "image_classification"},
+        {"schema": {"split": "split", "photo": "image", "breed": "label"}},
+    ],
+)
+def test_spellings_of_a_path_are_one_image(
+    options: dict[str, Any], make_images: MakeImages, make_csv: MakeCsv
+) -> None:
+    """Declared or not, ``./a.jpg`` and ``a.jpg`` are one example, in one split."""
+    make_images(1)
+    names = ["images/0000.jpg", "./images//0000.jpg", "././images/./0000.jpg"]
+    found = recordgen.check(make_csv([f",{name},x" for name in names]), **options).dataset
+    assert (found.examples, found.rows.duplicates) == (1, 2)
+    lines = [f"TRAIN,{names[0]},x", f"TEST,{names[1]},x"]
+    [item] = recordgen.check(make_csv(lines), **options, max_reject_fraction=0.5).rejects
+    assert (item.line, item.code) == (2, "conflicting_splits")
+
+
 def test_a_schema_and_a_task() -> None:
     """A schema makes the task; another one beside it is refused, and so is the task alone."""
     assert ConvertOptions(schema='{"a":"int"}').task == "declared"

@@ -132,6 +132,23 @@ JSONL_REJECTS = [
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "not Unicode text"),
     (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
     (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "must hold texts by name"),
+    (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", "(got the key mlUse)"),
+    (json.dumps(record(split="test")).encode(), "unknown_ml_use", "(got the key split)"),
+    (
+        json.dumps(record(dataItemResourceLabels={"ml_use": "test"})).encode(),
+        "unknown_ml_use",
+        '"dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"} (got',
+    ),
+    (
+        json.dumps(record(classification_annotation={"displayName": "a"})).encode(),
+        "bad_annotation",
+        "classification_annotation is no annotation of image_classification",
+    ),
+    (
+        json.dumps(record(annotations=[{"bbox": [1, 2, 3, 4]}])).encode(),
+        "bad_annotation",
+        "annotations is no annotation of image_classification",
+    ),
     (
         json.dumps(record(boundingBoxAnnotations=[{}])).encode(),
         "bad_annotation",
@@ -172,7 +189,12 @@ def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("[\n{}\n]", "write one object per line"), ("\ufeff{}".encode("utf-16-le"), "is UTF-16")],
+    [
+        ("[\n{}\n]", "write one object per line"),
+        ('[{"imageGcsUri": "a.jpg"}]', "write one object per line"),
+        (b"\x1f\x8b\x08\x00", "packed with gzip; unpack it"),
+        ("\ufeff{}".encode("utf-16-le"), "is UTF-16"),
+    ],
 )
 def test_files_that_are_no_jsonl(text: str | bytes, words: str, tmp_path: Path) -> None:
     """A JSON document or UTF-16 is one clear error."""

@@ -19,7 +19,7 @@ from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.dataframe import dataframe_rows, dataframe_task
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.text_csv import is_file, parse_lines
-from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
+from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextSaid
 
@@ -142,6 +142,7 @@ ROWS = [
     ("Good,praise", (None, "Good", ["praise"])),
     (",Good,praise", (None, "Good", ["praise"])),
     (",test,praise", (None, "test", ["praise"])),
+    (",,\nGood,praise,,\n , ,", (None, "Good", ["praise"])),
     ("test", (None, "test", None)),
     ("TEST,Good", ("test", "Good", None)),
     ("TEST,Good,,", ("test", "Good", None)),
@@ -157,7 +158,7 @@ ROWS = [
 def test_rows(line: str, expected: tuple[object, ...]) -> None:
     """ML_USE and label may be left out; a text is kept as it is, or names its file."""
     [item] = rows(line)
-    assert said(item) == (1, *expected)
+    assert said(item)[1:] == expected
 
 
 def test_labels_of_the_other_tasks() -> None:
@@ -193,6 +194,7 @@ def test_headers() -> None:
         (3, None, "b", ["c"]),
         (4, None, "1.txt", None),
     ]
+    assert list(map(said, rows("text,label\na b,x\ntext,label\n"))) == [(2, None, "a b", ["x"])]
     assert list(map(said, rows("UNASSIGNED,text,great"))) == [(1, None, "text", ["great"])]
     [item] = rows("TRAIN,Please open readme.txt,spam")
     assert said(item) == (1, "train", "Please open readme.txt", ["spam"])
@@ -204,7 +206,21 @@ def test_headers() -> None:
     assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
 
 
-@pytest.mark.parametrize("header", ["text,target", "id,keyword,location,text,target"])
+def test_names_of_images_are_no_texts() -> None:
+    """A row about an image is none of a file of texts, unless a header says that it is a text."""
+    names = ["a.jpg", "TRAIN,gs://b/1.PNG,cat", ",my photos/1.webp,cat", "v/1.mp4,car"]
+    found = rows("\n".join(names))
+    assert [said(item) for item in found] == [(line, "bad_line") for line in range(1, 5)]
+    assert [item.uri for item in found][1:3] == ["gs://b/1.PNG", "my photos/1.webp"]
+    texts = ["See a.jpg", "TEST,on and/or off: see a.jpg,x", "a.jpg!"]
+    assert all(isinstance(item, Row) for item in rows("\n".join(texts)))
+    [item] = rows("text,label\na.jpg,x")
+    assert said(item) == (2, None, "a.jpg", ["x"])
+
+
+@pytest.mark.parametrize(
+    "header", ["text,target", ",text,target", "id,keyword,location,text,target"]
+)
 def test_headers_without_a_known_column(header: str) -> None:
     """A header is no example: beside the text's column it must name one that is known."""
     with pytest.raises(SourceError, match=rf"a.csv:1: .* none is known \({header}\); name them"):
@@ -253,6 +269,15 @@ def test_dataframes() -> None:
     [item] = dataframe_rows(frame, TextClassification(), Counter())
     assert isinstance(item, Row)
     assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
+    for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
+        with pytest.raises(
+            UsageError, match=rf"split or label beside it \(got {columns}, target\)"
+        ):
+            list(dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Counter()))
+    with pytest.raises(UsageError, match=r"column 'text' .* images or videos \(such as 'a.jpg'\)"):
+        dataframe_task(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}), "auto")
+    with pytest.raises(UsageError, match=r"boxes in a form that is not known \(BBox\): give it"):
+        dataframe_task(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}), "auto")
     with pytest.raises(UsageError, match="needs the column text"):
         list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Counter()))
 

@@ -8,13 +8,12 @@ row*, so the first field is ML_USE or the path. Of image classification, for exa
     test,gs://bucket/3.jpg        →  Row(split="test", uri="gs://bucket/3.jpg", annotation=None)
     gs://bucket/4.jpg             →  Row(split=None, uri="gs://bucket/4.jpg", annotation=None)
 
-A first line that holds only column names (``split,image_uri,label``, in any order) is a header;
-TFRecorder and many scripts write one.
+A first line that holds only column names (``split,image_uri,label``, in any order) is a header,
+and so is any line that repeats it; TFRecorder and many scripts write one.
 """
 
 from __future__ import annotations
 
-import codecs
 import csv
 import re
 from collections import Counter
@@ -22,27 +21,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
-from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
+from recordgen.sources.layout import EMPTY, checked
+from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 
-SPLIT_COLUMNS = frozenset({"split", "ml_use", "mluse", "dataset_split", "set"})
+SPLIT_COLUMNS = frozenset(
+    {"split", "ml_use", "mluse", "dataset_split", "data_split", "set", "subset", "partition"}
+)
 _PATH_COLUMNS = frozenset(
     {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
-    | {"file", "image", "image_name", "image_file"}
+    | {"file", "image", "image_name", "image_file", "img", "img_name"}
+    | {"imageuri", "imageurl", "imagepath", "imagename", "imagefile"}
     | {"video_uri", "videogcsuri", "video_url", "video_path", "video", "video_name", "video_file"}
 )
 
-_SUFFIX = re.compile(
-    r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|csv)$",
-    re.IGNORECASE,
-)
-#: "TRAIN;a.jpg;cat", or tabs: a spreadsheet's other ideas of CSV.
-OTHER_SEPARATOR = re.compile(
-    rb"\s*(train(ing)?|validat(ion|e)|test|unassigned|split|ml_use|label|image_uri)[;\t]",
-    re.IGNORECASE,
-)
+#: What names of images and of videos end with.
+IMAGE_SUFFIX = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
+VIDEO_SUFFIX = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv)$", re.IGNORECASE)
+_LIST_SUFFIX = ".csv"
 
 #: (fields, source, line) → what the line says
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
@@ -58,38 +56,41 @@ def parse_lines(
 
     Args:
         lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
-            mark is skipped.
+            mark is skipped, and so are lines of blanks and commas alone.
         source: the file's name, for rows and messages.
         task: reads the fields behind the path.
         adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
-        SourceError: the file is UTF-16.
+        SourceError: the file as a whole is no CSV of rows, see :mod:`recordgen.sources.layout`; or
+            its first line names columns that no row can be made of.
     """
     line_parser = LineParser(task, adjusted)
     parse: Parser = line_parser.parse_row
     first = True
-    for number, raw in enumerate(lines, start=1):
-        if number == 1:
-            if raw.startswith(UTF16_MARKS):
-                raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-        if not raw.strip():
+    repeated: Sequence[str] | None = None
+    for number, raw in enumerate(checked(lines, source), start=1):
+        if not raw.strip(EMPTY):
             continue
-        if first and b"," not in raw and OTHER_SEPARATOR.match(raw):
-            raise SourceError(f"{source}:{number}: fields must be separated by commas")
         fields = split_line(raw, source, number)
         if isinstance(fields, Reject):
             yield fields
         elif not any(fields):
             yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
         elif first and (header := line_parser.parse_header(fields)) is not None:
-            parse = header
+            parse, repeated = header, fields
+        elif fields == repeated:
+            pass  # files that were put together, each with its header
         elif first and names_path_column(fields):
             raise SourceError(
                 f"{source}:{number}: this line names columns, and beside the path's none is known "
                 f"({','.join(fields)}); name them split, image_uri and label, and those of boxes "
                 f"xmin, ymin, xmax, ymax"
+            )
+        elif first and line_parser.names_all_but_path(fields):
+            raise SourceError(
+                f"{source}:{number}: this line names columns, and none of them is known to hold "
+                f"paths ({','.join(fields)}); name that one {task.kind}_uri"
             )
         else:
             yield parse(fields, source, number)
@@ -152,6 +153,14 @@ class LineParser:
         known = (SPLIT_COLUMNS, _PATH_COLUMNS, *self._task.columns.values())
         return any(column_name(field) in names for names in known)
 
+    def names_all_but_path(self, fields: Sequence[str]) -> bool:
+        """Say whether a line names columns of two kinds that a row is made of, but no path's."""
+        names = {column_name(field) for field in fields}
+        kinds = (SPLIT_COLUMNS, *self._task.columns.values())
+        return sum(not names.isdisjoint(kind) for kind in kinds) > 1 and not any(
+            map(_looks_like_path, fields)
+        )
+
     def parse_header(self, fields: Sequence[str]) -> Parser | None:
         """Return the parser for the columns that a header line names; None: it is a data line.
 
@@ -199,7 +208,7 @@ class LineParser:
             message = _no_path([ml_use, uri, *fields], self._task)
             return Reject(source, line, "", RejectCode.NO_PATH.value, message)
         try:
-            check_uri(uri)
+            uri = check_uri(uri)
             annotation = self._task.from_fields(without_padding(fields), self._adjusted)
         except AnnotationError as exc:
             shown = uri if uri.isprintable() else ascii(uri)
@@ -239,7 +248,12 @@ def at(fields: Sequence[str], index: int) -> str:
 
 
 def _looks_like_path(text: str) -> bool:
-    return "/" in text or _SUFFIX.search(text) is not None
+    return "/" in text or names_media(text) or text.lower().endswith(_LIST_SUFFIX)
+
+
+def names_media(text: str) -> bool:
+    """Say whether a text ends as names of images and of videos do."""
+    return IMAGE_SUFFIX.search(text) is not None or VIDEO_SUFFIX.search(text) is not None
 
 
 def _no_path(fields: Sequence[str], task: Task) -> str:

@@ -11,7 +11,6 @@ become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only t
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,14 +18,24 @@ from typing import Any
 
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
-from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS
+from recordgen.sources.lines import MAX_LINE_BYTES, text_of_first
 from recordgen.splits import parse_ml_use
+from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.task import AnnotationError, Task, printable
 
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
-_ANNOTATION_SUFFIXES = ("Annotation", "Annotations")
+# What Vertex AI's keys of annotations end with, however they are spelt.
+_ANNOTATIONS = ("Annotation", "Annotations", "_annotation", "_annotations")
+
+# Who reads the older shape of a line.
+_KINDS_OF_TEXT = ("text", "entities")
+
+# What can only mean the split.
+_SPLIT_KEYS = frozenset(
+    {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
+)
 
 
 def parse_lines(
@@ -42,14 +51,12 @@ def parse_lines(
         adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
-        SourceError: the file is UTF-16, or one JSON document over several lines.
+        SourceError: the file is UTF-16, no text, or one JSON document with all objects.
     """
     for number, raw in enumerate(lines, start=1):
         if number == 1:
-            if raw.startswith(UTF16_MARKS):
-                raise SourceError(f"{source}: this file is UTF-16; save it as JSONL in UTF-8")
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-            if raw.strip() in (b"[", b"{"):
+            raw = text_of_first(raw, source, "JSONL in UTF-8")
+            if raw.lstrip().startswith(b"[") or raw.strip() == b"{":
                 raise SourceError(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"
                 )
@@ -116,6 +123,9 @@ def _split(record: Mapping[str, Any]) -> str | None:
     labels = record.get(LABELS_KEY) or {}
     ml_use = labels.get(ML_USE_KEY, "") if isinstance(labels, Mapping) else labels
     try:
+        _check_split_keys(record, LABELS_KEY)
+        if isinstance(labels, Mapping):
+            _check_split_keys(labels, ML_USE_KEY)
         if not isinstance(ml_use, str):
             raise ValueError(f"{LABELS_KEY} must hold texts by name (got {labels!r:.80})")
         return parse_ml_use(ml_use.strip())
@@ -123,10 +133,20 @@ def _split(record: Mapping[str, Any]) -> str | None:
         raise AnnotationError(RejectCode.UNKNOWN_ML_USE, str(exc)) from exc
 
 
+def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
+    """Check that no key but ``known`` names a split. Raises: ValueError."""
+    for key in sorted((record.keys() & _SPLIT_KEYS) - {known}):
+        raise ValueError(
+            f'a split is named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
+            f"{key})"
+        )
+
+
 def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
     """Refuse annotations of another task. Raises: AnnotationError."""
     for key, value in record.items():
-        if key.endswith(_ANNOTATION_SUFFIXES) and value and key not in task.json_keys:
+        is_older = key == OLDER_KEY and task.kind not in _KINDS_OF_TEXT
+        if (is_older or key.endswith(_ANNOTATIONS)) and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)
             raise AnnotationError(
                 RejectCode.BAD_ANNOTATION,

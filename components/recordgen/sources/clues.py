@@ -5,19 +5,23 @@ Each line that tells gives a clue: a task, and the words that say which line it 
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
-from recordgen.rows import Reject, Row
-from recordgen.sources import automl_csv, text_csv
+from recordgen.errors import SourceError
+from recordgen.rows import Row
+from recordgen.sources import automl_csv, text_csv, video_lists
+from recordgen.sources.automl_csv import IMAGE_SUFFIX, VIDEO_SUFFIX
 from recordgen.sources.automl_jsonl import parse_object
+from recordgen.sources.clue import Clue
 from recordgen.sources.csv_records import Record, read_records
+from recordgen.sources.layout import checked
 from recordgen.sources.lines import open_lines
+from recordgen.sources.text_clues import of_texts
 from recordgen.splits import is_ml_use
 from recordgen.tasks import (
     ImageClassification,
@@ -31,24 +35,8 @@ from recordgen.tasks import (
     VideoClassification,
 )
 from recordgen.tasks.labelled_text import OLDER_KEY
-from recordgen.tasks.task import AnnotationError
-from recordgen.tasks.text_sentiment import MAX_SENTIMENT
-from recordgen.tasks.text_task import CONTENT_KEY, TextSaid
-
-
-class Clue(NamedTuple):
-    """What a line says.
-
-    Attributes:
-        task: the task as which it reads.
-        reason: which line it is, and what it has.
-        tells: it has an annotation of that task; else it only says what it is about.
-    """
-
-    task: str
-    reason: str
-    tells: bool = True
-
+from recordgen.tasks.task import AnnotationError, printable
+from recordgen.tasks.text_task import CONTENT_KEY
 
 #: The task of each kind whose lines may say nothing but what they are about.
 PLAIN: Mapping[str, str] = {
@@ -61,15 +49,12 @@ PLAIN: Mapping[str, str] = {
 _LINES_LOOKED_AT = 10_000
 _BYTES_LOOKED_AT = 4_000_000
 
-_IMAGE = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
-_VIDEO = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|csv)$", re.IGNORECASE)
+_JSONL = re.compile(r"\.(jsonl|ndjson)$", re.IGNORECASE)
 _SHORT_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{1,4}$", re.IGNORECASE)
 _PATH = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)
 _OF_IMAGES = re.compile(r"image|img|photo|picture", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-
-_SENTIMENT_COLUMN = "sentiment"
 
 # A table of texts alone is told from other files by a header of so many columns.
 _COLUMNS_OF_A_TABLE = 3
@@ -79,7 +64,13 @@ _WORDS_OF_A_PATH = 3
 
 
 def clues_of_jsonl(path: str) -> Iterator[Clue]:
-    """Yield the clues of the lines of a JSONL file. Raises: SourceError, StorageError."""
+    """Yield the clues of the lines of a JSONL file.
+
+    Raises:
+        SourceError: it cannot be read, or its objects are none of an import file.
+        StorageError: storage failed.
+    """
+    is_known, other = False, ""
     with open_lines(path) as lines:
         for number, raw in enumerate(islice(lines, _LINES_LOOKED_AT), start=1):
             try:
@@ -89,9 +80,24 @@ def clues_of_jsonl(path: str) -> Iterator[Clue]:
             # A line is about one thing; an image may have a text beside it.
             for keys, of_record in _SUBJECTS:
                 if key := next((key for key in keys if key in record), None):
+                    is_known = True
                     for clue in of_record(record, key):
                         yield clue._replace(reason=f"{path}:{number} has {clue.reason}")
                     break
+            else:
+                other = other or _other_keys(record, f"{path}:{number}")
+    if other and not is_known:
+        raise SourceError(other)
+
+
+def _other_keys(record: Mapping[str, Any], where: str) -> str:
+    """Return what is said of a file if this is the first line and none is of an import file."""
+    there = ", ".join(map(printable, record)) or "none"
+    return (
+        f"{where}: no line has one of the keys {', '.join(SUBJECT_KEYS)} (this one has "
+        f"{there:.80}); write an object per line as Vertex AI does, also of what another tool "
+        f"exported"
+    )
 
 
 def _of_image(record: Mapping[str, Any], key: str) -> Iterator[Clue]:
@@ -133,13 +139,26 @@ _SUBJECTS: Sequence[tuple[Sequence[str], Callable[[Mapping[str, Any], str], Iter
     ((CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"), _of_text),
     ((VideoClassification.uri_key,), _of_video),
 )
+#: The published ones among them.
+SUBJECT_KEYS = (
+    ImageClassification.uri_key,
+    CONTENT_KEY,
+    TextClassification.uri_key,
+    VideoClassification.uri_key,
+)
 
 
 def clues_of_csv(path: str) -> Iterator[Clue]:
-    """Yield the clues of the records of a CSV file. Raises: SourceError, StorageError."""
+    """Yield the clues of the records of a CSV file.
+
+    Raises:
+        SourceError: it cannot be read; it is no CSV as a whole; or its header names what cannot be
+            meant.
+        StorageError: storage failed.
+    """
     with open_lines(path) as lines:
-        some = list(_first(lines))
-    records = [item for item in _records(some, path) if isinstance(item, Record)]
+        some = list(checked(_first(lines), path))
+    records = [item for item in read_records(some, path) if isinstance(item, Record)]
     if not records:
         return
     header = [field.strip() for field in records[0].fields]
@@ -150,13 +169,14 @@ def clues_of_csv(path: str) -> Iterator[Clue]:
         if _names_segments(header) and not _names_images(header, records):
             yield Clue(VideoClassification.name, f"{where} names the columns of a segment")
         else:
+            _check_boxes(header, where)
             yield from _of_images(some, path)
     elif text_csv.names_text_column(header) and text_csv.knows_columns(header):
-        yield from _of_texts(some, path, header)
+        yield from of_texts(some, path, header)
     elif _is_table(records):
         yield Clue(Tabular.name, f"{where} names columns, and the lines behind it fill them")
     elif text_csv.names_text_column(header):
-        yield from _of_texts(some, path, header)
+        yield from of_texts(some, path, header)
     else:
         yield from _by_subject(some, path, records)
 
@@ -179,7 +199,7 @@ def _names_texts(header: Sequence[str], records: Sequence[Record]) -> bool:
 def _names_images(header: Sequence[str], records: Sequence[Record]) -> bool:
     """Say whether a header, or the fields behind it, name images."""
     return any(map(_OF_IMAGES.search, header)) or any(
-        _IMAGE.search(field.strip()) for record in records[1:2] for field in record.fields
+        IMAGE_SUFFIX.search(field.strip()) for record in records[1:2] for field in record.fields
     )
 
 
@@ -189,13 +209,19 @@ def _names_segments(header: Sequence[str]) -> bool:
     return all(names & columns[role] for role in ("start", "end"))
 
 
-def _records(lines: Sequence[bytes], path: str) -> Iterator[Record | Reject]:
-    unmarked = [line.removeprefix(codecs.BOM_UTF8) for line in lines[:1]]
-    return read_records([*unmarked, *lines[1:]], path)
+def _check_boxes(header: Sequence[str], where: str) -> None:
+    """Check that a header of images leaves no boxes out in silence. Raises: SourceError."""
+    if boxes := ObjectDetection.other_boxes(header):
+        raise SourceError(
+            f"{where}: the columns {', '.join(boxes)} are boxes in a form that is not known; name "
+            f"columns xmin, ymin, xmax and ymax, shares of the image, or say --task to leave them "
+            f"out"
+        )
 
 
 def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) -> Iterator[Clue]:
     """Yield the clues of a file without a header, by what its records are about."""
+    _check_subjects(records, path)
     found: dict[str, list[int]] = {}
     for number, record in enumerate(records):
         kind = _kind(_subject(record.fields))
@@ -212,9 +238,19 @@ def _by_subject(lines: Sequence[bytes], path: str, records: Sequence[Record]) ->
             reason = f"{path}:{line} names a video, or a list of them"
             yield Clue(VideoClassification.name, reason)
     elif most == "text":
-        yield from _of_texts(lines, path, ())
+        yield from of_texts(lines, path, ())
     else:
         yield from _of_images(lines, path)
+
+
+def _check_subjects(records: Sequence[Record], path: str) -> None:
+    """Check that a file is no list of JSONL files. Raises: SourceError."""
+    named = [record for record in records if _JSONL.search(_subject(record.fields))]
+    if len(named) * 2 > len(records):
+        raise SourceError(
+            f"{path}:{named[0].line}: this file lists JSONL files, as AutoML has it of entities; "
+            f"name these files themselves"
+        )
 
 
 def _subject(fields: Sequence[str]) -> str:
@@ -227,9 +263,9 @@ def _subject(fields: Sequence[str]) -> str:
 def _kind(subject: str) -> str:
     """Return the kind of what a field names or holds; "" if it may be anything."""
     words = subject.split()
-    if _IMAGE.search(subject):
+    if IMAGE_SUFFIX.search(subject):
         return "image"
-    if _VIDEO.search(subject):
+    if VIDEO_SUFFIX.search(subject) or video_lists.is_list(subject):
         return "video"
     if subject.lower().endswith(".txt"):
         return "text"
@@ -246,27 +282,39 @@ def _is_table(records: Sequence[Record]) -> bool:
     """Say whether the first record names columns, and others fill them."""
     names = [field.strip() for field in records[0].fields]
     others = records[1:]
-    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or not others:
+    whole = [record.fields for record in others if len(record.fields) == len(names)]
+    if len(whole) * 2 < len(others) or not whole:
+        return False
+    if not names[0] and _are_numbers(fields[0] for fields in whole):
+        # An index that pandas wrote; who reads the table asks for its name.
+        names, whole = names[1:], [fields[1:] for fields in whole]
+    names = list(automl_csv.without_padding(names))
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
         return False
     if any(map(_NUMBER.fullmatch, names)) or is_ml_use(names[0]):
         return False
-    if any(_IMAGE.search(name) or _VIDEO.search(name) or "/" in name for name in names):
+    if any(_is_file(name) or "/" in name for name in names):
         return False
     if any(map(_OF_IMAGES.search, names)):
-        return False
-    whole = [record.fields for record in others if len(record.fields) == len(names)]
-    if len(whole) * 2 < len(others):
         return False
     if any(_kind(field) in ("image", "video") for field in whole[0]):
         return False
     if any(_is_like(name, [fields[at] for fields in whole]) for at, name in enumerate(names)):
         return False
     has_numbers = any(
-        all(_NUMBER.fullmatch(text) for fields in whole if (text := fields[index].strip()))
-        and any(fields[index].strip() for fields in whole)
-        for index in range(len(names))
+        _are_numbers(fields[index] for fields in whole) for index in range(len(names))
     )
     return has_numbers or (len(names) >= _COLUMNS_OF_A_TABLE and not _has_sentences(whole))
+
+
+def _are_numbers(column: Iterable[str]) -> bool:
+    """Say whether fields are numbers, but for empty ones, which are not all."""
+    filled = [text for field in column if (text := field.strip())]
+    return bool(filled) and all(map(_NUMBER.fullmatch, filled))
+
+
+def _is_file(name: str) -> bool:
+    return automl_csv.names_media(name) or video_lists.is_list(name)
 
 
 def _is_like(name: str, values: Sequence[str]) -> bool:
@@ -300,34 +348,3 @@ def _of_images(lines: Iterable[bytes], path: str) -> Iterator[Clue]:
                 yield Clue(ImageMultiLabel.name, f"{path}:{row.line} has {labels} labels")
             else:
                 yield Clue(ImageClassification.name, f"{path}:{row.line} has one label")
-
-
-class _TextFields(TextMultiLabel):
-    """Keeps all fields behind the text as they are."""
-
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
-        return TextSaid(None, list(fields) or None).encode()
-
-
-def _of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Iterator[Clue]:
-    rows = [
-        (row.line, TextSaid.decode(row.annotation).said or [])
-        for row in text_csv.parse_lines(lines, source=path, task=_TextFields(), adjusted=Counter())
-        if isinstance(row, Row)
-    ]
-    labels = [label for _, said in rows for label in said if label]
-    # Classes may be whole numbers, too, if a header calls them so.
-    may_be = not header or any(automl_csv.column_name(name) == _SENTIMENT_COLUMN for name in header)
-    are_sentiments = may_be and bool(labels) and all(map(_is_sentiment, labels))
-    for line, said in rows:
-        count = sum(map(bool, said))
-        if count > 1:
-            yield Clue(TextMultiLabel.name, f"{path}:{line} has a text and {count} labels")
-        elif are_sentiments:
-            yield Clue(TextSentiment.name, f"{path}:{line} has a text and its sentiment")
-        else:
-            yield Clue(TextClassification.name, f"{path}:{line} has a text")
-
-
-def _is_sentiment(label: str) -> bool:
-    return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from recordgen.rows import Reject, RejectCode
+from recordgen.sources.layout import EMPTY
 from recordgen.sources.lines import MAX_LINE_BYTES
 
 # A line that begins a row beyond doubt.
@@ -62,7 +63,7 @@ def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Rejec
     r"""Yield the records of physical lines, and a Reject for each that cannot be read.
 
     Args:
-        lines: without their ``\n``; blank lines between records are skipped.
+        lines: without their ``\n``; lines of blanks and commas alone are skipped.
         source: the file's name.
     """
     feed = _Feed(lines)
@@ -103,8 +104,8 @@ class _Feed:
 
     @property
     def is_blank(self) -> bool:
-        """Whether this record is a blank line."""
-        return not any(map(bytes.strip, self._taken))
+        """Whether this record is a blank line, or one of empty fields alone."""
+        return not any(line.strip(EMPTY) for line in self._taken)
 
     def restart(self) -> bytes:
         """Take back all lines of this record but the first, and return that."""

@@ -17,7 +17,7 @@ from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.rows import Reject, Row
 from recordgen.sources.automl_csv import LineParser, column_name, names_path_column
-from recordgen.sources.text_csv import TextParser, has_text_column
+from recordgen.sources.text_csv import TextParser, has_text_column, is_media
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 SOURCE = "DataFrame"
 
+_TEXTS_LOOKED_AT = 1000
+
 _SENTIMENT_COLUMN = "sentiment"
 _WHOLE = re.compile(r"[0-9]+(\.0)?", re.ASCII)
 
@@ -44,6 +46,9 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
     Columns of a box: object detection. A column of texts and none of paths: texts, of which whole
     numbers in a column ``sentiment`` are sentiments. Lists in a label column, or several label
     columns: several labels per example.
+
+    Raises:
+        UsageError: boxes are there in a form that is not known, or texts are names of images.
     """
     if task != AUTO:
         return task
@@ -52,8 +57,14 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
         return ObjectDetection.name
     columns = _label_columns(frame)
     several = len(columns) > 1 or _list_column(frame) is not None
+    if names_path_column(names) and (boxes := ObjectDetection.other_boxes(names)):
+        raise UsageError(
+            f"the DataFrame has boxes in a form that is not known ({', '.join(boxes)}): give it "
+            f"columns xmin, ymin, xmax and ymax, shares of the image; to leave them out, say task"
+        )
     if not has_text_column(names) or names_path_column(names):
         return (ImageMultiLabel if several else ImageClassification).name
+    _check_texts(frame)
     if several:
         return TextMultiLabel.name
     is_sentiment = not columns and any(
@@ -61,6 +72,18 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
         for name in frame.columns
     )
     return (TextSentiment if is_sentiment else TextClassification).name
+
+
+def _check_texts(frame: pd.DataFrame) -> None:
+    """Check that texts are no names of images. Raises: UsageError."""
+    [name, *_] = [name for name in frame.columns if has_text_column([str(name)])]
+    texts = [value for value in frame[name].head(_TEXTS_LOOKED_AT) if isinstance(value, str)]
+    if texts and sum(map(is_media, texts)) * 2 >= len(texts):
+        raise UsageError(
+            f"column {name!r} of the DataFrame is called as texts are, and it holds the names of "
+            f"images or videos (such as {next(filter(is_media, texts))!r:.80}); name it image_uri, "
+            f"or video_uri, or say task"
+        )
 
 
 def _are_whole(column: pd.Series[Any]) -> bool:
@@ -90,12 +113,13 @@ def dataframe_rows(
         )
     columns = ", ".join(map(str, frame.columns))
     parser = TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
+    is_header = parser.parse_header(list(map(str, frame.columns))) is not None
     frame = frame[[name for name in frame.columns if parser.knows(str(name))]]
     if task.repeats is not None:
         frame = _spread_lists(frame)
     names = [str(column) for column in frame.columns]
     parse = parser.parse_header(names)
-    if parse is None:
+    if parse is None or not is_header:
         wanted = "text" if task.kind == "text" else "image_uri"
         raise UsageError(
             f"a DataFrame needs the column {wanted}, and split or label beside it (got {columns})"

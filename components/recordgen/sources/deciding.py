@@ -135,17 +135,24 @@ def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     told: Counter[str] = Counter()
+    undecided: dict[tuple[str, str], str] = {}
     for file in files[:_FILES_LOOKED_AT]:
         for clue in clues(file.path):
             first.setdefault(clue.task, clue.reason)
             counts[clue.task] += 1
-            told[clue.task] += clue.tells
+            if clue.also is None:
+                told[clue.task] += clue.tells
+            else:
+                undecided.setdefault((clue.task, clue.also), clue.reason)
     families = _frequent(_by_family(counts), _LEAST_SHARE_OF_A_FAMILY)
     if len(families) > 1:
         raise _several([_most_frequent(counts, family) for family in families], first)
     family = next(iter(families), "image")
     plain = PLAIN.get(family, "")
     own = Counter({task: n for task, n in told.items() if n and _family(task) == family})
+    for tasks, reason in undecided.items():
+        if not own and _family(tasks[0]) == family:
+            raise _ambiguous(tasks, reason)
     read = [task for task in _frequent(own, _LEAST_SHARE) if task != plain]
     if len(read) > 1:
         raise _several(read, first)
@@ -172,6 +179,14 @@ def _most_frequent(counts: Mapping[str, int], family: str) -> str:
 def _frequent(counts: Counter[str], share: float) -> list[str]:
     """Return what is counted often enough to be no mistake."""
     return [name for name, count in counts.items() if count >= share * counts.total()]
+
+
+def _ambiguous(tasks: Sequence[str], reason: str) -> UsageError:
+    return UsageError(
+        f"the import files read as {' and as '.join(tasks)}: {reason}, or a class that is called "
+        f"by a number; say --task {' or --task '.join(tasks)}, or add a header, split,text,"
+        f"sentiment or split,text,label"
+    )
 
 
 def _several(tasks: Sequence[str], first: Mapping[str, str]) -> UsageError:

@@ -8,12 +8,12 @@ No header; ML_USE and the labels are optional *per row*. Of text classification:
 
 Fields may be quoted, and then hold commas and line breaks (:mod:`recordgen.sources.csv_records`).
 A text is kept as it is written, but for blanks before it, or before its quotes. A first line that
-holds only column names (``split,text,label``, in any order) is a header.
+holds only column names (``split,text,label``, in any order) is a header, and so is any line that
+repeats it.
 """
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,16 +24,16 @@ from recordgen import storage
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
 from recordgen.sources.automl_csv import (
-    OTHER_SEPARATOR,
     SPLIT_COLUMNS,
     Parser,
     alike,
     at,
     column_name,
+    names_media,
     without_padding,
 )
 from recordgen.sources.csv_records import read_records
-from recordgen.sources.lines import UTF16_MARKS
+from recordgen.sources.layout import checked
 from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import AnnotationError, Task, check_uri
@@ -51,6 +51,9 @@ _FILE_COLUMNS = frozenset(
 
 # Blanks are part of a URL only if its end says so.
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
+
+# A name of more words is rather the end of a sentence.
+_WORDS_OF_A_NAME = 3
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 _ML_USES = ("TRAIN", "TRAINING", "VALIDATION", "VALIDATE", "TEST", "UNASSIGNED")
@@ -85,16 +88,19 @@ def parse_lines(
         adjusted: counts what was changed to make rows usable, by kind.
 
     Raises:
-        SourceError: the file is UTF-16, its fields are not separated by commas, or its first line
-            names columns of which none but the text's is known.
+        SourceError: the file as a whole is no CSV of rows, see :mod:`recordgen.sources.layout`; or
+            its first line names columns of which none but the text's is known.
     """
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
-    for number, record in enumerate(read_records(_checked(lines, source), source)):
+    repeated: Sequence[str] | None = None
+    for number, record in enumerate(read_records(checked(lines, source), source)):
         if isinstance(record, Reject):
             yield record
         elif number == 0 and (header := parser.parse_header(record.fields)) is not None:
-            parse = header
+            parse, repeated = header, record.fields
+        elif record.fields == repeated:
+            pass  # files that were put together, each with its header
         elif number == 0 and names_text_column([field.strip() for field in record.fields]):
             raise SourceError(
                 f"{source}:{record.line}: this line names columns, and beside the text's none is "
@@ -123,6 +129,13 @@ def _is_known_url(text: str) -> bool:
     return _URL.fullmatch(text) is not None and storage.is_known(text)
 
 
+def is_media(field: str) -> bool:
+    """Say whether a field is the name of an image or a video, and no text."""
+    text = field.strip()
+    words = len(text.split())
+    return names_media(text) and (words == 1 or ("/" in text and words <= _WORDS_OF_A_NAME))
+
+
 def has_text_column(names: Iterable[str]) -> bool:
     """Say whether one of a header's columns is one of texts."""
     return any(column_name(name) in _TEXT_COLUMNS for name in names)
@@ -133,7 +146,7 @@ def names_text_column(fields: Sequence[str]) -> bool:
     return (
         len(fields) > 1
         and has_text_column(fields)
-        and not any(is_file(field) or is_ml_use(field) for field in fields)
+        and not any(is_file(field) or (field and is_ml_use(field)) for field in fields)
         and not any(len(field.split()) > 3 for field in fields)
     )
 
@@ -160,7 +173,10 @@ class TextParser:
         """Parse the fields of a record without header; see the module's examples."""
         used = without_padding([field if field.strip() else "" for field in fields])
         first = used[0].strip() if used else ""
-        if used and is_ml_use(first) and (len(used) > 1 or len(fields) > 1):
+        has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
+        if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
+            return _no_text(media.strip(), source, line)
+        if has_ml_use:
             text = used[1] if len(used) > 1 else ""
             return self._to_row(first, _Payload.of(text), used[2:], source, line)
         is_full = self._task.repeats is None and len(used) == 3
@@ -238,13 +254,11 @@ def _is_misspelt(field: str) -> bool:
     )
 
 
-def _checked(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
-    """Yield lines, the first without its mark. Raises: SourceError."""
-    for number, raw in enumerate(lines):
-        if number == 0:
-            if raw.startswith(UTF16_MARKS):
-                raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-            if b"," not in raw and OTHER_SEPARATOR.match(raw):
-                raise SourceError(f"{source}:1: fields must be separated by commas")
-        yield raw
+def _no_text(name: str, source: str, line: int) -> Reject:
+    """Return the reject of a row that is about an image or a video."""
+    message = (
+        "the row names an image or a video, and the file is one of texts; keep the rows of each "
+        "task in files of their own (if it is a text: a header such as split,text,label says so)"
+    )
+    shown = name if name.isprintable() else ascii(name)
+    return Reject(source, line, shown, RejectCode.BAD_LINE.value, message)

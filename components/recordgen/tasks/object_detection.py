@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,20 @@ BOXES_DROPPED = "boxes_dropped"
 
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
+
+# Columns of boxes whose form nothing says: "[3, 4, 10, 11]", or a corner and a size.
+_BOX_COLUMNS = frozenset(
+    {"bbox", "bboxes", "box", "boxes", "bounding_box", "bounding_boxes", "boundingbox"}
+)
+_CORNER_AND_SIZE = (
+    frozenset({"x", "x_center", "xcenter", "cx"}),
+    frozenset({"y", "y_center", "ycenter", "cy"}),
+    frozenset({"w", "width", "bbox_width"}),
+    frozenset({"h", "height", "bbox_height"}),
+)
+
+# Also "10%" and "0,1", which are no coordinates, and no labels between gaps.
+_BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
 
 # So far outside, a coordinate is no slip: it counts pixels.
 _FAR = (-1.0, 2.0)
@@ -99,15 +114,26 @@ class ObjectDetection(ImageTask):
     @classmethod
     def has_header(cls, fields: Sequence[str]) -> bool:
         """Say whether a first line names the columns of a box."""
-        names = {field.lower().replace(" ", "_") for field in fields}
-        return all(names & cls.columns[role] for role in ("x1", "y1", "x3", "y3"))
+        return all(_called(fields, cls.columns[role]) for role in ("x1", "y1", "x3", "y3"))
+
+    @classmethod
+    def other_boxes(cls, fields: Sequence[str]) -> Sequence[str]:
+        """Return the columns of a header that hold boxes in another form; none if it has ours."""
+        if cls.has_header(fields):
+            return []
+        corner_and_size = [_called(fields, names) for names in _CORNER_AND_SIZE]
+        if all(corner_and_size):
+            return [field for found in corner_and_size for field in found]
+        return _called(fields, _BOX_COLUMNS)
 
     @classmethod
     def has_box(cls, fields: Sequence[str]) -> bool:
         """Say whether the fields behind a path can only be a label and a box, right or wrong."""
         corners = list(fields[1:])
         if len(corners) >= 6 and corners[2:4] == ["", ""]:
-            return all(map(_is_number, corners[:2] + corners[4:6]))
+            return all(map(_BEGINS_NUMBER.match, corners[:2] + corners[4:6]))
+        if _is_before_label(fields):
+            return True
         if len(corners) not in (4, 8) or not all(map(_is_number, corners)):
             return False
         # Labels may all be numbers, but hardly from 0 to 1.
@@ -118,6 +144,11 @@ class ObjectDetection(ImageTask):
     def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
         if not fields:
             return None
+        if _is_before_label(fields):
+            raise _bad(
+                f"the box stands before its label (got {','.join(fields)!s:.80}); expected the "
+                f"label, and {_EXPECTED_BOX} behind it"
+            )
         label, corners = check_label(fields[0]), [*fields[1:]]
         if not corners:
             raise _bad(f"label {label!r} has no box; expected {_EXPECTED_BOX} behind it")
@@ -269,6 +300,17 @@ def _upright(box: Box) -> Box:
         max(box.xmin, box.xmax),
         max(box.ymin, box.ymax),
     )
+
+
+def _called(fields: Sequence[str], names: frozenset[str]) -> list[str]:
+    """Return the fields of a header that have one of several names."""
+    return [field for field in fields if field.strip().lower().replace(" ", "_") in names]
+
+
+def _is_before_label(fields: Sequence[str]) -> bool:
+    """Say whether fields are four numbers and a word, as Keras RetinaNet has boxes."""
+    *corners, label = fields
+    return len(corners) == 4 and all(map(_is_number, corners)) and not _is_number(label)
 
 
 def _is_number(text: str) -> bool:

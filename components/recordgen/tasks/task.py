@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -318,12 +319,30 @@ def add_up(
     return found, duplicates
 
 
+# Between the folders of a path: "a/./b", "a//b".
+_NEEDLESS = re.compile(r"/(?:\.?/)+")
+
+# What programs make of a list of labels that they write into one field of a CSV.
+_LIST = re.compile(r"""\[\s*(['"{].*)?\]|\{\s*['"].*\}""", re.DOTALL)
+
+
 def check_label(label: str) -> str:
     """Return a label that can be written to a text file and read back.
 
     Raises:
-        AnnotationError: it holds a line break, or is not Unicode text.
+        AnnotationError: it is a list in brackets, holds a line break, or is not Unicode text.
     """
+    if label.startswith(("[", "{")) and _LIST.fullmatch(label):
+        raise AnnotationError(
+            RejectCode.BAD_ANNOTATION,
+            f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
+            f"write each label into a field of its own",
+        )
+    return _check_text(label)
+
+
+def _check_text(label: str) -> str:
+    """Return a path or label in one line. Raises: AnnotationError."""
     if label.isprintable():
         return label
     try:
@@ -338,11 +357,14 @@ def check_label(label: str) -> str:
 
 
 def check_uri(uri: str) -> str:
-    """Return the address of a payload that a row names.
+    """Return the address of a payload that a row names, a path without ``.`` or empty folders.
+
+    So ``./a.jpg`` and ``b//a.jpg`` are the images ``a.jpg`` and ``b/a.jpg``. Other spellings stay:
+    behind a link, ``b/../a.jpg`` is another file; and an object store takes names as they are.
 
     Raises:
-        AnnotationError: as :func:`check_label`; or it has the scheme of payloads that stand in rows
-            themselves, which rows do not name.
+        AnnotationError: it holds a line break, or is not Unicode text; or it has the scheme of
+            payloads that stand in rows themselves, which rows do not name.
     """
     if is_content_uri(uri):
         raise AnnotationError(
@@ -350,7 +372,9 @@ def check_uri(uri: str) -> str:
             f"no storage is known for sha256:// (got {printable(uri)!s:.80}); name the file, or "
             f"write a text into its row",
         )
-    return check_label(uri)
+    if "://" not in uri and ("./" in uri or "//" in uri):
+        uri = _NEEDLESS.sub("/", uri).removeprefix("./") or uri
+    return _check_text(uri)
 
 
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:

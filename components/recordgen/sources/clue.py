@@ -1,0 +1,21 @@
+"""What a line of an import file says of its task."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Clue(NamedTuple):
+    """What a line says.
+
+    Attributes:
+        task: the task as which it reads.
+        reason: which line it is, and what it has.
+        tells: it has an annotation of that task; else it only says what it is about.
+        also: another task as which it reads as well.
+    """
+
+    task: str
+    reason: str
+    tells: bool = True
+    also: str | None = None

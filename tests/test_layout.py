@@ -1,0 +1,102 @@
+"""What is wrong with a CSV file as a whole is said before any line is a row."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordgen.errors import SourceError
+from recordgen.sources.layout import checked
+
+TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]
+
+
+def written(rows: list[list[str]], separator: str) -> str:
+    out = io.StringIO()
+    csv.writer(out, delimiter=separator).writerows(rows)
+    return out.getvalue()
+
+
+def check(data: str | bytes) -> list[bytes]:
+    raw = data.encode() if isinstance(data, str) else data
+    return list(checked(raw.split(b"\n"), "a.csv"))
+
+
+# a file whose fields are separated by something else, what that is
+SEPARATED = [
+    ("TRAIN;a.jpg;cat", "semicolons"),
+    ("image_uri\tlabel", "tabs"),
+    ("validation;a.jpg", "semicolons"),
+    ("\ufeff,,\r\na.JPG;cat\r\n", "semicolons"),
+    ("a.jpg;cat\nb.jpg;dog", "semicolons"),
+    ("Good and cheap;praise\nBad and dear;complaint", "semicolons"),
+    ("age;job\n31,5;nurse\n40;clerk", "semicolons"),
+    ("TRAIN;a.jpg;cat;0,1;0,2;;;0,5;0,6;;\nTEST;b.jpg;dog;0,1;0,2;;;0,5;0,6;;", "semicolons"),
+    (written([[text, "x"] for text in TEXTS], ";"), "semicolons"),
+    (written([["ham", text] for text in TEXTS], "\t"), "tabs"),
+]
+
+
+@pytest.mark.parametrize(("data", "name"), SEPARATED)
+def test_other_separators_are_named(data: str, name: str) -> None:
+    """Semicolons and tabs are told from commas, also where fields hold commas."""
+    message = rf"a\.csv:[12]: fields must be separated by commas \(got {name}\)"
+    with pytest.raises(SourceError, match=message):
+        check(data)
+
+
+# a file that is no CSV of rows, what is said
+OTHERS: list[tuple[str | bytes, str]] = [
+    ("TRAIN,a.jpg,cat\n".encode("utf-16"), "a.csv: this file is UTF-16; save it as CSV UTF-8"),
+    ("a.jpg,cat\rb.jpg,dog\r", "a.csv:1: lines must end with LF or CR LF"),
+    ("sep=;\r\na.jpg;cat", r"a.csv:1: .* this line is a note to Excel \(sep=;\); leave it out"),
+    ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each line is one field in quotes"),
+    ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, and the file is read as CSV"),
+    (b"PK\x03\x04\x14\x00", "a.csv: this is no import file, but an Excel workbook or a ZIP"),
+    (b"\x1f\x8b\x08\x00", "a.csv: this is no import file, but packed with gzip; unpack it"),
+    ("<!DOCTYPE HTML><html>", "a.csv: this is no import file, but a web page"),
+    ("Anna B-PER\nflew O\n\nYork\tNNP I-LOC", "a.csv:1: this line is a token and its tag"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), OTHERS)
+def test_other_files_are_named(data: str | bytes, message: str) -> None:
+    """What a spreadsheet or another tool saved is one error, not a reject per line."""
+    with pytest.raises(SourceError, match=message):
+        check(data)
+
+
+# a file whose fields are separated by commas
+COMMAS = [
+    "Good; and cheap",
+    "TRAIN,gs://b/a.jpg;v=1,cat\nTEST,gs://b/b.jpg;v=2,dog",
+    "Good; cheap,praise\nBad; dear,complaint",
+    'TRAIN,"a;\nb",x\nTEST,"c;\nd",y',
+    '"a;b"\n"c;d"',
+    '"Good, and cheap"\n"TEST, and how"',
+    "{a,b",
+    '"Good\rand cheap",praise',
+    "Vitamin O\nType O",
+]
+
+
+@pytest.mark.parametrize("data", COMMAS)
+def test_other_signs_may_be_in_fields(data: str) -> None:
+    """Where commas separate, all lines are handed on as they are."""
+    assert check(data) == data.encode().split(b"\n")
+
+
+FIELDS = st.text(st.sampled_from("ab ;,\t\"'"), max_size=8)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=8))
+def test_what_is_quoted_does_not_separate(rows: list[tuple[str, str]]) -> None:
+    """A file of quoted fields is one of commas, whatever the fields hold."""
+    out = io.StringIO()
+    csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
+    assert check(out.getvalue()) == out.getvalue().encode().split(b"\n")
