@@ -300,7 +300,7 @@ def _asked(
     shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]
 ) -> tuple[Kind, RecordOptions]:
     """Return how the shards are read, and what was asked for."""
-    kind = kind_of(shards, given.get("task", AUTO))
+    kind = kind_of(shards, given)
     decoded: RecordOptions = decode_options(kind.options, {**defaults(kind), **given})
     return kind, decoded
 
