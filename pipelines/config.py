@@ -9,7 +9,7 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tasks import ImageClassification
+from recordgen.tasks import Declared, ImageClassification
 from recordgen.training import TrainingConfig
 from recordgen.training.config import MODEL_TASKS
 
@@ -71,6 +71,8 @@ class PipelineConfig:
             raise UsageError(
                 f"task must be one that has a model: {', '.join(MODEL_TASKS)} (got {self.task!r})"
             )
+        if self.task == Declared.name:
+            Declared.of(self.options)
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
         check_span(self.span, self.pattern)

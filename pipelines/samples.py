@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipelines import digits, reviews
+from pipelines.meters import write_meters
 from pipelines.travels import write_travels
 from pipelines.wines import write_wines
-from recordgen.tasks import Tabular, TextEntities
+from recordgen.tasks import Declared, Tabular, TextEntities
 
 #: By task: takes the folder and how many examples, None for all of the demo's; returns what to
 #: import.
@@ -16,4 +17,5 @@ WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
     TextEntities.name: write_travels,
     **reviews.WRITERS,
     Tabular.name: write_wines,
+    Declared.name: write_meters,
 }

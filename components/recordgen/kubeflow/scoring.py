@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -244,4 +245,5 @@ TALLIES: Mapping[str, type[Tally]] = {
     TextMultiLabel.name: ManyLabelsTally,
     TextSentiment.name: OneLabelTally,
     Tabular.name: TableTally,
+    Declared.name: TableTally,
 }

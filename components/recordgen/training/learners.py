@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -14,6 +15,7 @@ from recordgen.tasks import (
     TextMultiLabel,
     TextSentiment,
 )
+from recordgen.training.declared import DeclaredLearner
 from recordgen.training.detection import ObjectDetector
 from recordgen.training.entities import EntityTagger
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
@@ -31,4 +33,5 @@ LEARNERS: Mapping[str, type[Learner]] = {
     TextMultiLabel.name: ManyTextLabels,
     TextSentiment.name: OneTextLabel,
     Tabular.name: TableLearner,
+    Declared.name: DeclaredLearner,
 }
