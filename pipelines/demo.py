@@ -129,7 +129,7 @@ DEMOS = {
         data="made-up readings of two meters, in scanned digits, with a number and a note",
         workdir=os.path.join(".demo", Declared.name),
         training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
-        min_score=0.9,
+        min_score=0.95,
         options={"schema": json.dumps(METERS)},
     ),
 }

@@ -23,7 +23,7 @@ from recordgen import storage
 IMPORT_FILE = "meters.csv"
 
 #: How many readings the demo learns from.
-READINGS = 1800
+READINGS = 2000
 
 _HEADER = ("split", "day", "night", "usual", "note", "verdict")
 
@@ -38,7 +38,7 @@ _NOTES = (
 _TIMES = ("all day", "all week", "all night", "since Monday", "for a while")
 
 # As little or as much as this is neither more nor less.
-_CLOSE = 1
+_CLOSE = 2
 
 
 def write_meters(folder: str, readings: int | None = None, *, seed: int = 0) -> str:
