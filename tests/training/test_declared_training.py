@@ -166,8 +166,8 @@ def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path
 
 def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
     """A number is predicted in its own scale; examples without it are answered, too."""
-    schema = {**SCHEMA, "right": "ignored", "verdict": "ignored", "sum": "float_label"}
-    output = converted(frame, tmp_path, schema)
+    changes = {"right": "ignored", "verdict": "ignored", "sum": "float_label", "blank": "text"}
+    output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
     model = trained(output, tmp_path, epochs=12)
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"

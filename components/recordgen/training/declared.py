@@ -32,6 +32,9 @@ NUMBERS = "numbers"
 
 _ROWS_AT_ONCE = 1024
 
+# What Keras's vocabularies begin with: padding, and any other word.
+_NO_WORDS = ("", "[UNK]")
+
 
 @dataclass(frozen=True)
 class DeclaredLearner(TargetLearner):
@@ -171,6 +174,8 @@ class DeclaredLearner(TargetLearner):
         """Return a layer that knows the words of a column."""
         layer = keras.layers.TextVectorization(MOST_TOKENS, ngrams=NGRAMS)
         layer.adapt(self._rows([column]).map(lambda rows: rows[column]))
+        if layer.vocabulary_size() <= len(_NO_WORDS):
+            layer.set_vocabulary(["-"])  # one without words cannot be looked up in
         return layer
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
