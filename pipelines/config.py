@@ -9,9 +9,8 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.tasks import ImageClassification
+from recordgen.tasks import Declared, ImageClassification, Tabular
 from recordgen.training import TrainingConfig
-from recordgen.training.config import MODEL_TASKS
 
 # By its class path and in memory: plain "DirectRunner" may be Prism in newer Beams, which it
 # downloads; and more processes cost more to start than small data takes.
@@ -67,10 +66,8 @@ class PipelineConfig:
         for name in ("name", "input_base", "pattern", "pipeline_root", "serving_dir"):
             if not getattr(self, name):
                 raise UsageError(f"{name} must not be empty")
-        if self.task not in MODEL_TASKS:
-            raise UsageError(
-                f"task must be one that has a model: {', '.join(MODEL_TASKS)} (got {self.task!r})"
-            )
+        if self.task == Declared.name:
+            Declared.of(self.options)
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
         check_span(self.span, self.pattern)
@@ -81,9 +78,12 @@ class PipelineConfig:
         """What rows mean and the model predicts.
 
         What is measured is fixed before there are data: where the options say ``auto``, this is
-        ``image_classification``, and the conversion is told so.
+        ``image_classification``, or ``tabular`` if one of them is for tables, and the conversion is
+        told so.
         """
-        return ImageClassification.name if self.options.task == AUTO else self.options.task
+        if self.options.task != AUTO:
+            return self.options.task
+        return Tabular.name if self.options.of_tables() else ImageClassification.name
 
 
 def check_span(span: int | None, pattern: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -15,6 +16,7 @@ from pipelines.terminal import run_main
 from recordgen.options import ConvertOptions
 from recordgen.quiet import quiet_libraries
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -51,6 +53,16 @@ class Demo:
 
 # Of the table of wines.
 TARGET = "cultivar"
+
+#: Of the readings of meters: what their columns hold.
+METERS = {
+    "split": "split",
+    "day": "image",
+    "night": "image",
+    "usual": "int",
+    "note": "text",
+    "verdict": "label",
+}
 
 # Digits of 8 by 8 pixels, enlarged so that the small CNN has something to halve.
 DEMOS = {
@@ -119,6 +131,14 @@ DEMOS = {
         workdir=os.path.join(".demo", VideoClassification.name),
         training=TrainingConfig(image_size=(24, 24), batch_size=16, epochs=5, learning_rate=3e-3),
         min_score=0.9,
+    ),
+    Declared.name: Demo(
+        name="meters",
+        data="made-up readings of two meters, in scanned digits, with a number and a note",
+        workdir=os.path.join(".demo", Declared.name),
+        training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
+        min_score=0.95,
+        options={"schema": json.dumps(METERS)},
     ),
 }
 

@@ -159,14 +159,7 @@ def _write(folder: str, pictures: Iterable[Picture]) -> str:
     for number, picture in enumerate(pictures):
         name = f"images/{number:04d}.png"
         rows += [(picture.ml_use, name, *fields) for fields in picture.annotations]
-        path = os.path.join(folder, name)
-        if not os.path.exists(path):
-            # Under another name first: a file that is there is whole.
-            temporary = f"{path}.tmp"
-            Image.fromarray((picture.pixels * _SCALE).round().astype("uint8")).save(
-                temporary, "PNG"
-            )
-            os.replace(temporary, path)
+        write_scan(os.path.join(folder, name), picture.pixels)
 
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -174,6 +167,15 @@ def _write(folder: str, pictures: Iterable[Picture]) -> str:
     if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
         storage.write_text(path, text.getvalue())
     return path
+
+
+def write_scan(path: str, pixels: npt.NDArray[np.float64]) -> None:
+    """Write pixels (float64 [height, width], 0..16) as a PNG file, unless it is there."""
+    if not os.path.exists(path):
+        # Under another name first: a file that is there is whole.
+        temporary = f"{path}.tmp"
+        Image.fromarray((pixels * _SCALE).round().astype("uint8")).save(temporary, "PNG")
+        os.replace(temporary, path)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

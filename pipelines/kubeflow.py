@@ -20,6 +20,7 @@ from pipelines.component import load_step
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from pipelines.terminal import run_main
 from recordgen import storage
+from recordgen.cli import schema_text
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
 from recordgen.options import AUTO, ConvertOptions
@@ -121,6 +122,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
     def pipeline(
         source: str,
         task: str = _OPTIONS.task,
+        schema: str = _OPTIONS.schema,
         seed: int = _OPTIONS.seed,
         split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
         max_reject_fraction: float = _OPTIONS.max_reject_fraction,
@@ -139,6 +141,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         Args:
             source: AutoML import file that the steps can read.
             task: one that has a model, or auto.
+            schema: what the columns of a table hold, as JSON; the task is declared then.
             seed: of the conversion and the training.
             split_fractions: shares of train,eval,test for rows that name no split.
             max_reject_fraction: the run fails above this share of rejected rows.
@@ -156,6 +159,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         records = convert_images(
             source=source,
             task=task,
+            schema=schema,
             seed=seed,
             split_fractions=split_fractions,
             max_reject_fraction=max_reject_fraction,
@@ -303,6 +307,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
     )
+    run.add_argument(
+        "--schema", type=schema_text, metavar="FILE", help="of a table's columns: JSON, or its file"
+    )
     run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
     run.add_argument("--batch-size", type=int)
     run.add_argument("--epochs", type=int)
@@ -333,7 +340,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = build_parser()
     args = parser.parse_args(argv)
-    names = ("source", "task", "image_size", "batch_size", "epochs", "learning_rate")
+    names = ("source", "task", "schema", "image_size", "batch_size", "epochs", "learning_rate")
     given = {name: value for name in names if (value := getattr(args, name)) is not None}
     if args.output and given:
         parser.error("parameters are given when the package is run, not when it is compiled")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.config import PipelineConfig, local_config
@@ -15,7 +16,13 @@ from pipelines.options import add_pipeline_options, pipeline_settings
 from pipelines.terminal import run_main, show_progress
 from recordgen.dataset import read_dataset
 from recordgen.errors import UsageError
+from recordgen.options import AUTO
 from recordgen.quiet import load_tensorflow, quiet_libraries
+from recordgen.sources import find_import_files
+from recordgen.sources.deciding import decide_task
+
+# What a pattern has in place of a span, a version, or a part of a date.
+_SPAN = re.compile(r"\{[A-Z][^}]*\}")
 
 _LOWEST_LABELS = 5  # of many, those that a model knows least are worth a look
 
@@ -145,25 +152,31 @@ def build_parser() -> argparse.ArgumentParser:
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
     add("--pattern", default="*.csv", help="import files in --data; {SPAN}, {YYYY}, … are known")
     add("--dataset-version", help="your own name for this data; part of the cache key")
-    add_pipeline_options(parser)
+    add_pipeline_options(parser, other_task="found out from the files")
     add("--verbose", action="store_true", help="show TFX's own log, too")
     return parser
 
 
 def to_config(args: argparse.Namespace) -> PipelineConfig:
-    """Turn parsed arguments into a config.
+    """Turn parsed arguments into a config; a task that is found out is printed.
 
     Raises:
         UsageError: a value is not allowed.
         SourceError: there is no data.
     """
-    return local_config(
+    config = local_config(
         args.data,
         args.workdir,
         pattern=args.pattern,
         dataset_version=args.dataset_version,
         **pipeline_settings(args),
     )
+    if config.options.task != AUTO:
+        return config
+    pattern = _SPAN.sub("*", config.pattern)
+    found = decide_task(find_import_files(f"{config.input_base}/{pattern}"), config.options)
+    print(f"task: {found.options.task} ({found.reason})", flush=True)
+    return replace(config, options=replace(config.options, task=found.options.task))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -5,24 +5,36 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from recordgen.options import ConvertOptions
+from recordgen.cli import schema_text
+from recordgen.options import AUTO, ConvertOptions
 from recordgen.training import TrainingConfig
 from recordgen.training.config import MODEL_TASKS
 
 
-def add_pipeline_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of :func:`pipeline_settings`."""
+def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:
+    """Add the options of :func:`pipeline_settings`.
+
+    Args:
+        parser: gets them.
+        other_task: says what the task is if none is given.
+    """
     training, options = TrainingConfig(), ConvertOptions()
     add = parser.add_argument
     add(
         "--task",
         choices=MODEL_TASKS,
-        default=MODEL_TASKS[0],
-        help="what rows mean and the model predicts",
+        help=f"what rows mean and the model predicts; default: {other_task}",
     )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
     add("--max-reject-fraction", type=float, default=options.max_reject_fraction)
+    add(
+        "--schema",
+        type=schema_text,
+        default="",
+        metavar="FILE",
+        help="what the columns of a table hold: a JSON file, or the JSON itself",
+    )
     add("--target-column", default="", metavar="NAME", help="of a table, what is to be predicted")
     add("--weight-column", default="", metavar="NAME", help="of a table, the rows' weights")
     add("--seed", type=int, default=0, help="of the conversion and the training")
@@ -52,7 +64,8 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
         "name": args.name,
         "fingerprint_images": not args.no_fingerprint_images,
         "options": ConvertOptions(
-            task=args.task,
+            task=args.task or AUTO,
+            schema=args.schema,
             seed=args.seed,
             max_reject_fraction=args.max_reject_fraction,
             target_column=args.target_column,

@@ -14,8 +14,10 @@ from pipelines.config import PipelineConfig
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
+from recordgen.schema import Schema
 from recordgen.splits import SplitFractions
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -47,6 +49,11 @@ _LABEL_AUC = tfma.MetricConfig(
     module="recordgen.training.tfma_auc",
     config=json.dumps({"name": AUC}),
 )
+_TABLE_SCORE = tfma.MetricConfig(
+    class_name="TableScore",
+    module="recordgen.training.tfma_table_score",
+    config=json.dumps({"name": TABLE_SCORE}),
+)
 
 #: What decides whether a model is good enough, by task.
 MEASURES = {
@@ -65,12 +72,9 @@ MEASURES = {
     TextClassification.name: _ACCURACY,
     TextMultiLabel.name: _LABEL_AUC,
     TextSentiment.name: _ACCURACY,
-    Tabular.name: tfma.MetricConfig(
-        class_name="TableScore",
-        module="recordgen.training.tfma_table_score",
-        config=json.dumps({"name": TABLE_SCORE}),
-    ),
+    Tabular.name: _TABLE_SCORE,
     VideoClassification.name: _ACCURACY,
+    Declared.name: _TABLE_SCORE,
 }
 
 
@@ -129,9 +133,12 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
         **{name: getattr(options, name) for name in OPTION_TYPES},
     )
     examples = example_gen.outputs["examples"]
+    declared = Schema.from_json(options.schema).features if options.schema else ()
     statistics_gen = tfx.components.StatisticsGen(
         examples=examples,
-        stats_options=tfdv.StatsOptions(feature_allowlist=statistics_features(config.task)),
+        stats_options=tfdv.StatsOptions(
+            feature_allowlist=statistics_features(config.task, declared)
+        ),
     )
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics)

@@ -67,7 +67,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("--dataflow-max-workers", type=int, metavar="N")
     add("--dataflow-subnetwork", metavar="URL", help="of its workers")
     add_parameter_options(parser, data_required=True)
-    add_pipeline_options(parser)
+    # The data may lie where only the cloud's workers reach them.
+    add_pipeline_options(parser, other_task="image_classification, or tabular with its options")
     return parser
 
 

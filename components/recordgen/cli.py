@@ -372,7 +372,7 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     add(
         "schema",
         "what the columns of a table hold: a JSON file, or the JSON itself",
-        type=_schema,
+        type=schema_text,
         metavar="FILE",
     )
     add("seed", "decides order, shards and drawn splits", type=int, metavar="N")
@@ -452,8 +452,8 @@ def _fractions(text: str) -> SplitFractions:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
-def _schema(text: str) -> str:
-    """Return a schema's JSON, given as such or as the name of a file."""
+def schema_text(text: str) -> str:
+    """Return a schema's JSON, given as such or as the name of a file, for ``argparse``."""
     if not text or text.lstrip().startswith("{"):
         return text
     try:

@@ -7,7 +7,7 @@ API, tf_slim, TF Model Garden), so that other readers find what they look for.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,7 +226,19 @@ STATISTICS_ALLOWLIST = (
     VIDEO_CLASS_LABEL,
 )
 
+# Of an image in a column of any name, what bytes of pixels and unique keys are.
+_UNTELLING = ("/encoded", "/source_id", "/sha256")
 
-def statistics_features(task: str) -> list[str] | None:
-    """Return the features of a task whose statistics say something; None: all of them do."""
-    return None if task == "tabular" else list(STATISTICS_ALLOWLIST)
+
+def statistics_features(task: str, declared: Iterable[str] = ()) -> list[str] | None:
+    """Return the features of a task whose statistics say something; None: all of them do.
+
+    Args:
+        task: a name of :data:`recordgen.tasks.TASKS`.
+        declared: all features of a table whose columns a schema declares.
+    """
+    if task == "tabular":
+        return None
+    if task == "declared":
+        return [name for name in declared if not name.endswith(_UNTELLING)]
+    return list(STATISTICS_ALLOWLIST)

@@ -65,7 +65,7 @@ class Schema:
             _checked_name(name): _type(name, given) for name, given in columns.items()
         }
         self._need_one_at_most("split")
-        self._need_one_at_most("label", "int_label")
+        self._need_one_at_most("label", "int_label", "float_label")
         names = [feature for name in self.columns for feature in self.features_of(name)]
         if not names:
             raise UsageError("no column of the schema becomes a feature; declare one beside split")
@@ -78,7 +78,7 @@ class Schema:
     def _need_one_at_most(self, *kinds: str) -> None:
         found = self.of_kind(*kinds)
         if len(found) > 1:
-            remedy = "ignored" if kinds[0] == "split" else "text or int"
+            remedy = "ignored" if kinds[0] == "split" else "text, int or float"
             raise UsageError(
                 f"columns {found[0]!r} and {found[1]!r} of the schema are both {kinds[0]}, of "
                 f"which there is one; declare the other as {remedy}"
@@ -123,13 +123,27 @@ class Schema:
         """The column whose values a vocabulary numbers."""
         return next(iter(self.of_kind("label", "int_label")), None)
 
+    @property
+    def target(self) -> str | None:
+        """The column that a model is to predict: the label, whose values may also be numbers."""
+        return next(iter(self.of_kind("label", "int_label", "float_label")), None)
+
+    @property
+    def inputs(self) -> Sequence[str]:
+        """The columns that it may be predicted from, in their order."""
+        return [name for name, kind in self.columns.items() if kind.dtype and name != self.target]
+
+    def image_feature(self, name: str, part: str) -> str:
+        """Return the feature of a column of images that holds a part, such as ``encoded``."""
+        return f"{'image' if name == self.only_image else name}/{part}"
+
     def features_of(self, name: str) -> Mapping[str, FeatureSpec]:
         """Return the features that a column becomes."""
         kind = self.columns[name]
         if kind.kind == "image":
             if name == self.only_image:
                 return features.IMAGE
-            return {f"{name}/{part}": spec for part, spec in IMAGE_PARTS.items()}
+            return {self.image_feature(name, part): spec for part, spec in IMAGE_PARTS.items()}
         if kind.is_label:
             text, label = self.label_features
             return {

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from pipelines import demo, digits, lineage, local
+from pipelines import demo, digits, lineage, local, meters
 from pipelines.config import PipelineConfig, local_config
 from pipelines.digits import IMPORT_FILE, write_digit_groups, write_digits
+from pipelines.meters import write_meters
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import ConvertOptions
 
 
 @pytest.fixture
@@ -34,13 +37,13 @@ def data(tmp_path):
         (local.main, ["--data", "x", "--workdir", "y", "--seed", "a"], "invalid int value: 'a'"),
         (
             local.main,
-            ["--task", "declared"],
-            "--task: invalid choice: 'declared'",
+            ["--task", "image_segmentation"],
+            "--task: invalid choice: 'image_segmentation'",
         ),
         (
             demo.main,
-            ["--task", "declared"],
-            "--task: invalid choice: 'declared'",
+            ["--task", "image_segmentation"],
+            "--task: invalid choice: 'image_segmentation'",
         ),
         (demo.main, ["--images", "3"], "--images must be at least 100"),
         (lineage.main, [], "required: --workdir"),
@@ -61,6 +64,12 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
         (["--epochs", "0"], 2, "error: epochs must be at least 1 (got 0)"),
         (["--min-score", "2"], 2, "error: min_score must be from 0 to 1 (got 2.0)"),
         (["--task", "image_multi_label", "--epochs", "0"], 2, "error: epochs must be at least 1"),
+        (["--task", "declared"], 2, "error: the task declared needs a schema"),
+        (
+            ["--task", "tabular", "--schema", '{"age": "int"}'],
+            2,
+            "error: a schema says what columns hold, and the task tabular knows that itself",
+        ),
         (["--max-reject-fraction", "-1"], 2, "error: max_reject_fraction must be from 0 to 1"),
         (["--name", ""], 2, "error: name must not be empty"),
         (["--data", "/nowhere"], 1, "error: /nowhere: no such file or folder"),
@@ -115,11 +124,34 @@ def test_config_is_valid_once_it_exists():
     """No component has to check what the config has checked."""
     with pytest.raises(UsageError, match="serving_dir must not be empty"):
         PipelineConfig(name="a", input_base="b", pipeline_root="c", serving_dir="")
-    with pytest.raises(UsageError, match=r"task must be one that has a model: .*declared"):
-        PipelineConfig(
-            **dict.fromkeys(("name", "input_base", "pipeline_root", "serving_dir"), "a"),
-            options=ConvertOptions(task="declared"),
-        )
+
+
+def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
+    """Of all spans, before TFX is loaded; options of tables say it, too."""
+    for span, label in ((1, "praise"), (2, "blame")):
+        (tmp_path / f"{span}").mkdir()
+        (tmp_path / f"{span}/a.csv").write_text(f'TRAIN,"Well, so it goes",{label}\n')
+    given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", "{SPAN}/*"]
+    config = local.to_config(local.build_parser().parse_args(given))
+    assert (config.task, config.pattern) == ("text_classification", "{SPAN}/*")
+    assert capsys.readouterr().out.startswith("task: text_classification (")
+    given += ["--target-column", "label"]
+    assert local.to_config(local.build_parser().parse_args(given)).task == "tabular"
+    (tmp_path / "2/a.csv").write_text("TRAIN,a.jpg,cat\n")
+    with pytest.raises(UsageError, match="read as more than one task"):
+        local.to_config(local.build_parser().parse_args(given[:-2]))
+
+
+def test_a_schema_makes_the_task(data, tmp_path):
+    """On the command line as a file or as such; the task need not be said then."""
+    (tmp_path / "columns.json").write_text('{"photo": "image", "kind": "label"}')
+    for schema in (tmp_path / "columns.json", '{"photo": "image", "kind": "label"}'):
+        given = ["--data", str(data), "--workdir", str(tmp_path), "--schema", str(schema)]
+        config = local.to_config(local.build_parser().parse_args(given))
+        assert config.task == "declared"
+        assert json.loads(config.options.schema) == {"photo": "image", "kind": "label"}
+    given = ["--data", str(data), "--workdir", str(tmp_path)]
+    assert local.to_config(local.build_parser().parse_args(given)).task == "image_classification"
 
 
 def test_digits_are_written_once(tmp_path):
@@ -164,6 +196,37 @@ def test_groups_show_their_labels(tmp_path):
     assert set(sizes) == {1, 2, 3}
     assert all(len(found) == 1 for found in splits.values())
     assert set().union(*splits.values()) == {"TRAIN", "VALIDATION", "TEST"}
+
+
+def test_readings_follow_from_their_columns(tmp_path):
+    """More or less is a matter of all columns, and no scan is seen in readings of two splits."""
+    digits = load_digits().target
+    shifts = {note.split("{")[0]: more for more, notes in meters._NOTES for note in notes}
+    splits: dict[str, set[str]] = defaultdict(set)
+    with open(write_meters(str(tmp_path), 60), encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        shown = sum(int(digits[int(row[name][7:11])]) for name in ("day", "night"))
+        [more] = [more for note, more in shifts.items() if row["note"].startswith(note)]
+        apart = shown - int(row["usual"]) - more
+        assert abs(apart) > 2
+        assert row["verdict"] == ("more" if apart > 0 else "less")
+        for name in ("day", "night"):
+            splits[row[name]].add(row["split"])
+    assert all(len(found) == 1 for found in splits.values())
+    assert set().union(*splits.values()) == {"TRAIN", "VALIDATION", "TEST"}
+    assert list(rows[0]) == list(demo.METERS)
+
+
+def test_the_sample_of_declared_columns_is_what_the_script_writes(tmp_path, capsys):
+    """The files in examples/ are those of the command that the task's page names."""
+    assert meters.main([str(tmp_path), "--readings", "12"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path}/meters.csv\n"
+    sample = Path(__file__).parents[2] / "examples/declared"
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")}
+    assert written == {path.relative_to(sample) for path in sample.rglob("*.*")}
+    for name in written:
+        assert (sample / name).read_bytes() == (tmp_path / name).read_bytes()
 
 
 def test_digits_as_a_command(tmp_path, capsys):

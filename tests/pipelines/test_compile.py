@@ -21,6 +21,7 @@ from pipelines.pipeline import MEASURES, create_pipeline, eval_config
 from pipelines.samples import WRITERS
 from recordgen.dataset import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.options import ConvertOptions
 from recordgen.training.config import MODEL_TASKS
 
 COMPONENTS = {
@@ -125,6 +126,20 @@ def test_one_task_in_all_steps(config, given, task):
     assert steps["AutoMLExampleGen"].exec_properties["task"] == task
     measured = steps["Evaluator"].exec_properties["eval_config"]
     assert json_format.Parse(measured, EvalConfig()) == eval_config(task, config.min_score)
+
+
+def test_declared_columns_in_all_steps(config):
+    """The conversion is told the schema; statistics are of what says something."""
+    schema = '{"front": "image", "back": "image", "age": "int", "breed": "label"}'
+    declared = replace(config, options=ConvertOptions(schema=schema))
+    steps = {step.id: step for step in create_pipeline(declared).components}
+    given = steps["AutoMLExampleGen"].exec_properties
+    assert (given["task"], json.loads(given["schema"])) == ("declared", json.loads(schema))
+    options = json.loads(steps["StatisticsGen"].exec_properties["stats_options_json"])
+    assert options["_feature_allowlist"] == [
+        *("age", "back/format", "back/height", "back/width"),
+        *("breed/label", "breed/text", "front/format", "front/height", "front/width"),
+    ]
 
 
 @pytest.mark.parametrize("spec_2_1", [False, True])

@@ -62,6 +62,7 @@ def test_parameters_can_be_given_with_each_run(tmp_path: Path) -> None:
     for task, name in (
         ("convert-images-to-tfrecords", "source"),
         ("convert-images-to-tfrecords", "task"),
+        ("convert-images-to-tfrecords", "schema"),
         ("convert-images-to-tfrecords", "seed"),
         ("train", "seed"),
         ("train", "epochs"),

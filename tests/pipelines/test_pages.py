@@ -55,6 +55,7 @@ def test_commands_of_the_local_page(tmp_path, monkeypatch, capsys):
     """They are taken, up to the run itself, which test_demo.py has."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data/import.csv").write_text("TRAIN,a.png,a\n")
+    (tmp_path / "columns.json").write_text('{"use": "split", "photo": "image", "kind": "label"}')
     monkeypatch.chdir(tmp_path)
     lines = commands("pipeline.md")
     assert {line[2] for line in lines} == {"pipelines.local", "pipelines.lineage"}

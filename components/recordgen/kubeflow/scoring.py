@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -246,4 +247,5 @@ TALLIES: Mapping[str, type[Tally]] = {
     TextSentiment.name: OneLabelTally,
     Tabular.name: TableTally,
     VideoClassification.name: OneLabelTally,
+    Declared.name: TableTally,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from recordgen import features, logs, storage
-from recordgen.dataset import read_dataset, split_dir
+from recordgen.dataset import Dataset, read_dataset, split_dir
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place, write_place
@@ -36,7 +36,7 @@ def run(step: StepInput) -> StepOutput:
     if TRAIN not in dataset.splits:
         raise DataError(f"{root}: there is no split train to infer a schema from")
     folder = write_place(step.outputs["statistics"])
-    found = {split: _statistics(tfdv, root, split, dataset.task) for split in dataset.splits}
+    found = {split: _statistics(tfdv, root, split, dataset) for split in dataset.splits}
     for split, statistics in found.items():
         path = storage.join(folder, split_dir(split), STATISTICS_FILE)
         with storage.replacing(path) as file:
@@ -58,7 +58,7 @@ def run(step: StepInput) -> StepOutput:
     return StepOutput({"anomaly_count": len(anomalies)})
 
 
-def _statistics(tfdv: Any, root: str, split: str, task: str) -> Any:
+def _statistics(tfdv: Any, root: str, split: str, dataset: Dataset) -> Any:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from recordgen.runners import beam_flags
@@ -66,7 +66,9 @@ def _statistics(tfdv: Any, root: str, split: str, task: str) -> Any:
     return tfdv.generate_statistics_from_tfrecord(
         storage.join(root, split_dir(split), "*"),
         # Statistics of image bytes and unique names cost time and memory and say nothing.
-        stats_options=tfdv.StatsOptions(feature_allowlist=features.statistics_features(task)),
+        stats_options=tfdv.StatsOptions(
+            feature_allowlist=features.statistics_features(dataset.task, dataset.features)
+        ),
         pipeline_options=PipelineOptions(beam_flags(())),
     )
 

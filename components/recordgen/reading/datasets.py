@@ -111,6 +111,8 @@ def train_dataset(
         [batch_size, n, 4]), ``labels`` (int64 [batch_size, n]), both padded with -1 or ragged, and
         ``count`` (int64 [batch_size]), how many are boxes. Images without objects have none.
 
+        Of tables, and of declared columns, there is a dict of columns by name in place of images.
+
     Raises:
         As :func:`input_fn`; and UsageError if a batch cannot be filled.
     """
@@ -300,7 +302,7 @@ def _asked(
     shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]
 ) -> tuple[Kind, RecordOptions]:
     """Return how the shards are read, and what was asked for."""
-    kind = kind_of(shards, given.get("task", AUTO))
+    kind = kind_of(shards, given)
     decoded: RecordOptions = decode_options(kind.options, {**defaults(kind), **given})
     return kind, decoded
 

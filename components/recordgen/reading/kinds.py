@@ -10,6 +10,12 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.features import TEXT_TASKS
+from recordgen.reading.columns import (
+    ColumnOptions,
+    ColumnReading,
+    has_one_image,
+    plan_columns,
+)
 from recordgen.reading.declared import plan_declared, read_declared
 from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
@@ -27,7 +33,7 @@ from recordgen.reading.shards import ShardSet
 from recordgen.reading.tables import TableOptions, TableReading
 from recordgen.reading.texts import TextReading
 from recordgen.reading.videos import VideoOptions, VideoReading, plan_videos
-from recordgen.tasks import TASKS
+from recordgen.tasks import TASKS, Declared
 
 
 class Reading(Protocol):
@@ -106,18 +112,29 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 
+# Declared columns that are no pairs of an image and a label.
+_COLUMNS = Kind(
+    options=ColumnOptions,
+    training={},
+    plan=plan_columns,
+    reading=ColumnReading.of,
+    labelled=frozenset(),
+)
 
-def kind_of(shards: ShardSet, task: str) -> Kind:
+
+def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     """Return how shards are read.
 
     Args:
         shards: files; what others wrote, and what was written from Python, are images unless
             ``task`` says otherwise.
-        task: what the user says the examples are for, or ``auto``.
+        options: what the user asks for: of it ``task``, what the examples are for, and whether
+            ``columns`` are named.
 
     Raises:
         UsageError: there is no such task.
     """
+    task = options.get("task", AUTO)
     name = shards.dataset.task if shards.dataset is not None else task
     if name not in TASKS:  # written from Python
         name = task
@@ -125,4 +142,6 @@ def kind_of(shards: ShardSet, task: str) -> Kind:
         name = "image_classification"
     if name not in TASKS:
         raise UsageError(f"task must be one of {', '.join((AUTO, *TASKS))} (got {task!r})")
+    if name == Declared.name and ("columns" in options or not has_one_image(shards)):
+        return _COLUMNS
     return KINDS[TASKS[name].kind]

@@ -119,17 +119,25 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
-    return _plan_labelled(shards, options, plan_task(shards, options), is_checked)
+    return plan_labelled(shards, options, plan_task(shards, options), is_checked)
 
 
 def plan_texts(shards: ShardSet, options: LabelOptions) -> ReadPlan:
     """Plan how labelled texts are read. Raises: as :func:`plan_reading`."""
-    return _plan_labelled(shards, options, plan_text_task(shards, options), True)
+    return plan_labelled(shards, options, plan_text_task(shards, options), True)
 
 
-def _plan_labelled(
-    shards: ShardSet, options: LabelOptions, task: str, is_checked: bool
-) -> ReadPlan:
+def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked: bool) -> ReadPlan:
+    """Plan how examples with labels are read.
+
+    Args:
+        shards: the files.
+        options: what is asked for.
+        task: what they are for.
+        is_checked: every payload was decoded when it was converted.
+
+    Raises: as :func:`plan_reading`.
+    """
     classes = plan_classes(shards, options, task)
     files = [file for file in shards.files if _may_hold(file, classes)]
     if not files:

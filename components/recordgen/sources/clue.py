@@ -12,10 +12,10 @@ class Clue(NamedTuple):
         task: the task as which it reads.
         reason: which line it is, and what it has.
         tells: it has an annotation of that task; else it only says what it is about.
-        also: another task as which it reads as well.
+        is_sure: annotations of other tasks do not look so; else it counts if no line is sure.
     """
 
     task: str
     reason: str
     tells: bool = True
-    also: str | None = None
+    is_sure: bool = True

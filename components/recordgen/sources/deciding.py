@@ -60,12 +60,26 @@ class Finding:
 
 
 def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
-    """Find out the format and the task of import files, as far as the options leave them open.
+    """Find out format, task and columns of import files, as far as the options leave them open.
 
     Raises:
         UsageError: the files have different formats, or their lines read as different tasks.
         SourceError: a file is missing or cannot be read, or is no table where it must be one.
         StorageError: storage failed.
+    """
+    finding = decide_task(files, options)
+    options = finding.options
+    if TASKS[options.task].kind == Tabular.kind:
+        from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
+
+        options = replace(options, columns=find_table(files, options).to_json())
+    return replace(finding, options=options)
+
+
+def decide_task(files: Sequence[File], options: ConvertOptions) -> Finding:
+    """Find out the format and the task, from the first lines of files.
+
+    Raises: as :func:`decide`.
     """
     reasons = []
     if options.input_format == AUTO:
@@ -93,10 +107,6 @@ def decide(files: Sequence[File], options: ConvertOptions) -> Finding:
             f"{options.task} comes as {', '.join(formats)} (got the format {options.input_format})"
             f"{hint}"
         )
-    if TASKS[options.task].kind == Tabular.kind:
-        from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
-
-        options = replace(options, columns=find_table(files, options).to_json())
     return Finding(options, ", ".join(reasons))
 
 
@@ -135,24 +145,18 @@ def _decide_task(files: Sequence[File], input_format: str) -> tuple[str, str]:
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     told: Counter[str] = Counter()
-    undecided: dict[tuple[str, str], str] = {}
+    hinted: Counter[str] = Counter()
     for file in files[:_FILES_LOOKED_AT]:
         for clue in clues(file.path):
             first.setdefault(clue.task, clue.reason)
             counts[clue.task] += 1
-            if clue.also is None:
-                told[clue.task] += clue.tells
-            else:
-                undecided.setdefault((clue.task, clue.also), clue.reason)
+            (told if clue.is_sure else hinted)[clue.task] += clue.tells
     families = _frequent(_by_family(counts), _LEAST_SHARE_OF_A_FAMILY)
     if len(families) > 1:
         raise _several([_most_frequent(counts, family) for family in families], first)
     family = next(iter(families), "image")
     plain = PLAIN.get(family, "")
-    own = Counter({task: n for task, n in told.items() if n and _family(task) == family})
-    for tasks, reason in undecided.items():
-        if not own and _family(tasks[0]) == family:
-            raise _ambiguous(tasks, reason)
+    own = _of_family(told, family) or _of_family(hinted, family)
     read = [task for task in _frequent(own, _LEAST_SHARE) if task != plain]
     if len(read) > 1:
         raise _several(read, first)
@@ -172,6 +176,10 @@ def _by_family(counts: Mapping[str, int]) -> Counter[str]:
     return found
 
 
+def _of_family(counts: Mapping[str, int], family: str) -> Counter[str]:
+    return Counter({task: n for task, n in counts.items() if n and _family(task) == family})
+
+
 def _most_frequent(counts: Mapping[str, int], family: str) -> str:
     return max((task for task in counts if _family(task) == family), key=lambda task: counts[task])
 
@@ -179,14 +187,6 @@ def _most_frequent(counts: Mapping[str, int], family: str) -> str:
 def _frequent(counts: Counter[str], share: float) -> list[str]:
     """Return what is counted often enough to be no mistake."""
     return [name for name, count in counts.items() if count >= share * counts.total()]
-
-
-def _ambiguous(tasks: Sequence[str], reason: str) -> UsageError:
-    return UsageError(
-        f"the import files read as {' and as '.join(tasks)}: {reason}, or a class that is called "
-        f"by a number; say --task {' or --task '.join(tasks)}, or add a header, split,text,"
-        f"sentiment or split,text,label"
-    )
 
 
 def _several(tasks: Sequence[str], first: Mapping[str, str]) -> UsageError:

@@ -57,13 +57,16 @@ def of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Iterat
     # Classes may be whole numbers, too, if a header calls them so.
     named = any(column_name(name) == _SENTIMENT_COLUMN for name in header)
     may_be = (named or not header) and bool(labels) and all(map(_is_sentiment, labels))
-    also = None if named else TextClassification.name
+    # AutoML has it so; of classes that are called by numbers, the user is told what to say.
+    note = "" if named else f"; --task {TextClassification.name} if such numbers are classes"
     for row, (_, said) in rows:
         where, count = f"{path}:{row.line}", sum(map(bool, said or []))
         if count > 1:
             yield Clue(TextMultiLabel.name, f"{where} has a text and {count} labels")
         elif may_be and count:
-            yield Clue(TextSentiment.name, f"{where} has a text and its sentiment", also=also)
+            yield Clue(
+                TextSentiment.name, f"{where} has a text and its sentiment{note}", is_sure=named
+            )
         else:
             yield Clue(TextClassification.name, f"{where} has a text", tells=bool(count))
 

@@ -172,8 +172,7 @@ class Declared(Task):
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
             parts = checked.data, checked.format.encode(), checked.height, checked.width
             named = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
-            prefix = "image" if len(images) == 1 else name
-            made |= {f"{prefix}/{part}": value for part, value in named}
+            made |= {self.schema.image_feature(name, part): value for part, value in named}
             reencoded = reencoded or checked.reencoded
             if len(images) == 1:
                 image = checked.format, checked.height, checked.width

@@ -9,6 +9,7 @@ from typing import Any
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -31,6 +32,7 @@ MODEL_TASKS = (
     TextSentiment.name,
     Tabular.name,
     VideoClassification.name,
+    Declared.name,
 )
 
 SMALL_CNN = "small_cnn"

@@ -53,13 +53,7 @@ class OneLabel(LabelLearner):
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each label, int64 [batch], 0 where there is none."""
-        spec = tf.io.FixedLenFeature((), tf.int64, features.NO_LABEL)
-        label = tf.io.parse_example(records, {self.feature: spec})[self.feature]
-        is_labelled = label != features.NO_LABEL
-        return {
-            LABEL: tf.where(is_labelled, label, tf.zeros_like(label)),
-            WEIGHT: tf.cast(is_labelled, tf.float32),
-        }
+        return truth_of_labels(records, self.feature)
 
 
 class ManyLabels(LabelLearner):
@@ -87,3 +81,19 @@ class ManyLabels(LabelLearner):
             LABEL: tf.ensure_shape(hot, [None, classes]),
             WEIGHT: tf.cast(labels.row_lengths() > 0, tf.float32),
         }
+
+
+def truth_of_labels(records: tf.Tensor, feature: str) -> dict[str, tf.Tensor]:
+    """Return the label of each record (int64 [batch], 0 where there is none), and its weight.
+
+    Args:
+        records: string [batch].
+        feature: holds the labels' numbers.
+    """
+    spec = tf.io.FixedLenFeature((), tf.int64, features.NO_LABEL)
+    label = tf.io.parse_example(records, {feature: spec})[feature]
+    is_labelled = label != features.NO_LABEL
+    return {
+        LABEL: tf.where(is_labelled, label, tf.zeros_like(label)),
+        WEIGHT: tf.cast(is_labelled, tf.float32),
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from recordgen.tasks import (
+    Declared,
     ImageClassification,
     ImageMultiLabel,
     ObjectDetection,
@@ -15,6 +16,7 @@ from recordgen.tasks import (
     TextSentiment,
     VideoClassification,
 )
+from recordgen.training.declared import DeclaredLearner
 from recordgen.training.detection import ObjectDetector
 from recordgen.training.entities import EntityTagger
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
@@ -34,4 +36,5 @@ LEARNERS: Mapping[str, type[Learner]] = {
     TextSentiment.name: OneTextLabel,
     Tabular.name: TableLearner,
     VideoClassification.name: VideoLearner,
+    Declared.name: DeclaredLearner,
 }

@@ -29,7 +29,7 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
     """
     inputs = keras.Input((*config.image_size, 3), name="image")
     if config.model == SMALL_CNN:
-        outputs = _small_cnn(inputs, config.image_size)
+        outputs = small_cnn(inputs, config.image_size)
     else:
         outputs = _backbone(inputs, config)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
@@ -45,13 +45,12 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     if not config.augmentation:
         return model
     inputs = keras.Input(model.input_shape[1:], name="image")
-    return keras.Model(
-        inputs, model(random_changes(config)(inputs)), name=f"augmented_{model.name}"
-    )
+    outputs = model(augmentation(config, "augment")(inputs))
+    return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
-def random_changes(config: TrainingConfig) -> keras.Sequential:
-    """Return random shifts, turns and zooms of images, of as many channels as they have."""
+def augmentation(config: TrainingConfig, name: str) -> keras.Sequential:
+    """Return a layer of that name that shifts, turns and zooms images, only in training."""
     share, seed = config.augmentation, config.seed
     return keras.Sequential(
         [
@@ -59,11 +58,11 @@ def random_changes(config: TrainingConfig) -> keras.Sequential:
             keras.layers.RandomRotation(share, fill_mode="nearest", seed=seed),
             keras.layers.RandomZoom(share, fill_mode="nearest", seed=seed),
         ],
-        name="augment",
+        name=name,
     )
 
 
-def _small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.KerasTensor:
+def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.KerasTensor:
     """Halve the image until about 4 pixels are left, then average: float32 [batch, filters]."""
     outputs, filters, side = images, 32, min(image_size)
     while True:

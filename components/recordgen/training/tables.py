@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from recordgen.columns import Column, Table
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.tables import feature_spec
-from recordgen.training.config import ACCURACY, LABEL, RMSE, SCORES, SMALL_CNN, WEIGHT
-from recordgen.training.learner import Learner, Models
+from recordgen.training.config import LABEL, WEIGHT
+from recordgen.training.learner import Models
+from recordgen.training.moments import Moments
+from recordgen.training.targets import TargetLearner
 
 NUMBERS = "numbers"
-_UNITS = (64, 32)
 
 # Texts that are seen in training, the most frequent of each column.
 _MOST_TEXTS = 10_000
@@ -35,59 +35,24 @@ _EMBEDDING = 8
 _NO_WHOLE = -(1 << 63)
 _ROWS_AT_ONCE = 4096
 
-_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
-
-
-@dataclass
-class _Moments:
-    """Mean and variance of a column's numbers, in one pass (Welford, Chan).
-
-    Attributes:
-        count: how many there are, without missing ones.
-        mean: theirs.
-        spread: sum of the squares of what they differ from it.
-    """
-
-    count: int = 0
-    mean: float = 0.0
-    spread: float = 0.0
-
-    def add(self, values: Any) -> None:
-        present = values[~np.isnan(values)].astype(np.float64)
-        if present.size:
-            count = self.count + present.size
-            apart = present.mean() - self.mean
-            self.spread += (
-                np.square(present - present.mean()).sum()
-                + apart**2 * self.count * present.size / count
-            )
-            self.mean += apart * present.size / count
-            self.count = count
-
-    @property
-    def variance(self) -> float:
-        """The variance; 1 of a column of equal numbers, which then are all 0."""
-        found = self.spread / self.count if self.count else 0.0
-        return found or 1.0
-
 
 @dataclass
 class _Facts:
     """What a pass over the training split has shown.
 
     Attributes:
-        numbers: by column.
+        numbers: of the columns of numbers, in their order.
         texts: how often each text was seen, by column.
         target: of a regression.
     """
 
-    numbers: Mapping[str, _Moments]
+    numbers: Moments
     texts: Mapping[str, Counter[bytes]]
-    target: _Moments = field(default_factory=_Moments)
+    target: Moments = field(default_factory=Moments)
 
 
 @dataclass(frozen=True)
-class TableLearner(Learner):
+class TableLearner(TargetLearner):
     """Classes or numbers, from the columns of a table."""
 
     @cached_property
@@ -96,7 +61,8 @@ class TableLearner(Learner):
         return Table.from_json(self.dataset.options["columns"])
 
     @property
-    def _are_classes(self) -> bool:
+    def are_classes(self) -> bool:
+        """Whether the target is one of some classes, not a number."""
         return self.table.prediction == "classification"
 
     @property
@@ -113,12 +79,7 @@ class TableLearner(Learner):
             raise DataError(
                 f"{self.root}: no column is the target; convert with --target-column NAME"
             )
-        seen = [label for label, count in self.dataset.splits[self.split].labels.items() if count]
-        if self._are_classes and len(seen) < 2:
-            raise DataError(
-                f"{self.root}: the target has the one class {', '.join(seen)} in split "
-                f"{self.split!r}: there is nothing to learn"
-            )
+        self.check_classes()
         if not self.table.inputs:
             raise DataError(f"{self.root}: there is no column beside the target")
 
@@ -170,18 +131,13 @@ class TableLearner(Learner):
 
     def models(self) -> Models:
         """Build a network with two hidden layers."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(f"model={self.config.model} is for images, and these are tables")
+        self.check_model()
         facts = self._facts()
         inputs: dict[str, Any] = {}
         parts = []
-        moments = [facts.numbers[column.name] for column in self._number_columns]
-        if moments:
-            numbers = inputs[NUMBERS] = keras.Input((len(moments),), name=NUMBERS)
-            normalised = keras.layers.Normalization(
-                mean=[item.mean for item in moments],
-                variance=[item.variance for item in moments],
-            )(numbers)
+        if self._number_columns:
+            numbers = inputs[NUMBERS] = keras.Input((len(self._number_columns),), name=NUMBERS)
+            normalised = facts.numbers.normalisation()(numbers)
             is_missing = keras.ops.isnan(numbers)
             parts += [
                 keras.ops.where(is_missing, 0.0, normalised),
@@ -197,33 +153,22 @@ class TableLearner(Learner):
             size = min(_EMBEDDING, 1 + len(known))
             embedded = keras.layers.Embedding(lookup.vocabulary_size(), size)(lookup(texts))
             parts.append(keras.layers.Flatten()(embedded))
-        hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
-        for units in _UNITS:
-            hidden = keras.layers.Dense(units, activation="relu")(hidden)
-            hidden = keras.layers.Dropout(self.config.dropout)(hidden)
-        if self._are_classes:
-            answer = keras.layers.Dense(len(self.dataset.labels), activation="softmax")(hidden)
-        else:
-            # The network predicts how far a target is from the mean, in standard deviations.
-            answer = keras.layers.Rescaling(
-                math.sqrt(facts.target.variance), offset=facts.target.mean
-            )(keras.layers.Dense(1)(hidden))
-        model = keras.Model(inputs, answer)
+        model = keras.Model(inputs, self.answer(parts, facts.target))
         return Models(model, model)
 
     def _facts(self) -> _Facts:
         """Look at the rows to train on."""
         facts = _Facts(
-            {column.name: _Moments() for column in self._number_columns},
+            Moments(len(self._number_columns)),
             {column.name: Counter() for column in self._text_columns},
         )
         for features, target in self._all_rows():
-            for name, moments in facts.numbers.items():
-                moments.add(_as_floats(features[name]).numpy())
+            if self._number_columns:
+                facts.numbers.add(self._inputs(features)[NUMBERS].numpy())
             for name, counts in facts.texts.items():
                 counts.update(text for text in features[name].numpy().tolist() if text)
-            if not self._are_classes:
-                facts.target.add(target.numpy())
+            if not self.are_classes:
+                facts.target.add(target.numpy()[:, None])
         return facts
 
     def _all_rows(self) -> Iterator[tuple[Mapping[str, tf.Tensor], tf.Tensor]]:
@@ -232,34 +177,6 @@ class TableLearner(Learner):
         )
         for features, target, *_ in data:
             yield features, target
-
-    def loss(self) -> str:
-        """Return the cross-entropy, or the mean squared error."""
-        return "sparse_categorical_crossentropy" if self._are_classes else "mean_squared_error"
-
-    def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the accuracy, or the root of the mean squared error."""
-        if self._are_classes:
-            return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
-        return [keras.metrics.RootMeanSquaredError(name=RMSE)]
-
-    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
-        """``examples`` → ``labels`` and ``scores``, best first; of numbers ``predictions``.
-
-        Examples are serialised, as TFX has it for tables; they need no target.
-        """
-        vocabulary = tf.constant(list(self.dataset.labels), tf.string)
-        k = min(self.config.top_k, len(self.dataset.labels))
-
-        @tf.function(input_signature=[_EXAMPLES])
-        def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-            answers = self.scores(model, examples)
-            if not self._are_classes:
-                return {"predictions": answers[:, 0]}
-            scores, numbers = tf.math.top_k(answers, k)
-            return {"labels": tf.gather(vocabulary, numbers), SCORES: scores}
-
-        return serve
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes]; of numbers, [batch, 1]."""
@@ -280,7 +197,7 @@ class TableLearner(Learner):
         dtype = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
         spec = {name: tf.io.FixedLenFeature((), dtype[self.table.column(name).dtype])}
         target = tf.io.parse_example(records, spec)[name]
-        label = self._numbered(target) if self._are_classes else tf.cast(target, tf.float32)
+        label = self._numbered(target) if self.are_classes else tf.cast(target, tf.float32)
         return {LABEL: label, WEIGHT: tf.ones_like(label, tf.float32)}
 
     def _numbered(self, target: tf.Tensor) -> tf.Tensor:

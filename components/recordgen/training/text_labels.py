@@ -11,14 +11,7 @@ from recordgen.reading import eval_dataset, steps_per_epoch, text_vectorization,
 from recordgen.training.config import SMALL_CNN, TrainingConfig
 from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
 from recordgen.training.learner import Models
-
-# Words, and pairs of neighbours: "not good" is something else than "not" and "good".
-_MOST_TOKENS = 20_000
-_NGRAMS = 2
-_WIDTH = 64
-
-# Of each text so many are looked at, so that a long one does not fill the memory.
-_LONGEST = 1024
+from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
 
@@ -58,7 +51,7 @@ class TextLabels(LabelLearner):
                 f"{self.config.model!r})"
             )
         words = text_vectorization(
-            self.root, max_tokens=_MOST_TOKENS, split=self.split, ngrams=_NGRAMS
+            self.root, max_tokens=MOST_TOKENS, split=self.split, ngrams=NGRAMS
         )
         model = build_classifier(words, self.config, len(self.dataset.labels), self.activation)
         return Models(model, model)
@@ -98,12 +91,7 @@ def build_classifier(
         activation: of the last layer.
     """
     inputs = keras.Input((), dtype="string", name="text")
-    ids = words(inputs)[:, :_LONGEST]
-    vectors = keras.layers.Embedding(words.vocabulary_size(), _WIDTH)(ids)
-    # Not GlobalAveragePooling1D: a text without any word would have a mean of 0 / 0.
-    is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
-    count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)
-    mean = keras.ops.sum(vectors * is_word, axis=1) / count
+    mean = mean_of_words(words, inputs)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(mean)
     outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
     return keras.Model(inputs, outputs, name="words")

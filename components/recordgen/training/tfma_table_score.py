@@ -46,7 +46,8 @@ class _CountRows(CountAnswers[_Counted]):
     ) -> _Counted:
         counts = counts or _Counted()
         counts.are_classes = scores.size > 1
-        counts.add(truth.reshape(1), scores.reshape(1, -1))
+        if weight:  # else there is no label
+            counts.add(truth.reshape(1), scores.reshape(1, -1))
         return counts
 
     def by_label(self, counts: _Counted) -> Mapping[int, float]:

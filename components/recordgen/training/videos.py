@@ -19,7 +19,7 @@ from recordgen.training.config import SMALL_CNN, TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models
-from recordgen.training.model import random_changes
+from recordgen.training.model import augmentation
 
 # TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
 _REQUEST = [
@@ -179,7 +179,7 @@ def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     # Frames become channels of one image, and frames again.
     image = keras.layers.Permute((2, 3, 1, 4))(inputs)
     image = keras.layers.Reshape((height, width, 3 * config.frames))(image)
-    image = random_changes(config)(image)
+    image = augmentation(config, "augment")(image)
     image = keras.layers.Reshape((height, width, config.frames, 3))(image)
     outputs = model(keras.layers.Permute((3, 1, 2, 4))(image))
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")

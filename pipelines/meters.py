@@ -1,0 +1,109 @@
+"""``python -m pipelines.meters``: made-up readings of two meters, each a scanned digit.
+
+Was it more than was to be expected? That takes the sum of both digits, a number that says what is
+usual, and a note that says what was unusual on that day. None of these tells by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_digits
+
+from pipelines.digits import write_scan
+from recordgen import storage
+
+IMPORT_FILE = "meters.csv"
+
+#: How many readings the demo learns from.
+READINGS = 2000
+
+_HEADER = ("split", "day", "night", "usual", "note", "verdict")
+
+_ML_USE = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
+
+# How much more than usual is to be expected, and notes that say so.
+_NOTES = (
+    (4, ("Guests {}.", "The pump ran {}.", "We had a party {}.", "The heating was on {}.")),
+    (0, ("Nothing new {}.", "Quiet {}.", "As ever {}.", "Nothing to report {}.")),
+    (-4, ("Nobody at home {}.", "Away {}.", "The boiler was off {}.", "A power cut {}.")),
+)
+_TIMES = ("all day", "all week", "all night", "since Monday", "for a while")
+
+# As little or as much as this is neither more nor less.
+_CLOSE = 2
+
+
+def write_meters(folder: str, readings: int | None = None, *, seed: int = 0) -> str:
+    """Write the digits as PNG files, and ``meters.csv``, a row for each reading; return its path.
+
+    ``TRAIN,images/0877.png,images/1201.png,9,Guests all week.,less`` is such a row. A scan is seen
+    in readings of one split alone. What is there is left alone, so that its time does not change
+    and TFX's cache holds.
+
+    Args:
+        folder: made if it is not there.
+        readings: how many; None: all of the demo's.
+        seed: other readings for another number.
+    """
+    digits = load_digits()
+    rows = list(_rows(digits.target, READINGS if readings is None else readings, seed))
+    os.makedirs(os.path.join(folder, "images"), exist_ok=True)
+    for number in sorted({scan for _, scans, _ in rows for scan in scans}):
+        write_scan(os.path.join(folder, _image(number)), digits.images[number])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_HEADER)
+    writer.writerows((ml_use, *map(_image, scans), *rest) for ml_use, scans, rest in rows)
+    path = os.path.join(folder, IMPORT_FILE)
+    if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
+        storage.write_text(path, text.getvalue())
+    return path
+
+
+def _rows(
+    digits: npt.NDArray[np.int64], readings: int, seed: int
+) -> Iterator[tuple[str, Sequence[int], tuple[int, str, str]]]:
+    """Return of each reading its ML use, the scans of its digits, and the further columns."""
+    random = np.random.default_rng(seed)
+    shuffled = random.permutation(len(digits))
+    for number in range(readings):
+        part = number % len(_ML_USE)
+        apart = 0
+        while abs(apart) <= _CLOSE:
+            day, night = map(int, random.choice(shuffled[part :: len(_ML_USE)], 2))
+            usual = int(random.integers(19))
+            more, notes = _NOTES[random.integers(len(_NOTES))]
+            apart = int(digits[day]) + int(digits[night]) - usual - more
+        note = str(random.choice(notes)).format(random.choice(_TIMES))
+        yield _ML_USE[part], (day, night), (usual, note, "more" if apart > 0 else "less")
+
+
+def _image(scan: int) -> str:
+    return f"images/{scan:04d}.png"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pipelines.meters",
+        description=f"Write readings of made-up meters as images and {IMPORT_FILE}.",
+    )
+    add = parser.add_argument
+    add("folder", help="made if it is not there")
+    add("--readings", type=int, metavar="N", default=READINGS, help="default %(default)s")
+    add("--seed", type=int, default=0, help="other readings for another number; default 0")
+    args = parser.parse_args(argv)
+    print(write_meters(args.folder, args.readings, seed=args.seed))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""Declared columns as batches: no image, several, and one beside other columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen.errors import UsageError
+from tests.conftest import encoded, noise
+
+SCHEMA = {
+    "use": "split",
+    "front": "image",
+    "back": "image",
+    "age": "int",
+    "price": "float",
+    "place": "floats[2]",
+    "marks": "floats",
+    "note": "text",
+    "rest": "ignored",
+    "breed": "label",
+}
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """Eight rows of two images each: gray ones, as light as the row's number says."""
+    folder = tmp_path_factory.mktemp("images")
+    rows = []
+    for number in range(8):
+        sides = []
+        for side, light in (("front", 10 * number), ("back", 200 - number)):
+            path = folder / f"{side}{number}.png"
+            image = tf.io.encode_png(np.full((6 + number, 8, 3), light, np.uint8))
+            path.write_bytes(image.numpy())
+            sides.append(str(path))
+        breed = ["cat", "dog", "cat", ""][number % 4]
+        marks = [float(mark) for mark in range(number % 3)]
+        values = [number, number / 2, [number, 1], marks, f"no {number}", "x", breed]
+        rows.append(["TRAIN" if number < 6 else "TEST", *sides, *values])
+    return pd.DataFrame(rows, columns=list(SCHEMA))
+
+
+@pytest.fixture(scope="module")
+def several(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> str:
+    output = str(tmp_path_factory.mktemp("several") / "out")
+    recordgen.convert(frame, output, schema=SCHEMA)
+    return output
+
+
+def in_order(output: str, **options: Any) -> Any:
+    """Return one pass over train as one batch, sorted by age."""
+    options = {"split": "train", "batch_size": 8, **options}
+    [batch] = recordgen.eval_dataset(output, **options)
+    columns = batch[0] if isinstance(batch, tuple) else batch
+    order = np.argsort(columns["age"])
+
+    def row(part: Any) -> Any:
+        return tf.gather(part, order)
+
+    return tf.nest.map_structure(row, batch, expand_composites=False)
+
+
+def test_columns_and_label(several: str) -> None:
+    """Each column by its name, decoded; labels as numbers; rows without one are left out."""
+    columns, label = in_order(several, image_size=(4, 5))
+    assert list(columns) == ["front", "back", "age", "price", "place", "marks", "note"]
+    ages = [0, 1, 2, 4, 5]
+    assert columns["age"].numpy().tolist() == ages
+    assert columns["price"].numpy().tolist() == [age / 2 for age in ages]
+    assert columns["place"].numpy().tolist() == [[age, 1] for age in ages]
+    assert columns["marks"].numpy().tolist() == [[0, 0], [0, 0], [0, 1], [0, 0], [0, 1]]
+    assert columns["note"].numpy().tolist() == [b"no %d" % age for age in ages]
+    for name, lights in (("front", [10 * age for age in ages]), ("back", [200 - a for a in ages])):
+        assert (columns[name].dtype, columns[name].shape) == (tf.float32, (5, 4, 5, 3))
+        assert columns[name][:, 3, 4, 0].numpy() == pytest.approx(np.array(lights) / 255)
+    assert (label.dtype, label.numpy().tolist()) == (tf.int64, [0, 1, 0, 0, 1])
+    assert recordgen.steps_per_epoch(several, 5, split="train") == 1
+
+
+def test_options(several: str) -> None:
+    """What is wanted of the columns, and in which form."""
+    columns, label, weights = in_order(
+        several,
+        columns=["age", "marks", "back"],
+        image_size=(4, 4),
+        dtype="uint8",
+        vectors="ragged",
+        label_mode="one_hot",
+        weights="balanced",
+    )
+    assert list(columns) == ["age", "marks", "back"]
+    assert columns["marks"].to_list() == [[], [0], [0, 1], [0], [0, 1]]
+    assert columns["back"].dtype == tf.uint8
+    assert columns["back"][0, 0, 0].numpy().tolist() == [200] * 3
+    assert label.numpy().tolist() == [[1, 0], [0, 1], [1, 0], [1, 0], [0, 1]]
+    assert weights.numpy() == pytest.approx([5 / 6, 5 / 4, 5 / 6, 5 / 6, 5 / 4])
+    all_rows = in_order(several, columns=["age"], label_mode="none")
+    assert all_rows["age"].numpy().tolist() == list(range(6))
+    only, _ = in_order(several, columns=["age"], labels=["dog"], predicate=lambda x: x["age"] > 1)
+    assert only["age"].numpy().tolist() == [5]
+    single = recordgen.eval_dataset(
+        several,
+        split="train",
+        columns=["front", "age"],
+        image_size=(2, 2),
+        map_example=lambda columns, label: (columns["age"] * 2, label),
+    )
+    assert sorted(next(iter(single))[0].numpy()) == [0, 2, 4, 8, 10]
+
+
+def test_keras_learns_from_the_batches(several: str) -> None:
+    """The names of columns are those of a model's inputs, and shapes are known in advance."""
+    data = recordgen.train_dataset(
+        several, batch_size=4, image_size=(4, 5), columns=["front", "place"], cache="memory", seed=1
+    )
+    columns, label = data.element_spec
+    assert columns["front"].shape == (4, 4, 5, 3)
+    assert columns["place"].shape == (4, 2)
+    assert label.shape == (4,)
+    shapes = {"front": (4, 5, 3), "place": (2,)}
+    inputs = {name: keras.Input(shape, name=name) for name, shape in shapes.items()}
+    flat = [keras.layers.Flatten()(inputs["front"]), inputs["place"]]
+    model = keras.Model(inputs, keras.layers.Dense(2, "softmax")(keras.layers.Concatenate()(flat)))
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    fitted = model.fit(data, steps_per_epoch=2, epochs=1, verbose=0, shuffle=False)
+    assert np.isfinite(fitted.history["loss"]).all()
+
+
+def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """Where columns are named, an image is one among them; a number is the target as it is."""
+    schema = {**SCHEMA, "back": "ignored", "price": "float_label", "breed": "text"}
+    recordgen.convert(frame, tmp_path / "out", schema=schema)
+    columns, price = in_order(
+        str(tmp_path / "out"), columns=["front", "age", "breed"], image_size=(4, 4)
+    )
+    assert columns["front"][:, 0, 0, 0].numpy() == pytest.approx(np.arange(6) * 10 / 255)
+    assert (price.dtype, price.numpy().tolist()) == (tf.float32, [0, 0.5, 1, 1.5, 2, 2.5])
+    assert list(in_order(str(tmp_path / "out"), columns=["age"], label_mode="none")) == ["age"]
+    images, extras = next(
+        iter(
+            recordgen.eval_dataset(
+                tmp_path / "out", split="test", image_size=(4, 4), label_mode="none", extras=["age"]
+            )
+        )
+    )
+    assert (images.shape, sorted(extras["age"].numpy())) == ((2, 4, 4, 3), [6, 7])
+
+
+def test_no_image_and_no_label(tmp_path: Path) -> None:
+    """The columns alone; labels are not there to be asked for."""
+    rows = pd.DataFrame({"use": ["TRAIN"] * 3, "x": [1, 2, 3], "text": ["a", "b", "c"]})
+    recordgen.convert(rows, tmp_path / "out", schema={"use": "split", "x": "int", "text": "text"})
+    batch = next(iter(recordgen.input_fn(tmp_path / "out", batch_size=3)))
+    assert sorted(zip(batch["x"].numpy(), batch["text"].numpy(), strict=True)) == [
+        (1, b"a"),
+        (2, b"b"),
+        (3, b"c"),
+    ]
+    for options, message in (
+        ({"label_mode": "index"}, "label_mode is for a column of labels, and the schema has none"),
+        ({"labels": ["a"]}, "labels is for a column of labels"),
+        ({"weights": "balanced"}, "weights is for a column of labels"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            recordgen.input_fn(tmp_path / "out", **options)
+
+
+def test_files_without_a_description(tmp_path: Path) -> None:
+    """Nobody says what columns there are."""
+    recordgen.write(iter([{"x": 1.0}]), str(tmp_path / "out"))
+    with pytest.raises(UsageError, match=r"no dataset.json says which columns.*feature_spec"):
+        recordgen.input_fn(tmp_path / "out", task="declared", columns=["x"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": ["size"]}, r"no column 'size' beside the label; there are front, back, age"),
+        ({"columns": ["breed"]}, "no column 'breed' beside the label"),
+        ({"columns": []}, "columns must be a list of names"),
+        ({"extras": ["age"]}, r"extras .* all are handed out, or those that columns="),
+        ({"resize": "random_crop"}, "resize must be one of stretch, fit, center_crop"),
+        ({"vectors": "dense"}, "vectors must be one of padded, ragged"),
+        ({"dtype": "int8"}, "dtype must be one of float32, uint8"),
+        ({"image_size": 8}, "image_size must be height and width"),
+        ({"augment": None}, "unknown option 'augment'"),
+        ({"map_example": lambda *x: x}, "vectors of 'marks' may have any length"),
+    ],
+)
+def test_wrong_options(several: str, options: dict[str, Any], message: str) -> None:
+    """Said before anything is read."""
+    with pytest.raises(UsageError, match=message):
+        recordgen.input_fn(several, batch_size=1, **options)
+
+
+def test_a_damaged_image_that_was_not_checked(tmp_path: Path) -> None:
+    """What was passed through unread fails where it is read."""
+    (tmp_path / "good.png").write_bytes(encoded(noise(), "PNG"))
+    (tmp_path / "bad.png").write_bytes(encoded(noise(), "PNG")[:60])
+    sides = [str(tmp_path / name) for name in ("good.png", "bad.png")]
+    rows = pd.DataFrame([["TRAIN", *sides]], columns=["use", "a", "b"])
+    schema = {"use": "split", "a": "image", "b": "image"}
+    recordgen.convert(rows, tmp_path / "out", schema=schema, check="none")
+    good = recordgen.input_fn(tmp_path / "out", columns=["a"], batch_size=1, image_size=(4, 4))
+    assert next(iter(good))["a"].shape == (1, 4, 4, 3)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        next(iter(recordgen.input_fn(tmp_path / "out", batch_size=1, image_size=(4, 4))))

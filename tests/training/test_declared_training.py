@@ -1,0 +1,226 @@
+"""Declared columns: from rows to a model, and what Keras, Kubeflow's step and TFMA say of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen.dataset import read_dataset
+from recordgen.errors import DataError, UsageError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.tfrecord import read_records
+from recordgen.training import run_fn
+from recordgen.training.config import TrainingConfig
+from recordgen.training.declared import DeclaredLearner
+
+ROWS = 240
+SCHEMA = {
+    "use": "split",
+    "left": "image",
+    "a/b": "int",
+    "right": "image",
+    "place": "floats[2]",
+    "marks": "floats",
+    "note": "text",
+    "verdict": "label",
+}
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    """Each column says a part of ``sum``; ``verdict`` whether it is above 0. Some have none."""
+    random = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("images")
+    lights = np.linspace(-1, 1, 11)
+    for at, light in enumerate(lights):
+        image = tf.io.encode_png(np.full((8, 8, 3), 127 + 120 * light, np.uint8)).numpy()
+        for use in ("TRAIN", "VALIDATION"):
+            (folder / f"{use}{at}.png").write_bytes(image)
+    rows = []
+    for number in range(ROWS):
+        left, right = random.integers(0, len(lights), 2)
+        whole, first, last = random.normal(0, 1, 3)
+        marks = random.normal(0, 1, random.integers(0, 4)).round(3)
+        word = ["gain", "loss"][random.integers(2)]
+        total = lights[left] - lights[right] + whole + first + 2 * (word == "gain") - 1
+        total += marks.max() if marks.size else 0
+        use = "TRAIN" if number % 4 else "VALIDATION"
+        rows.append(
+            {
+                "use": use,
+                "left": str(folder / f"{use}{left}.png"),
+                "right": str(folder / f"{use}{right}.png"),
+                "a/b": 10**6 + round(whole * 1000),
+                "place": [first, last],
+                "marks": marks.tolist(),
+                "note": f"A {word}, or so.",
+                "verdict": "" if number % 20 == 0 else "up" if total > 0 else "down",
+                "sum": 1000 + 10 * total,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def converted(frame: pd.DataFrame, root: Path, schema: dict[str, str]) -> str:
+    output = str(root / "out")
+    recordgen.convert(frame, output, schema=schema)
+    return output
+
+
+def trained(output: str, root: Path, **settings: Any) -> str:
+    model = str(root / "model")
+    config = {"image_size": [8, 8], "batch_size": 12, "learning_rate": 0.01, "dropout": 0.0}
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{output}/Split-train/*"],
+            eval_files=[f"{output}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config={**config, **settings},
+            serving_model_dir=model,
+            model_run_dir=str(root / "logs"),
+        )
+    )
+    return model
+
+
+def stored(output: str, split: str) -> list[bytes]:
+    return [
+        record
+        for shard in read_dataset(output).splits[split].shards
+        for record in read_records(f"{output}/{shard.file}")
+    ]
+
+
+class Classifier(NamedTuple):
+    """A training of classes: the dataset's folder, the model's, and what was logged."""
+
+    output: str
+    model: str
+    logged: Sequence[str]
+
+
+@pytest.fixture(scope="module")
+def classifier(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Classifier:
+    root = tmp_path_factory.mktemp("classes")
+    output = converted(frame, root, SCHEMA)
+    stream = StringIO()
+    logger, handler = logging.getLogger("recordgen.training"), logging.StreamHandler(stream)
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    try:
+        return Classifier(output, trained(output, root, epochs=12), stream.getvalue().splitlines())
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel("NOTSET")
+
+
+def test_classes(classifier: Classifier) -> None:
+    """All columns together say more than any; what is logged is what Kubeflow's step measures."""
+    output, model, logged = classifier
+    found = evaluate(model, output, read_dataset(output), "eval")
+    assert found.measure == "accuracy"
+    last = re.search(r"val_accuracy ([\d.]+)", logged[-1])
+    assert last
+    assert found.score == pytest.approx(float(last[1]), abs=1e-4)
+    assert found.score > 0.85
+    assert found.examples == ROWS // 4 - ROWS // 20  # those without a label do not count
+    records = stored(output, "eval")
+    serve = tf.saved_model.load(model).signatures["serving_default"]
+    answer = serve(examples=tf.constant(records))
+    assert answer["labels"].shape == answer["scores"].shape == (len(records), 2)
+    spec = {"verdict/text": tf.io.FixedLenFeature((), tf.string, "")}
+    truth = tf.io.parse_example(tf.constant(records), spec)["verdict/text"].numpy()
+    right = answer["labels"][:, 0].numpy() == truth
+    assert right[truth != b""].mean() == pytest.approx(found.score)
+
+
+def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path: Path) -> None:
+    """TFMA, with the pipelines' own configuration, leaves out what has no label, too."""
+    tfma = pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
+    from pipelines.pipeline import eval_config
+
+    output, model, _ = classifier
+    config = eval_config("declared", 0.5)
+    result = tfma.run_model_analysis(
+        eval_shared_model=tfma.default_eval_shared_model(model, eval_config=config),
+        eval_config=config,
+        data_location=f"{output}/Split-eval/*",
+        output_path=str(tmp_path / "analysis"),
+    )
+    found = evaluate(model, output, read_dataset(output), "eval")
+    score = result.get_metrics_for_slice()["score"]["doubleValue"]
+    assert score == pytest.approx(found.score)
+
+
+def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """A number is predicted in its own scale; examples without it are answered, too."""
+    changes = {"right": "ignored", "verdict": "ignored", "sum": "float_label", "blank": "text"}
+    output = converted(frame.assign(blank=""), tmp_path, {**SCHEMA, **changes})
+    model = trained(output, tmp_path, epochs=12)
+    found = evaluate(model, output, read_dataset(output), "eval")
+    assert found.measure == "r2"
+    assert 0.7 < found.score < 1
+    signatures = tf.saved_model.load(model).signatures
+    records = stored(output, "eval")
+    answers = signatures["serving_default"](examples=tf.constant(records))["predictions"].numpy()
+    truth = signatures["truth"](examples=tf.constant(records))["label"].numpy().astype(np.float64)
+    assert truth.mean() == pytest.approx(1000, abs=10)
+    errors = np.square(truth - answers).sum()
+    assert found.score == pytest.approx(1 - errors / np.square(truth - truth.mean()).sum())
+    example = tf.train.Example.FromString(records[0])
+    del example.features.feature["sum"]
+    alone = signatures["serving_default"](examples=tf.constant([example.SerializeToString()]))
+    assert alone["predictions"].numpy() == pytest.approx(answers[:1], rel=1e-5)
+
+
+def test_a_list_of_any_length_is_summarised() -> None:
+    """Count, mean, standard deviation, least and greatest; of no numbers 0."""
+    from recordgen.training.declared import _as_numbers
+
+    values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
+    assert _as_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
+
+
+# schema, settings, what is wrong
+WRONG = [
+    ({"verdict": "text"}, {}, DataError, "no column of the schema is a label, only use, left"),
+    ({"verdict": "ignored", "use": "label"}, {}, DataError, "has the one class TRAIN in split"),
+    ({}, {"model": "MobileNetV2"}, UsageError, "model=MobileNetV2 is for images alone"),
+]
+
+
+@pytest.mark.parametrize(("changes", "settings", "error", "message"), WRONG)
+def test_nothing_to_learn(
+    frame: pd.DataFrame,
+    tmp_path: Path,
+    changes: dict[str, str],
+    settings: dict[str, Any],
+    error: type[Exception],
+    message: str,
+) -> None:
+    """Said before anything is trained."""
+    some = frame[frame["use"] == "TRAIN"][:20]
+    output = converted(some, tmp_path, {**SCHEMA, **changes})
+    with pytest.raises(error, match=message):
+        trained(output, tmp_path, **settings)
+
+
+def test_a_label_and_nothing_else(tmp_path: Path) -> None:
+    """There must be something that it is predicted from."""
+    rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
+    output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
+    learner = DeclaredLearner(output, "train", read_dataset(output), TrainingConfig())
+    with pytest.raises(DataError, match="there is no column beside the label"):
+        learner.check()
