@@ -142,7 +142,8 @@ def _other_separator(texts: Sequence[str]) -> str | None:
         has_no_comma = not by_comma or len(by_comma[0]) == 1
         if known >= _SHARE_ALIKE * len(records) and (len(records) > 1 or has_no_comma):
             return separator
-        if len(records) > 1 and has_no_comma:
+        separates = any(fields[-1].strip() for fields in records)  # and does not end statements
+        if len(records) > 1 and has_no_comma and separates:
             return separator
         ends_in_commas = sum("," in fields[-1] for fields in records) * 2 > len(records)
         if len(records) >= _LINES_THAT_TELL and not (_are_alike(by_comma) or ends_in_commas):
