@@ -68,6 +68,7 @@ CSV = [
         ":1 has a text",
     ),
     ('"Hello, how are you?","I am fine."', "text_classification", ":1 has a text"),
+    ('TRAIN,"Hello you","I am fine."', "text_classification", ":1 has a text"),
     ("wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad", "text_classification", "has a text"),
     ("TRAIN,http://[a,cat", "image_classification", ":1 has one label"),
     ("partition,split,text,label\n0,TEST,Good,x", "text_classification", ":2 has a text"),
