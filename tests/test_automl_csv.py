@@ -145,6 +145,7 @@ HEADERS = [
     ("split,image_uri,label", "VALIDATE,a.jpg,cat"),
     ("label,image_uri,split", "cat,a.jpg,VALIDATE"),
     ("Label,Image URI,ML_USE,width", "cat,a.jpg,VALIDATE,640"),
+    ("subset,label,image_uri,split", "hard,cat,a.jpg,VALIDATE"),
 ]
 
 

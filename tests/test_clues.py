@@ -62,6 +62,16 @@ CSV = [
     ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', "object_detection", ":1 has a box"),
     ("a.jpg,a,b,c,,,d,e", "image_multi_label", ":1 has 5 labels"),
     ("img,label\na,cat", "image_classification", ":2 has one label"),
+    (
+        'a,"Not a person."\nb c,"Not a person."\nd,"A person."\ne,"A person."',
+        "text_classification",
+        ":1 has a text",
+    ),
+    ('"Hello, how are you?","I am fine."', "text_classification", ":1 has a text"),
+    ('TRAIN,"Hello you","I am fine."', "text_classification", ":1 has a text"),
+    ("wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad", "text_classification", "has a text"),
+    ("TRAIN,http://[a,cat", "image_classification", ":1 has one label"),
+    ("partition,split,text,label\n0,TEST,Good,x", "text_classification", ":2 has a text"),
     ("sepal.length,species\n5.1,setosa", "tabular", "lines behind it fill them"),
 ]
 

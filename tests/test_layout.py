@@ -81,6 +81,15 @@ COMMAS = [
     "{a,b",
     '"Good\rand cheap",praise',
     "Vitamin O\nType O",
+    "gs://b/a;v=1.jpg\ngs://b/b;v=2.jpg",
+    "".join(f"gs://b/{n}.jpg{',x' * (n % 3)},a;b\n" for n in range(9)),
+    "".join(f"TRAIN,gs://b/{n};v=1.jpg{',x' * (n % 3)}\n" for n in range(9)),
+    "".join(f"Title {n}; text,x{',y' * (n % 3)}\n" for n in range(9)),
+    "SELECT a;\nSELECT b;",
+    "You sent an E-mail,spam\nI sent an E-mail,ham",
+    "TRAIN,a b.jpg,Vitamin B-12\nTRAIN,c d.jpg,Vitamin B-6",
+    '"sep=; is a hint",excel\n"sep=, is one, too",excel',
+    "<html>Hello</html>,spam\n<html>Hi</html>,ham",
 ]
 
 

@@ -101,6 +101,18 @@ SPLITS = [
     (ml_use("validation"), "eval"),
     (ml_use(" TEST "), "test"),
     (ml_use("unassigned"), None),
+    ({**ml_use("test"), "split": "fold 1"}, "test"),
+    (
+        record(
+            dataItemResourceLabels={
+                "aiplatform.googleapis.com/ml_use": "validation",
+                "split": "fold_1",
+            }
+        ),
+        "eval",
+    ),
+    (record(split=None, ml_use=""), None),
+    (record(has_annotation=True), None),
 ]
 
 

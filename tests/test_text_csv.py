@@ -212,7 +212,7 @@ def test_names_of_images_are_no_texts() -> None:
     found = rows("\n".join(names))
     assert [said(item) for item in found] == [(line, "bad_line") for line in range(1, 5)]
     assert [item.uri for item in found][1:3] == ["gs://b/1.PNG", "my photos/1.webp"]
-    texts = ["See a.jpg", "TEST,on and/or off: see a.jpg,x", "a.jpg!"]
+    texts = ["See a.jpg", "TEST,on and/or off: see a.jpg,x", "a.jpg!", "See https://h/a.jpg"]
     assert all(isinstance(item, Row) for item in rows("\n".join(texts)))
     [item] = rows("text,label\na.jpg,x")
     assert said(item) == (2, None, "a.jpg", ["x"])

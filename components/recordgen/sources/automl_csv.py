@@ -26,9 +26,9 @@ from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 
-SPLIT_COLUMNS = frozenset(
-    {"split", "ml_use", "mluse", "dataset_split", "data_split", "set", "subset", "partition"}
-)
+#: Names that may as well be those of something else, if another column names splits.
+_PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
+SPLIT_COLUMNS = _PERHAPS_SPLIT | {"split", "ml_use", "mluse", "dataset_split", "data_split"}
 _PATH_COLUMNS = frozenset(
     {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
     | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
@@ -175,7 +175,7 @@ class LineParser:
                     columns.setdefault(role, []).append(index)
         if "uri" not in columns or (len(fields) > 1 and len(columns) == 1):
             return None
-        [uri_at, *_], split_at = columns["uri"], columns.get("split", [len(fields)])[0]
+        uri_at, split_at = columns["uri"][0], split_column(fields)
         takes_labels = len(self._task.columns) == 1
         annotation_at = [
             index
@@ -219,6 +219,15 @@ class LineParser:
 def column_name(field: str) -> str:
     """Return a header's field as the names are listed: ``Image URI`` → ``image_uri``."""
     return re.sub(r"_\d+$", "", field.lower().replace(" ", "_"))
+
+
+def split_column(header: Sequence[str]) -> int:
+    """Return which column of a header names splits; as many as there are: none does."""
+    names = [column_name(field.strip()) for field in header]
+    for known in (SPLIT_COLUMNS - _PERHAPS_SPLIT, _PERHAPS_SPLIT):
+        if found := [index for index, name in enumerate(names) if name in known]:
+            return found[0]
+    return len(names)
 
 
 def names_path_column(fields: Sequence[str]) -> bool:

@@ -27,7 +27,8 @@ LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
 # What Vertex AI's keys of annotations end with, however they are spelt.
-_ANNOTATIONS = ("Annotation", "Annotations", "_annotation", "_annotations")
+_ANNOTATIONS = ("Annotation", "Annotations")
+_SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
 
 # Who reads the older shape of a line.
 _KINDS_OF_TEXT = ("text", "entities")
@@ -123,8 +124,8 @@ def _split(record: Mapping[str, Any]) -> str | None:
     labels = record.get(LABELS_KEY) or {}
     ml_use = labels.get(ML_USE_KEY, "") if isinstance(labels, Mapping) else labels
     try:
-        _check_split_keys(record, LABELS_KEY)
-        if isinstance(labels, Mapping):
+        if not ml_use:  # else the line says its split, and other keys are the user's own
+            _check_split_keys(record, LABELS_KEY)
             _check_split_keys(labels, ML_USE_KEY)
         if not isinstance(ml_use, str):
             raise ValueError(f"{LABELS_KEY} must hold texts by name (got {labels!r:.80})")
@@ -135,7 +136,7 @@ def _split(record: Mapping[str, Any]) -> str | None:
 
 def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
     """Check that no key but ``known`` names a split. Raises: ValueError."""
-    for key in sorted((record.keys() & _SPLIT_KEYS) - {known}):
+    for key in sorted(key for key in record.keys() & _SPLIT_KEYS - {known} if record[key]):
         raise ValueError(
             f'a split is named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
             f"{key})"
@@ -145,8 +146,12 @@ def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
 def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
     """Refuse annotations of another task. Raises: AnnotationError."""
     for key, value in record.items():
-        is_older = key == OLDER_KEY and task.kind not in _KINDS_OF_TEXT
-        if (is_older or key.endswith(_ANNOTATIONS)) and value and key not in task.json_keys:
+        is_other = (
+            key.endswith(_ANNOTATIONS)
+            or (key.endswith(_SNAKE_ANNOTATIONS) and isinstance(value, dict | list))
+            or (key == OLDER_KEY and task.kind not in _KINDS_OF_TEXT)
+        )
+        if is_other and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)
             raise AnnotationError(
                 RejectCode.BAD_ANNOTATION,

@@ -263,6 +263,8 @@ def _subject(fields: Sequence[str]) -> str:
 def _kind(subject: str) -> str:
     """Return the kind of what a field names or holds; "" if it may be anything."""
     words = subject.split()
+    if text_csv.has_url_inside(subject):
+        return "text"
     if IMAGE_SUFFIX.search(subject):
         return "image"
     if VIDEO_SUFFIX.search(subject) or video_lists.is_list(subject):

@@ -27,6 +27,12 @@ _FIRST_FIELD = re.compile(
     re.IGNORECASE,
 )
 
+# A whole line that is an address, whatever signs are in it: "gs://bucket/a;b.jpg".
+_ADDRESS = re.compile(
+    r"([a-z][a-z0-9+.-]*:/|\.{0,2})/.*\.(jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt)",
+    re.IGNORECASE,
+)
+
 # So many of all records have as many fields as the first: the others hold a separator unquoted.
 _SHARE_ALIKE = 0.9
 
@@ -34,12 +40,12 @@ _SHARE_ALIKE = 0.9
 _LINES_THAT_TELL = 5
 
 # Excel's own first line, which says what separates fields.
-_EXCEL_HINT = re.compile(rb"\s*\"?sep=.", re.IGNORECASE)
+_EXCEL_HINT = re.compile(rb'\s*"?sep=[^\w"]\s*"?[,;\s]*', re.IGNORECASE)
 
 _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
 
-# A token and its tag: "York I-city".
-_TAGGED = re.compile(r"\S+\s(.*\s)?(O|[BIESLU]-\S+)")
+# A token and its tag: "York I-city". Among tokens, commas stand alone or in numbers.
+_TAGGED = re.compile(r"(?!.*([^\s\d,],|,[^\s\d,]))\S+\s(.*\s)?(O|[BIESLU]-[^\s,]+)")
 _INSIDE = re.compile(r"[BIESLU]-\S+")
 _SHARE_TAGGED = 0.8
 
@@ -75,7 +81,7 @@ def _check_layout(head: Sequence[bytes], source: str) -> None:
             f"{source}:{number}: lines must end with LF or CR LF (got CR alone, as old "
             f"spreadsheets write it); save the file as CSV UTF-8"
         )
-    if _EXCEL_HINT.match(first):
+    if _EXCEL_HINT.fullmatch(first):
         raise SourceError(
             f"{source}:{number}: fields must be separated by commas, and this line is a note to "
             f"Excel ({first[:20].decode('utf-8', 'replace').strip()}); leave it out"
@@ -126,6 +132,8 @@ def _is_row(fields: Sequence[str]) -> bool:
 def _other_separator(texts: Sequence[str]) -> str | None:
     """Return what separates fields in place of commas; None: commas may."""
     by_comma = _records(texts, ",")
+    if by_comma and sum(map(_is_read_by_comma, by_comma)) >= _SHARE_ALIKE * len(by_comma):
+        return None
     for separator in _SEPARATORS:
         records = _records(texts, separator)
         if not records or len(records[0]) < 2 or not _are_alike(records):
@@ -134,11 +142,19 @@ def _other_separator(texts: Sequence[str]) -> str | None:
         has_no_comma = not by_comma or len(by_comma[0]) == 1
         if known >= _SHARE_ALIKE * len(records) and (len(records) > 1 or has_no_comma):
             return separator
-        if len(records) > 1 and has_no_comma:
+        separates = any(fields[-1].strip() for fields in records)  # and does not end statements
+        if len(records) > 1 and has_no_comma and separates:
             return separator
-        if len(records) >= _LINES_THAT_TELL and not _are_alike(by_comma):
+        ends_in_commas = sum("," in fields[-1] for fields in records) * 2 > len(records)
+        if len(records) >= _LINES_THAT_TELL and not (_are_alike(by_comma) or ends_in_commas):
             return separator
     return None
+
+
+def _is_read_by_comma(fields: Sequence[str]) -> bool:
+    """Say whether a line begins with a field that a comma ends, or is one address."""
+    begin = _FIRST_FIELD if len(fields) > 1 else _ADDRESS
+    return begin.fullmatch(fields[0].strip()) is not None
 
 
 def _records(texts: Sequence[str], separator: str) -> list[list[str]]:

@@ -47,9 +47,14 @@ def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
         raise SourceError(f"{source}: this file is UTF-16; save it as {remedy}")
     text = raw.removeprefix(codecs.BOM_UTF8)
     for begin, what in OTHER_FILES.items():
-        if text[: len(begin)].lower() == begin.lower():
+        if text[: len(begin)].lower() == begin.lower() and not _is_row_of_markup(text):
             raise SourceError(f"{source}: this is no import file, but {what}")
     return text
+
+
+def _is_row_of_markup(text: bytes) -> bool:
+    """Say whether a line is a text and its label: ``<html>Hello</html>,spam``."""
+    return b'"' not in text and text.rfind(b",") > text.rfind(b">") > 0
 
 
 @contextmanager

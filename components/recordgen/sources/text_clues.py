@@ -33,7 +33,7 @@ class _TextFields(TextMultiLabel):
         return TextSaid(None, list(fields) or None).encode()
 
 
-def of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Iterator[Clue]:
+def of_texts(lines: Sequence[bytes], path: str, header: Sequence[str]) -> Iterator[Clue]:
     """Yield the clues of lines of texts.
 
     Args:
@@ -52,7 +52,7 @@ def of_texts(lines: Iterable[bytes], path: str, header: Sequence[str]) -> Iterat
     if header:
         _check_texts(rows, header)
     else:
-        _check_commas(rows)
+        _check_commas(rows, lines)
     labels = [label for _, (_, said) in rows for label in said or [] if label]
     # Classes may be whole numbers, too, if a header calls them so.
     named = any(column_name(name) == _SENTIMENT_COLUMN for name in header)
@@ -82,11 +82,30 @@ def _check_texts(rows: Sequence[tuple[Row, TextSaid]], header: Sequence[str]) ->
         )
 
 
-def _check_commas(rows: Sequence[tuple[Row, TextSaid]]) -> None:
+def _check_commas(rows: Sequence[tuple[Row, TextSaid]], lines: Sequence[bytes]) -> None:
     """Check that labels are no parts of texts whose commas nobody quoted. Raises: SourceError."""
+    behind: dict[str, set[str]] = {}
+    for row, (_, said) in rows:
+        for label in said or []:
+            behind.setdefault(label, set()).add(row.uri)
+    # A class is behind several texts, a part of a text behind its own.
+    once = {label for label, texts in behind.items() if len(texts) == 1}
+    quoted = sum("," in (text or "") for _, (text, _) in rows)
     for least in (1, 2):  # of all lines with a label, and of those with several
-        labelled = [(row, said) for row, (_, said) in rows if sum(map(bool, said or [])) >= least]
-        parts = [(row, part) for row, said in labelled if (part := _part_of_text(said))]
+        labelled = [
+            (row, text, said)
+            for row, (text, said) in rows
+            if said is not None and sum(map(bool, said)) >= least
+        ]
+        parts = [
+            (row, part)
+            for row, text, said in labelled
+            if "," not in (text or "")
+            and (part := _part_of_text(filter(once.__contains__, said)))
+            and f'"{part}"'.encode() not in lines[row.line - 1]
+        ]
+        if len(parts) <= quoted:  # who quotes some texts quotes all that need it
+            continue
         if parts and len(parts) >= _SHARE_OF_PARTS * len(labelled):
             row, part = parts[0]
             raise SourceError(
@@ -96,7 +115,7 @@ def _check_commas(rows: Sequence[tuple[Row, TextSaid]]) -> None:
             )
 
 
-def _part_of_text(labels: Sequence[str]) -> str:
+def _part_of_text(labels: Iterable[str]) -> str:
     """Return the first label that is a sentence, or its end; "" if there is none."""
     return next(filter(_is_sentence, labels), "")
 

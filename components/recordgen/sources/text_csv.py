@@ -30,6 +30,7 @@ from recordgen.sources.automl_csv import (
     at,
     column_name,
     names_media,
+    split_column,
     without_padding,
 )
 from recordgen.sources.csv_records import read_records
@@ -51,6 +52,8 @@ _FILE_COLUMNS = frozenset(
 
 # Blanks are part of a URL only if its end says so.
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
+
+_URL_INSIDE = re.compile(r"\s[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 # A name of more words is rather the end of a sentence.
 _WORDS_OF_A_NAME = 3
@@ -133,7 +136,14 @@ def is_media(field: str) -> bool:
     """Say whether a field is the name of an image or a video, and no text."""
     text = field.strip()
     words = len(text.split())
-    return names_media(text) and (words == 1 or ("/" in text and words <= _WORDS_OF_A_NAME))
+    if not names_media(text) or has_url_inside(text):
+        return False
+    return words == 1 or ("/" in text and words <= _WORDS_OF_A_NAME)
+
+
+def has_url_inside(text: str) -> bool:
+    """Say whether other words stand before a URL, so that a text ends with it."""
+    return _URL_INSIDE.search(text) is not None
 
 
 def has_text_column(names: Iterable[str]) -> bool:
@@ -208,7 +218,8 @@ class TextParser:
         ):
             return None
         nowhere = [len(fields)]
-        split_at, text_at, file_at = (columns.get(role, nowhere)[0] for role in roles)
+        split_at = split_column(fields)
+        text_at, file_at = (columns.get(role, nowhere)[0] for role in ("text", "file"))
         label_at = [
             index
             for role in self._task.columns

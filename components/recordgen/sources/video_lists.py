@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -115,7 +116,10 @@ def read_list(
 
 def is_list(uri: str) -> bool:
     """Say whether a line names a list, not a video."""
-    path = urlsplit(uri).path if storage.is_http(storage.normal(uri)) else uri
+    path = uri
+    if storage.is_http(storage.normal(uri)):
+        with suppress(ValueError):  # "http://[…", which is no URL
+            path = urlsplit(uri).path
     return path.lower().endswith(_SUFFIX)
 
 
