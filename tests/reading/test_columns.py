@@ -154,6 +154,24 @@ def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert (images.shape, sorted(extras["age"].numpy())) == ((2, 4, 4, 3), [6, 7])
 
 
+def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """A predicate sees every column but the image, as it does beside several."""
+    recordgen.convert(frame, tmp_path / "out", schema={**SCHEMA, "back": "ignored"})
+    data = recordgen.eval_dataset(
+        tmp_path / "out",
+        split="train",
+        batch_size=8,
+        image_size=(4, 4),
+        extras=["age"],
+        predicate=lambda row: (
+            (row["age"] > 1) & (tf.size(row["marks"]) == 2) & (row["place"][1] == 1)
+        ),
+    )
+    [(images, labels, extras)] = data
+    assert (images.shape, labels.numpy().tolist()) == ((2, 4, 4, 3), [0, 1])
+    assert extras["age"].numpy().tolist() == [2, 5]
+
+
 def test_no_image_and_no_label(tmp_path: Path) -> None:
     """The columns alone; labels are not there to be asked for."""
     rows = pd.DataFrame({"use": ["TRAIN"] * 3, "x": [1, 2, 3], "text": ["a", "b", "c"]})

@@ -26,7 +26,10 @@ def plan_declared(shards: ShardSet, options: ReadOptions) -> ReadPlan:
 
 def read_declared(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
     """Prepare a planned reading. Raises: as :func:`plan_declared`."""
-    return ImageReading.of(_as_images(shards), plan, options)
+    reading = ImageReading.of(_as_images(shards), plan, options)
+    if shards.dataset is None:
+        return reading
+    return replace(reading, described=shards.dataset.features)
 
 
 def _as_images(shards: ShardSet) -> ShardSet:
