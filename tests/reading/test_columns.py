@@ -144,6 +144,8 @@ def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert columns["front"][:, 0, 0, 0].numpy() == pytest.approx(np.arange(6) * 10 / 255)
     assert (price.dtype, price.numpy().tolist()) == (tf.float32, [0, 0.5, 1, 1.5, 2, 2.5])
     assert list(in_order(str(tmp_path / "out"), columns=["age"], label_mode="none")) == ["age"]
+    with pytest.raises(UsageError, match=r"the label 'price' is a number.* columns=\['front', "):
+        recordgen.input_fn(tmp_path / "out", batch_size=2)
     images, extras = next(
         iter(
             recordgen.eval_dataset(
