@@ -9,6 +9,7 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.schema import Schema
 from recordgen.tasks import Declared, ImageClassification, Tabular
 from recordgen.training import TrainingConfig
 
@@ -68,6 +69,7 @@ class PipelineConfig:
                 raise UsageError(f"{name} must not be empty")
         if self.task == Declared.name:
             Declared.of(self.options)
+        _check_target(self.task, self.options)
         if not 0 <= self.min_score <= 1:
             raise UsageError(f"min_score must be from 0 to 1 (got {self.min_score})")
         check_span(self.span, self.pattern)
@@ -84,6 +86,22 @@ class PipelineConfig:
         if self.options.task != AUTO:
             return self.options.task
         return Tabular.name if self.options.of_tables() else ImageClassification.name
+
+
+def _check_target(task: str, options: ConvertOptions) -> None:
+    """Check that a table says what a model is to predict, before all of it is converted."""
+    if task == Tabular.name and not options.target_column:
+        raise UsageError(
+            "a model of a table needs target_column, the column that it is to predict: "
+            "--target-column NAME"
+        )
+    if task == Declared.name:
+        schema = Schema.from_json(options.schema)
+        if schema.target is None:
+            raise UsageError(
+                f"a model of declared columns needs one that it is to predict: declare it as "
+                f"label, int_label or float_label (got {', '.join(schema.columns)}, none of them)"
+            )
 
 
 def check_span(span: int | None, pattern: str) -> None:

@@ -70,6 +70,13 @@ def test_usage_errors_of_argparse(main, arguments, message, capsys):
             2,
             "error: a schema says what columns hold, and the task tabular knows that itself",
         ),
+        (["--task", "tabular"], 2, "error: a model of a table needs target_column"),
+        (
+            ["--schema", '{"age": "int", "note": "text"}'],
+            2,
+            "error: a model of declared columns needs one that it is to predict: declare it as "
+            "label, int_label or float_label (got age, note, none of them)",
+        ),
         (["--max-reject-fraction", "-1"], 2, "error: max_reject_fraction must be from 0 to 1"),
         (["--name", ""], 2, "error: name must not be empty"),
         (["--data", "/nowhere"], 1, "error: /nowhere: no such file or folder"),

@@ -144,6 +144,8 @@ def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
     assert columns["front"][:, 0, 0, 0].numpy() == pytest.approx(np.arange(6) * 10 / 255)
     assert (price.dtype, price.numpy().tolist()) == (tf.float32, [0, 0.5, 1, 1.5, 2, 2.5])
     assert list(in_order(str(tmp_path / "out"), columns=["age"], label_mode="none")) == ["age"]
+    with pytest.raises(UsageError, match=r"the label 'price' is a number.* columns=\['front', "):
+        recordgen.input_fn(tmp_path / "out", batch_size=2)
     images, extras = next(
         iter(
             recordgen.eval_dataset(
@@ -152,6 +154,24 @@ def test_one_image_and_others(frame: pd.DataFrame, tmp_path: Path) -> None:
         )
     )
     assert (images.shape, sorted(extras["age"].numpy())) == ((2, 4, 4, 3), [6, 7])
+
+
+def test_predicates_beside_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """A predicate sees every column but the image, as it does beside several."""
+    recordgen.convert(frame, tmp_path / "out", schema={**SCHEMA, "back": "ignored"})
+    data = recordgen.eval_dataset(
+        tmp_path / "out",
+        split="train",
+        batch_size=8,
+        image_size=(4, 4),
+        extras=["age"],
+        predicate=lambda row: (
+            (row["age"] > 1) & (tf.size(row["marks"]) == 2) & (row["place"][1] == 1)
+        ),
+    )
+    [(images, labels, extras)] = data
+    found = sorted(zip(extras["age"].numpy(), labels.numpy(), strict=True))
+    assert (images.shape, found) == ((2, 4, 4, 3), [(2, 0), (5, 1)])
 
 
 def test_no_image_and_no_label(tmp_path: Path) -> None:

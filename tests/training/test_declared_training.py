@@ -197,7 +197,7 @@ def test_a_list_of_any_length_is_summarised() -> None:
 WRONG = [
     ({"verdict": "text"}, {}, DataError, "no column of the schema is a label, only use, left"),
     ({"verdict": "ignored", "use": "label"}, {}, DataError, "has the one class TRAIN in split"),
-    ({}, {"model": "MobileNetV2"}, UsageError, "model=MobileNetV2 is for images alone"),
+    ({}, {"model": "MobileNetV2"}, UsageError, "model must be small_cnn for declared"),
 ]
 
 
@@ -215,6 +215,13 @@ def test_nothing_to_learn(
     output = converted(some, tmp_path, {**SCHEMA, **changes})
     with pytest.raises(error, match=message):
         trained(output, tmp_path, **settings)
+
+
+def test_no_rows_to_train_on(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """A split that is not there is named."""
+    output = converted(frame[frame["use"] == "VALIDATION"], tmp_path, SCHEMA)
+    with pytest.raises(DataError, match="no example in split 'train', only in eval"):
+        trained(output, tmp_path)
 
 
 def test_a_label_and_nothing_else(tmp_path: Path) -> None:

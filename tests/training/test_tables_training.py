@@ -124,7 +124,7 @@ def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> Non
         source, tmp_path / "out", task="tabular", target_column="cls"
     ).dataset
     config = TrainingConfig(model="MobileNetV2")
-    with pytest.raises(UsageError, match="model=MobileNetV2 is for images"):
+    with pytest.raises(UsageError, match="model must be small_cnn for tabular"):
         TableLearner(str(tmp_path / "out"), "train", dataset, config).models()
 
 

@@ -92,5 +92,5 @@ def test_models_of_images_are_refused(tmp_path):
     """A network of keras.applications has no idea of texts."""
     (tmp_path / "a.csv").write_text("TRAIN,good,a\nTRAIN,bad,b\n")
     convert(str(tmp_path / "a.csv"), tmp_path / "out", task="text_classification")
-    with pytest.raises(UsageError, match="model must be left out for text_classification"):
+    with pytest.raises(UsageError, match="model must be small_cnn for text_classification"):
         train(tmp_path / "out", tmp_path, model="MobileNetV2", batch_size=1)

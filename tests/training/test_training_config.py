@@ -35,6 +35,8 @@ def test_defaults(nothing):
         ({"epochs": "3"}, r"epochs must be a whole number \(got '3'\)"),
         ({"batch_size": 2.5}, r"batch_size must be a whole number \(got 2.5\)"),
         ({"learning_rate": 0}, r"learning_rate must be above 0 \(got 0\)"),
+        ({"learning_rate": "1e-3"}, r"learning_rate must be a number \(got '1e-3'\)"),
+        ({"dropout": None}, r"dropout must be a number \(got None\)"),
         ({"dropout": 1}, r"dropout must be from 0 to below 1 \(got 1\)"),
         ({"augmentation": -0.1}, r"augmentation must be from 0 to below 1"),
         ({"weights": "mine"}, r"weights must be None or 'imagenet' \(got 'mine'\)"),

@@ -10,8 +10,9 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.example import parse_example
+from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
-from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.parsing import parsing_spec, to_parsing_spec
 from recordgen.tfrecord import read_records
 
 # Features with a value for each box are named so, also those that only others write.
@@ -105,7 +106,12 @@ def _remedy(name: str, there: Iterable[str]) -> str:
 
 
 def predicate_spec(
-    paths: Sequence[str], task: str, lists: Sequence[str], *, is_ours: bool
+    paths: Sequence[str],
+    task: str,
+    lists: Sequence[str],
+    described: Mapping[str, FeatureSpec],
+    *,
+    is_ours: bool,
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of what a predicate gets of one record: all but ``image/encoded``.
 
@@ -113,6 +119,7 @@ def predicate_spec(
         paths: the shard files.
         task: what they are read for, a name of :data:`recordgen.tasks.TASKS`.
         lists: further features that may have several values in a record.
+        described: features that the records have beside those of the task.
         is_ours: written by Recordgen; else the first record says which features there are.
 
     Raises:
@@ -125,6 +132,7 @@ def predicate_spec(
         found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
         lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
         spec = found | {name: _optional(values) for name, values in first.items() if values}
+    spec |= to_parsing_spec(described)
     spec.pop(features.IMAGE_ENCODED, None)
     for name in lists:
         if name in spec:

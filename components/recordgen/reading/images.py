@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -54,6 +54,7 @@ class ImageReading:
         extras: specs of the further features.
         decoder: how images are decoded.
         trusts_sizes: records say how large their images are.
+        described: features that records have beside those of the task, for a predicate.
     """
 
     plan: ReadPlan
@@ -62,6 +63,7 @@ class ImageReading:
     extras: Mapping[str, Any]
     decoder: ImageDecoder
     trusts_sizes: bool
+    described: Mapping[str, features.FeatureSpec] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
@@ -104,7 +106,12 @@ class ImageReading:
         is_multi = classes.mode == "multi_hot"
         lists = (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT) if is_multi else ()
         spec = partial(
-            predicate_spec, self.plan.files, self.plan.task, lists, is_ours=self.trusts_sizes
+            predicate_spec,
+            self.plan.files,
+            self.plan.task,
+            lists,
+            self.described,
+            is_ours=self.trusts_sizes,
         )
         return keeping(self.options.predicate, spec, is_wanted)
 

@@ -99,6 +99,9 @@ class TrainingConfig:
         for name in ("batch_size", "epochs", "seed", "top_k", "frames"):
             if not isinstance(getattr(self, name), int):
                 raise UsageError(f"{name} must be a whole number (got {getattr(self, name)!r})")
+        for name in ("learning_rate", "dropout", "augmentation"):
+            if not isinstance(getattr(self, name), (int, float)):
+                raise UsageError(f"{name} must be a number (got {getattr(self, name)!r})")
         check_image_size(self.image_size)
         if self.weights not in WEIGHTS:
             raise UsageError(f"weights must be None or 'imagenet' (got {self.weights!r})")

@@ -145,7 +145,7 @@ class DeclaredLearner(TargetLearner):
         changed = dict(again)
         for at in range(len(self._images)):
             name = _image_input(at)
-            changed[name] = augmentation(self.config, f"augment_{at}")(again[name])
+            changed[name] = augmentation(self.config)(again[name])
         return keras.Model(again, model(changed))
 
     def _moments(self) -> tuple[Moments | None, Moments]:

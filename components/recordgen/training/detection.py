@@ -13,7 +13,6 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import UsageError
 from recordgen.reading import (
     Augmentation,
     decode_images,
@@ -23,7 +22,7 @@ from recordgen.reading import (
 )
 from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
-from recordgen.training.config import LABEL, SCORES, SMALL_CNN, WEIGHT, TrainingConfig
+from recordgen.training.config import LABEL, SCORES, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Learner, Models
 
@@ -78,10 +77,7 @@ class ObjectDetector(Learner):
 
     def models(self) -> Models:
         """Build the network; it is saved as it is trained."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(
-                f"model must be {SMALL_CNN} for object_detection (got {self.config.model!r})"
-            )
+        self.check_model()
         model = build_detector(self.config, len(self.dataset.labels))
         return Models(model, model)
 

@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import UsageError
 from recordgen.reading import (
     eval_dataset,
     parsing_spec,
@@ -19,7 +18,7 @@ from recordgen.reading import (
 )
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
-from recordgen.training.config import LABEL, SCORES, SMALL_CNN, WEIGHT
+from recordgen.training.config import LABEL, SCORES, WEIGHT
 from recordgen.training.learner import Learner, Models
 
 #: What a request for texts holds.
@@ -67,10 +66,7 @@ class EntityTagger(Learner):
 
     def models(self) -> Models:
         """Build the tagger, for the tokens of the split to train on."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(
-                f"model must be {SMALL_CNN} for {TextEntities.name} (got {self.config.model!r})"
-            )
+        self.check_model()
         lookup = token_lookup(self.root, split=self.split)
         model = build_tagger(lookup, len(self._tags), self.config.dropout, self.config.seed)
         return Models(model, model)

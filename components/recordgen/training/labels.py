@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.training.config import ACCURACY, AUC, LABEL, SCORES, WEIGHT
+from recordgen.training.config import ACCURACY, AUC, LABEL, WEIGHT
 from recordgen.training.learner import Learner
 
 
@@ -25,16 +25,6 @@ class LabelLearner(Learner):
     activation: ClassVar[str]
     label_mode: ClassVar[str]
     feature: ClassVar[str]
-
-    def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return ``labels`` (string [batch, k]) and ``scores``, best first.
-
-        Args:
-            scores: float32 [batch, classes].
-        """
-        k = min(self.config.top_k, len(self.dataset.labels))
-        best, numbers = tf.math.top_k(scores, k)
-        return {"labels": tf.gather(tf.constant(list(self.dataset.labels)), numbers), SCORES: best}
 
 
 class OneLabel(LabelLearner):

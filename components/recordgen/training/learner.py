@@ -16,8 +16,8 @@ import keras
 import tensorflow as tf
 
 from recordgen.dataset import Dataset
-from recordgen.errors import DataError
-from recordgen.training.config import TrainingConfig
+from recordgen.errors import DataError, UsageError
+from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig
 
 
 class Models(NamedTuple):
@@ -52,6 +52,14 @@ class Learner(ABC):
         """Check that there is something to learn. Raises: DataError."""
         if not self.dataset.labels:
             raise DataError(f"{self.root}: no example has a label: there is nothing to learn")
+
+    def check_model(self) -> None:
+        """Check that no model of ``keras.applications`` is asked for. Raises: UsageError."""
+        if self.config.model != SMALL_CNN:
+            raise UsageError(
+                f"model must be {SMALL_CNN} for {self.dataset.task} (got {self.config.model!r}); "
+                f"leave it out"
+            )
 
     def can_validate(self, split: str) -> bool:
         """Say whether a split is there and has a labelled example."""
@@ -94,6 +102,16 @@ class Learner(ABC):
             model: the saved one. What the function looks up (tables, say) must belong to it: no
                 more is saved.
         """
+
+    def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return ``labels`` (string [batch, k]) and ``scores``, best first, for :meth:`serving`.
+
+        Args:
+            scores: of labels, float32 [batch, classes].
+        """
+        k = min(self.config.top_k, len(self.dataset.labels))
+        best, numbers = tf.math.top_k(scores, k)
+        return {"labels": tf.gather(tf.constant(list(self.dataset.labels)), numbers), SCORES: best}
 
     @abstractmethod
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:

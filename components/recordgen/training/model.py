@@ -45,20 +45,19 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     if not config.augmentation:
         return model
     inputs = keras.Input(model.input_shape[1:], name="image")
-    outputs = model(augmentation(config, "augment")(inputs))
+    outputs = model(augmentation(config)(inputs))
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
-def augmentation(config: TrainingConfig, name: str) -> keras.Sequential:
-    """Return a layer of that name that shifts, turns and zooms images, only in training."""
+def augmentation(config: TrainingConfig) -> keras.Sequential:
+    """Return a layer that shifts, turns and zooms images, only in training."""
     share, seed = config.augmentation, config.seed
     return keras.Sequential(
         [
             keras.layers.RandomTranslation(share, share, fill_mode="nearest", seed=seed),
             keras.layers.RandomRotation(share, fill_mode="nearest", seed=seed),
             keras.layers.RandomZoom(share, fill_mode="nearest", seed=seed),
-        ],
-        name=name,
+        ]
     )
 
 

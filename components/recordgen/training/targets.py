@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from recordgen.errors import DataError, UsageError
-from recordgen.training.config import ACCURACY, RMSE, SCORES, SMALL_CNN
+from recordgen.errors import DataError
+from recordgen.training.config import ACCURACY, RMSE
 from recordgen.training.learner import Learner
 from recordgen.training.moments import Moments
 
@@ -29,20 +29,21 @@ class TargetLearner(Learner):
         """Whether the target is one of some classes, not a number."""
 
     def check_classes(self) -> None:
-        """Check that classes can be told apart. Raises: DataError: there is but one."""
-        seen = [label for label, count in self.dataset.splits[self.split].labels.items() if count]
-        if self.are_classes and len(seen) < 2:
+        """Check that classes, if any, can be told apart. Raises: DataError: there is but one."""
+        if not self.are_classes:
+            return
+        split = self.dataset.splits.get(self.split)
+        if split is None:
+            raise DataError(
+                f"{self.root}: there is no example in split {self.split!r}, only in "
+                f"{', '.join(self.dataset.splits)}: there is nothing to learn"
+            )
+        seen = [label for label, count in split.labels.items() if count]
+        if len(seen) < 2:
             found = f"the one class {', '.join(seen)}" if seen else "no class"
             raise DataError(
                 f"{self.root}: the target has {found} in split {self.split!r}: there is nothing "
                 f"to learn"
-            )
-
-    def check_model(self) -> None:
-        """Check that no model of images is asked for. Raises: UsageError."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(
-                f"model={self.config.model} is for images alone, and these are tables; leave it out"
             )
 
     def answer(self, parts: Sequence[Any], target: Moments) -> Any:
@@ -82,15 +83,10 @@ class TargetLearner(Learner):
 
         Examples are serialised, as TFX has it for tables; they need no target.
         """
-        vocabulary = tf.constant(list(self.dataset.labels), tf.string)
-        k = min(self.config.top_k, len(self.dataset.labels))
 
         @tf.function(input_signature=[_EXAMPLES])
         def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
             answers = self.scores(model, examples)
-            if not self.are_classes:
-                return {"predictions": answers[:, 0]}
-            scores, numbers = tf.math.top_k(answers, k)
-            return {"labels": tf.gather(vocabulary, numbers), SCORES: scores}
+            return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}
 
         return serve

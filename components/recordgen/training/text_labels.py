@@ -6,9 +6,8 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, text_vectorization, train_dataset
-from recordgen.training.config import SMALL_CNN, TrainingConfig
+from recordgen.training.config import TrainingConfig
 from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
 from recordgen.training.learner import Models
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -45,11 +44,7 @@ class TextLabels(LabelLearner):
 
     def models(self) -> Models:
         """Build a classifier that knows the words of the split; it is saved as it is trained."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(
-                f"model must be left out for {self.dataset.task}: it names a model of images (got "
-                f"{self.config.model!r})"
-            )
+        self.check_model()
         words = text_vectorization(
             self.root, max_tokens=MOST_TOKENS, split=self.split, ngrams=NGRAMS
         )

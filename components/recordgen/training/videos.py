@@ -12,10 +12,10 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.reading import eval_dataset, parsing_spec, steps_per_epoch, train_dataset
 from recordgen.tasks import VideoClassification
-from recordgen.training.config import SMALL_CNN, TrainingConfig
+from recordgen.training.config import TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models
@@ -106,11 +106,7 @@ class VideoLearner(OneLabel):
 
     def models(self) -> Models:
         """Build a classifier, and train it behind random shifts, turns and zooms."""
-        if self.config.model != SMALL_CNN:
-            raise UsageError(
-                f"model must be {SMALL_CNN} for {VideoClassification.name} (got "
-                f"{self.config.model!r})"
-            )
+        self.check_model()
         model = build_classifier(self.config, len(self.dataset.labels), self.activation)
         return Models(_augmented(model, self.config), model)
 
@@ -179,7 +175,7 @@ def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     # Frames become channels of one image, and frames again.
     image = keras.layers.Permute((2, 3, 1, 4))(inputs)
     image = keras.layers.Reshape((height, width, 3 * config.frames))(image)
-    image = augmentation(config, "augment")(image)
+    image = augmentation(config)(image)
     image = keras.layers.Reshape((height, width, config.frames, 3))(image)
     outputs = model(keras.layers.Permute((3, 1, 2, 4))(image))
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
