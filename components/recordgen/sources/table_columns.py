@@ -22,7 +22,7 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
 from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
-from recordgen.sources.table_csv import Plain, Record, read_blocks
+from recordgen.sources.table_csv import Plain, Record, is_empty, read_blocks, without_headers
 from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
 from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
@@ -118,7 +118,8 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
             elif list(first.split()) != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
-            for lines_of in in_blocks(_whole(chain(rest, blocks), len(header))):
+            rows = without_headers(chain(rest, blocks), header)
+            for lines_of in in_blocks(_whole(rows, len(header))):
                 look_at(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
@@ -128,6 +129,8 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
     [*names] = fields
+    if names[0].lstrip().startswith("{"):
+        raise SourceError(f"{where}: a table is CSV with a header (got JSON)")
     if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise SourceError(f"{where}: fields must be separated by commas")
     if "" in names:
@@ -237,7 +240,7 @@ def _first_record(
         if not isinstance(item, Plain):
             return item, []
         for at, text in enumerate(item.texts):
-            if text.strip():
+            if not is_empty(text):
                 line = item.line + at
                 return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
     return None, []
@@ -262,7 +265,7 @@ def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str
     commas = width - 1
     for item in items:
         if isinstance(item, Plain):
-            yield from (t for t in item.texts if t.count(",") == commas and len(t) > commas)
+            yield from (t for t in item.texts if t.count(",") == commas and not is_empty(t))
         elif isinstance(item, Record):
             fields = item.split()
             if len(fields) == width and any(fields):
