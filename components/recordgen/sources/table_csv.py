@@ -13,7 +13,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
-from recordgen.errors import SourceError
 from recordgen.quoted import is_long, split_long
 from recordgen.rows import Lines, Reject, RejectCode
 from recordgen.sources.layout import EMPTY
