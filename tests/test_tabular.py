@@ -249,7 +249,7 @@ def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Pat
 def test_a_header_alone_is_nothing_to_convert(frame: bool, tmp_path: Path) -> None:
     """Several files may be that, but not all."""
     headed = write(tmp_path / "a.csv", "a,b\n")
-    source = pd.DataFrame({"a": [], "b": []}) if frame else headed
+    source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
     with pytest.raises(NothingToConvertError, match="0 rows read"):
         recordgen.convert(source, tmp_path / "out", task="tabular")
     row = write(tmp_path / "b.csv", "1,2\n")
@@ -279,6 +279,9 @@ HEADERS = [
     ("a;b\n1;2\n", "fields must be separated by commas"),
     ("\n,,\n", "this table is empty"),
     ('{"a": 1, "b": 2}\n', r"a table is CSV with a header \(got JSON\)"),
+    ("sep=,\na,b\n1,2\n", "1: this line is a note to Excel"),
+    ("sep=;\na;b\n1;2\n", "1: this line is a note to Excel"),
+    ('"a,b"\n"1,2"\n', "leave out the quotes around the lines"),
     ("PK\x03\x04\x14\x00", "this is no import file, but an Excel workbook"),
     ("<!DOCTYPE html>\n<html>\n", "this is no import file, but a web page"),
 ]

@@ -113,7 +113,9 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
                         f"{file.path}:{first.line}: the header cannot be read: {first.message}"
                     )
             elif not header:
-                header = check_header(first.split(), f"{file.path}:{first.line}")
+                where = f"{file.path}:{first.line}"
+                _check_format(first.split(), where)
+                header = check_header(first.split(), where)
                 seen = [_Seen() for _ in header]
             elif list(first.split()) != header:
                 _check_first_row(first, header, seen, file.path)
@@ -126,11 +128,25 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
     return header, seen
 
 
+def _check_format(fields: Sequence[str], where: str) -> None:
+    """Check that a file's first line is a header. Raises: SourceError: it is of another format."""
+    if fields[0].lstrip().startswith("{"):
+        raise SourceError(f"{where}: a table is CSV with a header (got JSON)")
+    if fields[0].lower().startswith("sep=") and not any(fields[1:]):
+        raise SourceError(
+            f"{where}: this line is a note to Excel; remove it, so that the header comes first, "
+            f"and separate fields by commas"
+        )
+    if len(fields) == 1 and "," in fields[0]:
+        raise SourceError(
+            f"{where}: the line is one field in quotes, commas and all; leave out the quotes "
+            f"around the lines"
+        )
+
+
 def check_header(fields: Sequence[str], where: str) -> list[str]:
     """Return the names of columns. Raises: SourceError: they cannot be names of features."""
     [*names] = fields
-    if names[0].lstrip().startswith("{"):
-        raise SourceError(f"{where}: a table is CSV with a header (got JSON)")
     if len(names) == 1 and (";" in names[0] or "\t" in names[0]):
         raise SourceError(f"{where}: fields must be separated by commas")
     if "" in names:
