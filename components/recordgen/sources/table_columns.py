@@ -22,7 +22,14 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
 from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
-from recordgen.sources.table_csv import Plain, Record, is_empty, read_blocks, without_headers
+from recordgen.sources.table_csv import (
+    EMPTY_FIELDS,
+    Plain,
+    Record,
+    is_empty,
+    read_blocks,
+    without_headers,
+)
 from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
 from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
@@ -281,7 +288,7 @@ def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str
     commas = width - 1
     for item in items:
         if isinstance(item, Plain):
-            yield from (t for t in item.texts if t.count(",") == commas and not is_empty(t))
+            yield from (t for t in item.texts if t.count(",") == commas and t.strip(EMPTY_FIELDS))
         elif isinstance(item, Record):
             fields = item.split()
             if len(fields) == width and any(fields):
