@@ -22,7 +22,12 @@ import recordgen
 from recordgen import inspection, terminal
 from recordgen.columns import Column, Table, csv_line
 from recordgen.dataset import read_dataset
-from recordgen.errors import SourceError, TooManyRejectsError, UsageError
+from recordgen.errors import (
+    NothingToConvertError,
+    SourceError,
+    TooManyRejectsError,
+    UsageError,
+)
 from recordgen.example import parse_example, serialize_example
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
@@ -220,8 +225,42 @@ def test_only_the_first_line_is_a_header(tmp_path: Path) -> None:
     bad.write_bytes(b"\xff,b\na,b\nx,y\n")
     sources = [write(tmp_path / "a.csv", "a,b\n1,2\n"), str(bad)]
     result = recordgen.check(sources, task="tabular", max_reject_fraction=1)
-    assert (result.dataset.examples, len(result.rejects)) == (3, 1)
+    assert (result.dataset.examples, len(result.rejects)) == (2, 1)
     assert result.dataset.features["a"].dtype == "bytes"
+
+
+@pytest.mark.parametrize("quoted", ["", '"5\n6",7\n'])
+def test_empty_lines_and_repeated_headers_are_no_rows(quoted: str, tmp_path: Path) -> None:
+    """Neither for the types nor for the limit of rejects, whatever stands beside them."""
+    text = f',\n\na,b\n1,2\na,b\n,\n \n, ,\n{quoted}3,4\n"a","b"\n\ta,b\nx\n,,,,\n'
+    result = recordgen.check(
+        write(tmp_path / "a.csv", text), task="tabular", max_reject_fraction=0.5
+    )
+    more = text[: text.index("\nx")].count("\n")
+    assert [item.line for item in result.rejects] == [more + 2]
+    assert result.dataset.rows.read == 4 + bool(quoted)
+    assert result.dataset.features["b"].dtype == "bytes"
+    clean = text.replace("\ta,b\nx\n", "")
+    dataset = recordgen.check(write(tmp_path / "b.csv", clean), task="tabular").dataset
+    assert (dataset.rows.read, dataset.features["b"].dtype) == (2 + bool(quoted), "int64")
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_header_alone_is_nothing_to_convert(frame: bool, tmp_path: Path) -> None:
+    """Several files may be that, but not all."""
+    headed = write(tmp_path / "a.csv", "a,b\n")
+    source = pd.DataFrame({"a,b": [], "{": []}) if frame else headed
+    with pytest.raises(NothingToConvertError, match="0 rows read"):
+        recordgen.convert(source, tmp_path / "out", task="tabular")
+    row = write(tmp_path / "b.csv", "1,2\n")
+    assert recordgen.check([headed, row], task="tabular").dataset.examples == 1
+
+
+def test_many_rejects_are_all_told(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.csv", "a,b\n" + "1\n" * 4001 + "1,2\n")
+    result = recordgen.check(source, task="tabular", max_reject_fraction=1)
+    assert [item.line for item in result.rejects] == list(range(2, 4003))
+    assert (result.dataset.rows.read, result.dataset.examples) == (4002, 1)
 
 
 def test_another_header_is_no_row(tmp_path: Path) -> None:
@@ -238,7 +277,13 @@ HEADERS = [
     ("a,b,a\n", "two columns are named 'a'"),
     ("1,2.5\n3,4\n", "begins with a header that names its columns"),
     ("a;b\n1;2\n", "fields must be separated by commas"),
-    ("\n\n", "this table is empty"),
+    ("\n,,\n", "this table is empty"),
+    ('{"a": 1, "b": 2}\n', r"a table is CSV with a header \(got JSON\)"),
+    ("sep=,\na,b\n1,2\n", "1: this line is a note to Excel"),
+    ("sep=;\na;b\n1;2\n", "1: this line is a note to Excel"),
+    ('"a,b"\n"1,2"\n', "leave out the quotes around the lines"),
+    ("PK\x03\x04\x14\x00", "this is no import file, but an Excel workbook"),
+    ("<!DOCTYPE html>\n<html>\n", "this is no import file, but a web page"),
 ]
 
 
@@ -325,6 +370,13 @@ def test_a_schema_gives_the_types(tmp_path: Path) -> None:
 
 
 # --- records ----------------------------------------------------------------------------------
+
+
+def test_ends_of_lines_are_no_part_of_fields() -> None:
+    """Also not where a line has more of them than one."""
+    lines = [b"a,b\r\r", b'"c",d\r\r', b"e,f\r"]
+    assert [item.split()[-1] for item in read_records(lines, "a.csv")] == ["b", "d", "f"]
+    assert [item.text[-1:] for item in read_records(lines, "a.csv")] == ["b", "d", "f"]
 
 
 def test_records_of_quoted_lines(tmp_path: Path) -> None:

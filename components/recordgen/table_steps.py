@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from recordgen.blocks import SplitsNamed
+from recordgen.blocks import ReadSummary, SplitsNamed
 from recordgen.columns import Table
 from recordgen.options import ConvertOptions
 from recordgen.resolving import BucketSummary, Group
@@ -13,7 +13,7 @@ from recordgen.rows import Reject
 from recordgen.sources import ImportFile
 from recordgen.sources.table_csv import read_table
 from recordgen.staging import Staging
-from recordgen.steps import ReadingStep, ResolveBuckets, summarised
+from recordgen.steps import BLOCK_ROWS, ReadingStep, ResolveBuckets, summarised
 from recordgen.stretches import ShardOutline
 from recordgen.table_lines import LineBlock, lines_of, place, resolve_lines
 from recordgen.table_shards import PlannedLines
@@ -34,15 +34,24 @@ class ReadLines(ReadingStep):
     def _blocks(self, source: Any) -> Iterator[Any]:
         found = read_table(source.path, self._table) if isinstance(source, ImportFile) else source
         split = source.split if isinstance(source, ImportFile) else None
+        rejects: list[Reject] = []
         for item in found:
-            if isinstance(item, Reject):
-                self._count(1, 1)
-                yield summarised(1, False, [item], {})
+            if not isinstance(item, Reject):
+                lines = item if split is None else item.with_split(split)
+                self._count(len(lines.texts), 0)
+                yield from place(lines, self._seed, self._buckets)
+                yield summarised(len(lines.texts), any(lines.splits), (), {})
                 continue
-            lines = item if split is None else item.with_split(split)
-            self._count(len(lines.texts), 0)
-            yield from place(lines, self._seed, self._buckets)
-            yield summarised(len(lines.texts), any(lines.splits), (), {})
+            rejects.append(item)
+            if len(rejects) == BLOCK_ROWS:
+                yield self._summarised_rejects(rejects)
+                rejects = []
+        # Also of a source without a row: that nothing was read has to be known.
+        yield self._summarised_rejects(rejects)
+
+    def _summarised_rejects(self, rejects: Sequence[Reject]) -> tuple[int, ReadSummary]:
+        self._count(len(rejects), len(rejects))
+        return summarised(len(rejects), False, rejects, {})
 
 
 class ResolveLines(ResolveBuckets):

@@ -22,7 +22,14 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
 from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
 from recordgen.sources.lines import open_lines
-from recordgen.sources.table_csv import Plain, Record, read_blocks
+from recordgen.sources.table_csv import (
+    EMPTY_FIELDS,
+    Plain,
+    Record,
+    is_empty,
+    read_blocks,
+    without_headers,
+)
 from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
 from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
@@ -113,16 +120,35 @@ def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
                         f"{file.path}:{first.line}: the header cannot be read: {first.message}"
                     )
             elif not header:
-                header = check_header(first.split(), f"{file.path}:{first.line}")
+                where = f"{file.path}:{first.line}"
+                _check_format(first.split(), where)
+                header = check_header(first.split(), where)
                 seen = [_Seen() for _ in header]
             elif list(first.split()) != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
-            for lines_of in in_blocks(_whole(chain(rest, blocks), len(header))):
+            rows = without_headers(chain(rest, blocks), header)
+            for lines_of in in_blocks(_whole(rows, len(header))):
                 look_at(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, seen
+
+
+def _check_format(fields: Sequence[str], where: str) -> None:
+    """Check that a file's first line is a header. Raises: SourceError: it is of another format."""
+    if fields[0].lstrip().startswith("{"):
+        raise SourceError(f"{where}: a table is CSV with a header (got JSON)")
+    if fields[0].lower().startswith("sep=") and not any(fields[1:]):
+        raise SourceError(
+            f"{where}: this line is a note to Excel; remove it, so that the header comes first, "
+            f"and separate fields by commas"
+        )
+    if len(fields) == 1 and "," in fields[0]:
+        raise SourceError(
+            f"{where}: the line is one field in quotes, commas and all; leave out the quotes "
+            f"around the lines"
+        )
 
 
 def check_header(fields: Sequence[str], where: str) -> list[str]:
@@ -237,7 +263,7 @@ def _first_record(
         if not isinstance(item, Plain):
             return item, []
         for at, text in enumerate(item.texts):
-            if text.strip():
+            if not is_empty(text):
                 line = item.line + at
                 return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
     return None, []
@@ -262,7 +288,7 @@ def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str
     commas = width - 1
     for item in items:
         if isinstance(item, Plain):
-            yield from (t for t in item.texts if t.count(",") == commas and len(t) > commas)
+            yield from (t for t in item.texts if t.count(",") == commas and t.strip(EMPTY_FIELDS))
         elif isinstance(item, Record):
             fields = item.split()
             if len(fields) == width and any(fields):

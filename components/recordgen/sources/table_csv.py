@@ -6,7 +6,6 @@ age,job           header
 
 from __future__ import annotations
 
-import codecs
 import csv
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,16 +13,19 @@ from itertools import islice
 from typing import NamedTuple
 
 from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
-from recordgen.errors import SourceError
 from recordgen.quoted import is_long, split_long
 from recordgen.rows import Lines, Reject, RejectCode
-from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS, open_lines
+from recordgen.sources.layout import EMPTY
+from recordgen.sources.lines import MAX_LINE_BYTES, open_lines, text_of_first
 from recordgen.splits import parse_ml_use
 
 # A quote that is never closed must not swallow the rest of the file.
 _MAX_RECORD_LINES = 1000
 
 _LINES_AT_ONCE = 1000
+
+#: What lines are made of that are no rows; stripping it is quicker than :func:`is_empty`.
+EMPTY_FIELDS = EMPTY.decode()
 
 
 class Record(NamedTuple):
@@ -45,7 +47,7 @@ class Record(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """Lines without quotes that follow each other, each a record of its own, or blank.
+    """Lines without quotes that follow each other, each a record of its own, or empty.
 
     Attributes:
         line: 1-based number of the first.
@@ -57,17 +59,22 @@ class Plain(NamedTuple):
 
 
 def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Reject]:
-    """Put physical lines together to records; blank lines give nothing.
+    """Put physical lines together to records; lines of nothing but empty fields give nothing.
 
     Args and Raises: as :func:`read_blocks`.
     """
     for item in read_blocks(lines, source):
         if isinstance(item, Plain):
             for line, text in enumerate(item.texts, start=item.line):
-                if text and not text.isspace():
+                if not is_empty(text):
                     yield Record(line, text, None)
         else:
             yield item
+
+
+def is_empty(text: str) -> bool:
+    """Say whether a line has nothing but empty fields, as spreadsheets write them below a table."""
+    return not text.strip(EMPTY_FIELDS)
 
 
 def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Plain | Record | Reject]:
@@ -78,15 +85,13 @@ def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Plain | Record 
         source: the file's name, for rejects and messages.
 
     Raises:
-        SourceError: the file is UTF-16.
+        SourceError: the file is UTF-16, or no text at all.
     """
     stream = _Lines(iter(lines))
     number = 0
     while block := stream.some():
         if number == 0:
-            if block[0].startswith(UTF16_MARKS):
-                raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
-            block[0] = block[0].removeprefix(codecs.BOM_UTF8)
+            block[0] = text_of_first(block[0], source, "CSV UTF-8")
         items = _whole_records(block, number + 1)
         if items is not None:
             yield from items
@@ -96,7 +101,7 @@ def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Plain | Record 
         last = number + len(block)
         while number < last and (raw := next(stream, None)) is not None:
             number += 1
-            if raw.strip():
+            if raw.strip(EMPTY):
                 taken = [raw]
                 item = _one_record(taken, stream, source, number)
                 if isinstance(item, Reject):
@@ -197,7 +202,7 @@ def _one_record(
         message = f"quotes must be balanced, and a quote inside doubled ({exc}): {start[:80]}"
         return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
     text = b"\n".join(part.removesuffix(b"\n") for part in taken).decode("utf-8")
-    return Record(line, text.removesuffix("\r"), fields if '"' in text else None)
+    return Record(line, text.rstrip("\r"), fields if '"' in text else None)
 
 
 class _TooLong(Exception):
@@ -252,35 +257,32 @@ def _not_utf8(exc: UnicodeDecodeError, source: str, line: int) -> Reject:
 def read_table(path: str, table: Table) -> Iterator[Lines | Reject]:
     """Yield the lines of an import file that have a field for every column, and rejects of others.
 
-    The first record may be the header, which gives nothing.
-
     Args:
         path: the file.
         table: which columns there are.
 
     Raises:
-        SourceError: the file is missing or unreadable, or it is UTF-16.
+        SourceError: the file is missing or unreadable, UTF-16, or no text at all.
         StorageError: storage failed.
     """
     with open_lines(path) as lines:
-        yield from lines_of(_without_header(read_blocks(lines, path), table.names), path, table)
+        yield from lines_of(without_headers(read_blocks(lines, path), table.names), path, table)
 
 
-def _without_header(
-    blocks: Iterator[Plain | Record | Reject], names: Sequence[str]
+def without_headers(
+    items: Iterable[Plain | Record | Reject], names: Sequence[str]
 ) -> Iterator[Plain | Record | Reject]:
-    for item in blocks:
+    """Yield what is no header: files that were put together have one wherever another begins."""
+    header = ",".join(names)
+    for item in items:
         if isinstance(item, Plain):
-            at = next((at for at, text in enumerate(item.texts) if text.strip()), None)
-            if at is None:
-                continue
-            if item.texts[at].split(",") == names:
-                item = Plain(item.line + at + 1, item.texts[at + 1 :])
+            if header in item.texts:
+                item = item._replace(
+                    texts=["" if text.split(",") == names else text for text in item.texts]
+                )
             yield item
-        elif not isinstance(item, Record) or list(item.split()) != names:
+        elif isinstance(item, Reject) or list(item.split()) != names:
             yield item
-        break
-    yield from blocks
 
 
 def lines_of(
@@ -341,15 +343,15 @@ class _Taking:
         _, numbers, splits, texts = self.found
         for line, text in enumerate(lines.texts, start=lines.line):
             # What nearly every line looks like; all others are looked at more closely.
-            if text.count(",") == commas and len(text) > commas:
+            if text.count(",") == commas and text.strip(EMPTY_FIELDS):
                 named = "" if at is None else text.split(",", at + 1)[at]
-                if named in known and (commas or not text.isspace()):
+                if named in known:
                     numbers.append(line)
                     splits.append(known[named])
                     texts.append(text)
                     self._size += len(text)
                     continue
-            if text and not text.isspace():
+            if not is_empty(text):
                 yield from self.take(Record(line, text, None))
 
     def _checked(self, record: Record) -> str | Reject | None:
