@@ -177,10 +177,11 @@ def test_the_pushed_model_names_several_labels(label_demo):
     assert sum(right) / len(right) > 0.75
 
 
-def test_several_labels_without_the_task(label_demo, tmp_path, fast_command):
-    """Whoever leaves the task out is told which it is, before anything is trained."""
+def test_several_labels_as_another_task(label_demo, tmp_path, fast_command):
+    """Whoever says another task is told which it is, before anything is trained."""
     workdir, _ = label_demo
-    done = fast_command("local", "--data", workdir / "data/digits.csv", "--workdir", tmp_path)
+    given = ("--data", workdir / "data/digits.csv", "--task", "image_classification")
+    done = fast_command("local", *given, "--workdir", tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("error: ")
     assert "--task image_multi_label" in done.stderr
