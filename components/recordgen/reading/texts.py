@@ -80,7 +80,8 @@ class TextReading:
         is_wanted = self.targets.is_wanted if classes.filters else None
         is_multi = classes.mode == "multi_hot"
         lists = (features.CLASS_LABEL, features.CLASS_TEXT) if is_multi else ()
-        spec = partial(predicate_spec, self.plan.files, self.plan.task, lists, is_ours=self.is_ours)
+        files, task = self.plan.files, self.plan.task
+        spec = partial(predicate_spec, files, task, lists, {}, is_ours=self.is_ours)
         return keeping(self.options.predicate, spec, is_wanted)
 
     def dataset(self) -> tf.data.Dataset:
