@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
-from io import StringIO
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +17,9 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.tfrecord import read_records
-from recordgen.training import run_fn
 from recordgen.training.config import TrainingConfig
 from recordgen.training.declared import DeclaredLearner
+from tests import trainer
 
 ROWS = 240
 SCHEMA = {
@@ -78,21 +75,16 @@ def converted(frame: pd.DataFrame, root: Path, schema: dict[str, str]) -> str:
     return output
 
 
+FAST: dict[str, Any] = {
+    "image_size": [8, 8],
+    "batch_size": 12,
+    "learning_rate": 0.01,
+    "dropout": 0.0,
+}
+
+
 def trained(output: str, root: Path, **settings: Any) -> str:
-    model = str(root / "model")
-    config = {"image_size": [8, 8], "batch_size": 12, "learning_rate": 0.01, "dropout": 0.0}
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{output}/Split-train/*"],
-            eval_files=[f"{output}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={**config, **settings},
-            serving_model_dir=model,
-            model_run_dir=str(root / "logs"),
-        )
-    )
-    return model
+    return trainer.train(output, root, **{**FAST, **settings})
 
 
 def stored(output: str, split: str) -> list[bytes]:
@@ -115,15 +107,8 @@ class Classifier(NamedTuple):
 def classifier(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Classifier:
     root = tmp_path_factory.mktemp("classes")
     output = converted(frame, root, SCHEMA)
-    stream = StringIO()
-    logger, handler = logging.getLogger("recordgen.training"), logging.StreamHandler(stream)
-    logger.addHandler(handler)
-    logger.setLevel("INFO")
-    try:
-        return Classifier(output, trained(output, root, epochs=12), stream.getvalue().splitlines())
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel("NOTSET")
+    model, log = trainer.train_and_listen(output, root, **FAST, epochs=12)
+    return Classifier(output, model, log.splitlines())
 
 
 def test_classes(classifier: Classifier) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,9 +15,10 @@ from recordgen import convert
 from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.training import TrainingConfig, run_fn
+from recordgen.training import TrainingConfig
 from recordgen.training.average_precision import BoxMatches
 from recordgen.training.detection import ObjectDetector, cells_loss
+from tests import trainer
 
 SIDE = 32
 LABELS = ("blue", "green", "red")
@@ -60,35 +59,16 @@ def dataset(tmp_path_factory):
 
 
 def train(dataset, root, **settings):
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{dataset}/Split-train/*"],
-            eval_files=[f"{dataset}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={**FAST, **settings},
-            serving_model_dir=str(root / "model"),
-            model_run_dir=str(root / "logs"),
-        )
-    )
+    return trainer.train(dataset, root, **{**FAST, **settings})
 
 
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
     """The folder of a model that finds the colours, and the losses by epoch."""
     root = tmp_path_factory.mktemp("trained")
-    lines = []
-    handler = logging.Handler()
-    handler.emit = lambda record: lines.append(record.getMessage())
-    logger = logging.getLogger("recordgen.training.run")
-    level = logger.level
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    train(dataset, root)
-    logger.removeHandler(handler)
-    logger.setLevel(level)
-    losses = [[float(n) for n in re.findall(r"loss (\d+\.\d+)", line)] for line in lines]
-    return str(root / "model"), losses
+    model, log = trainer.train_and_listen(dataset, root, **FAST)
+    losses = [[float(n) for n in re.findall(r"loss (\d+\.\d+)", line)] for line in log.splitlines()]
+    return model, losses
 
 
 @pytest.fixture(scope="module")

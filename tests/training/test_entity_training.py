@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-import logging
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,9 +18,9 @@ from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.tasks.tags import Token, spans_of, tag_names, tokenize
-from recordgen.training import run_fn
 from recordgen.training.entities import tokenized
 from recordgen.training.entity_counts import EntityCounts, entities
+from tests import trainer
 
 NAMES = np.array(tag_names(["city", "date", "person"]))
 
@@ -86,6 +83,9 @@ def test_a_request_is_cut_into_tokens_as_records_are(text):
     assert [token.decode() for token in tokenized(tf.constant([text]))[0].numpy()] == expected
 
 
+FAST = {"batch_size": 16, "learning_rate": 5e-3, "epochs": 4}
+
+
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory):
     """200 sentences."""
@@ -94,30 +94,10 @@ def dataset(tmp_path_factory):
     return str(folder / "out")
 
 
-def train(dataset, root, **custom_config):
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{dataset}/Split-train/*"],
-            eval_files=[f"{dataset}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={"batch_size": 16, "learning_rate": 5e-3, **custom_config},
-            serving_model_dir=str(root / "model"),
-            model_run_dir=str(root / "logs"),
-        )
-    )
-
-
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
     """The folder of a model that knows the sentences fairly well, and what training logged."""
-    root, log = tmp_path_factory.mktemp("trained"), io.StringIO()
-    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training.run")
-    logger.addHandler(handler)
-    logger.setLevel("INFO")
-    train(dataset, root, epochs=4)
-    logger.removeHandler(handler)
-    return str(root / "model"), log.getvalue()
+    return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
 @pytest.mark.slow
@@ -164,4 +144,4 @@ def test_serving_takes_texts(trained):
 def test_what_the_tagger_cannot_be(dataset, tmp_path: Path):
     """Models of images are none of texts."""
     with pytest.raises(UsageError, match="model must be small_cnn for text_entities"):
-        train(dataset, tmp_path, model="MobileNetV2")
+        trainer.train(dataset, tmp_path, model="MobileNetV2")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -17,10 +16,10 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.scoring import TALLIES
 from recordgen.reading import eval_dataset
-from recordgen.training import run_fn
 from recordgen.training.auc import THRESHOLDS, ScoreCounts
 from recordgen.training.config import MODEL_TASKS
 from recordgen.training.learners import LEARNERS
+from tests import trainer
 
 LABELS = ("blue", "green", "red")
 FAST = {"image_size": [8, 8], "batch_size": 16, "epochs": 10, "learning_rate": 0.01}
@@ -56,17 +55,7 @@ def dataset(tmp_path_factory):
 
 
 def train(dataset, root, **settings):
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{dataset}/Split-train/*"],
-            eval_files=[f"{dataset}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={**FAST, **settings},
-            serving_model_dir=str(root / "model"),
-            model_run_dir=str(root / "logs"),
-        )
-    )
+    return trainer.train(dataset, root, **{**FAST, **settings})
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from recordgen.reading import eval_dataset
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.model import build_model
 from recordgen.training.run import examples_root, plan_epochs
+from tests import trainer
 
 FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0.01}
 
@@ -23,20 +24,8 @@ FAST = {"image_size": [8, 8], "batch_size": 12, "epochs": 12, "learning_rate": 0
 @pytest.fixture(scope="module")
 def trained(examples, tmp_path_factory):
     """One trained model, and where its logs are."""
-    from types import SimpleNamespace
-
     root = tmp_path_factory.mktemp("trained")
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{examples}/Split-train/*"],
-            eval_files=[f"{examples}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={**FAST, "top_k": 2},
-            serving_model_dir=str(root / "model"),
-            model_run_dir=str(root / "logs"),
-        )
-    )
+    trainer.train(examples, root, **FAST, top_k=2)
     return root
 
 

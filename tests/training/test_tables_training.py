@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.training import run_fn
 from recordgen.training.table_score import TableCounts
+from tests import trainer
 
 ROWS = 400
 
@@ -43,21 +42,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
     """Convert and train; return the dataset's folder and the model's."""
-    output, model = str(root / "out"), str(root / "model")
+    output = str(root / "out")
     recordgen.convert(source, output, task="tabular", **options)
     config = {"epochs": 10, "batch_size": 16, "learning_rate": 0.01, "dropout": 0.0}
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{output}/Split-train/*"],
-            eval_files=[f"{output}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config=config,
-            serving_model_dir=model,
-            model_run_dir=str(root / "logs"),
-        )
-    )
-    return output, model
+    return output, trainer.train(output, root, **config)
 
 
 def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -15,24 +14,13 @@ from recordgen import convert
 from recordgen.dataset import read_dataset
 from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.training import run_fn
+from tests import trainer
 
 FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
 
 
 def train(dataset, root, **settings):
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{dataset}/Split-train/*"],
-            eval_files=[f"{dataset}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={**FAST, **settings},
-            serving_model_dir=str(root / "model"),
-            model_run_dir=str(root / "logs"),
-        )
-    )
-    return str(root / "model")
+    return trainer.train(dataset, root, **{**FAST, **settings})
 
 
 def converted(task, folder):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import io
-import logging
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,8 +20,8 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.training import run_fn
 from recordgen.training.frames import frames_between, segment_frames, shown_until
+from tests import trainer
 
 FRAMES, SIDE = 8, 24
 FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rate": 5e-3}
@@ -148,29 +146,13 @@ def dataset(source, tmp_path_factory):
 
 
 def train(dataset, root, **custom_config):
-    run_fn(
-        SimpleNamespace(
-            train_files=[f"{dataset}/Split-train/*"],
-            eval_files=[f"{dataset}/Split-eval/*"],
-            train_steps=None,
-            eval_steps=None,
-            custom_config={**FAST, **custom_config},
-            serving_model_dir=str(root / "model"),
-            model_run_dir=str(root / "logs"),
-        )
-    )
+    return trainer.train(dataset, root, **{**FAST, **custom_config})
 
 
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
     """The folder of a model that has seen the clips, and what training logged."""
-    root, log = tmp_path_factory.mktemp("trained"), io.StringIO()
-    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training.run")
-    logger.addHandler(handler)
-    logger.setLevel("INFO")
-    train(dataset, root)
-    logger.removeHandler(handler)
-    return str(root / "model"), log.getvalue()
+    return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
 def records_of(dataset, split="eval"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import decode_images, eval_dataset, steps_per_epoch, train_dataset
+from recordgen.reading import decode_images
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
 from recordgen.training.learner import Models
@@ -18,33 +21,11 @@ class ImageLabels(LabelLearner):
 
     feature = features.IMAGE_CLASS_LABEL
 
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of labelled images one pass gives."""
-        return steps_per_epoch(
-            self.root, self.config.batch_size, split=self.split, label_mode=self.label_mode
-        )
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of images and labels."""
-        return train_dataset(
-            self.root,
-            batch_size=self.config.batch_size,
-            image_size=self.config.image_size,
-            split=self.split,
-            seed=self.config.seed,
-            label_mode=self.label_mode,
-            augment=None,  # the model does that itself; see TrainingConfig.augmentation
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return batches of images and labels."""
-        return eval_dataset(
-            root,
-            batch_size=self.config.batch_size,
-            image_size=self.config.image_size,
-            split=split,
-            label_mode=self.label_mode,
-        )
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How images are read."""
+        # The model augments by itself, see TrainingConfig.augmentation.
+        return {**super().reading, "image_size": self.config.image_size, "augment": None}
 
     def models(self) -> Models:
         """Build a classifier, and train it behind random shifts, turns and zooms."""

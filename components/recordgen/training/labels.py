@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import keras
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.training.config import ACCURACY, AUC, LABEL, WEIGHT
 from recordgen.training.learner import Learner
 
@@ -25,6 +26,23 @@ class LabelLearner(Learner):
     activation: ClassVar[str]
     label_mode: ClassVar[str]
     feature: ClassVar[str]
+
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How examples are read, as :func:`recordgen.eval_dataset` takes it."""
+        return {"batch_size": self.config.batch_size, "label_mode": self.label_mode}
+
+    def steps_per_epoch(self) -> int:
+        """Return how many batches of labelled examples one pass gives."""
+        return steps_per_epoch(self.root, split=self.split, **self.reading)
+
+    def train_data(self) -> tf.data.Dataset:
+        """Return batches of what the model takes, and labels."""
+        return train_dataset(self.root, split=self.split, seed=self.config.seed, **self.reading)
+
+    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+        """Return batches of the same."""
+        return eval_dataset(root, split=split, **self.reading)
 
 
 class OneLabel(LabelLearner):

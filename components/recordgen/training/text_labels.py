@@ -6,7 +6,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import eval_dataset, steps_per_epoch, text_vectorization, train_dataset
+from recordgen.reading import text_vectorization
 from recordgen.training.config import TrainingConfig
 from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
 from recordgen.training.learner import Models
@@ -19,28 +19,6 @@ class TextLabels(LabelLearner):
     """What both have in common: texts, and a network over them."""
 
     feature = features.CLASS_LABEL
-
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of labelled texts one pass gives."""
-        return steps_per_epoch(
-            self.root, self.config.batch_size, split=self.split, label_mode=self.label_mode
-        )
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of texts and labels."""
-        return train_dataset(
-            self.root,
-            batch_size=self.config.batch_size,
-            split=self.split,
-            seed=self.config.seed,
-            label_mode=self.label_mode,
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return batches of texts and labels."""
-        return eval_dataset(
-            root, batch_size=self.config.batch_size, split=split, label_mode=self.label_mode
-        )
 
     def models(self) -> Models:
         """Build a classifier that knows the words of the split; it is saved as it is trained."""

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import DataError
-from recordgen.reading import eval_dataset, parsing_spec, steps_per_epoch, train_dataset
+from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.tasks import VideoClassification
 from recordgen.training.config import TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
@@ -50,22 +50,10 @@ class VideoLearner(OneLabel):
         super().check()
         _check_videos(self.root, self.split, self.label_mode)
 
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of labelled segments one pass gives."""
-        return steps_per_epoch(
-            self.root, self.config.batch_size, split=self.split, label_mode=self.label_mode
-        )
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of frames and labels."""
-        return train_dataset(
-            self.root,
-            batch_size=self.config.batch_size,
-            split=self.split,
-            seed=self.config.seed,
-            label_mode=self.label_mode,
-            map_example=self._handed_over,
-        )
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How segments are read: as their frames."""
+        return {**super().reading, "map_example": self._handed_over}
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
         """Return batches of frames and labels, of videos that TensorFlow decodes.
@@ -75,13 +63,7 @@ class VideoLearner(OneLabel):
         """
         # What has no label is not read here, but by whoever evaluates the saved model.
         _check_videos(root, split, "none")
-        return eval_dataset(
-            root,
-            batch_size=self.config.batch_size,
-            split=split,
-            label_mode=self.label_mode,
-            map_example=self._handed_over,
-        )
+        return super().eval_data(root, split)
 
     def _handed_over(self, segment: Mapping[str, tf.Tensor], label: tf.Tensor) -> Any:
         return self._read(segment["uri"], segment["start"], segment["end"]), label

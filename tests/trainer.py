@@ -1,0 +1,48 @@
+"""What TFX's Trainer does with a run_fn, on a converted folder: for tests of every task's model."""
+
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+
+def train(output: str, root: Path, **config: Any) -> str:
+    """Train on the splits ``train`` and ``eval`` of a dataset; return the saved model's folder.
+
+    Args:
+        output: the folder of the dataset.
+        root: gets the model and the logs.
+        **config: the Trainer's ``custom_config``.
+    """
+    from recordgen.training import run_fn  # loads TensorFlow
+
+    model = str(root / "model")
+    run_fn(
+        SimpleNamespace(
+            train_files=[f"{output}/Split-train/*"],
+            eval_files=[f"{output}/Split-eval/*"],
+            train_steps=None,
+            eval_steps=None,
+            custom_config=config,
+            serving_model_dir=model,
+            model_run_dir=str(root / "logs"),
+        )
+    )
+    return model
+
+
+def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
+    """Train as :func:`train` does; return the model's folder, and what was logged."""
+    log = io.StringIO()
+    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training.run")
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    try:
+        return train(output, root, **config), log.getvalue()
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
