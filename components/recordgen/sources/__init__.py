@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from recordgen import storage
 from recordgen.errors import SourceError, StorageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, Row
+from recordgen.rows import Adjustments, Finding, Reject, Row, with_findings
 from recordgen.sources import (
     automl_csv,
     automl_jsonl,
@@ -21,6 +20,7 @@ from recordgen.sources import (
     text_csv,
     video_lists,
 )
+from recordgen.sources.header import Given
 from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
@@ -62,16 +62,16 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
     return [ImportFile(path) for path in found]
 
 
-#: Reads the rows of the import file at a path; counts in the last argument what was adjusted.
-_ReadRows = Callable[[str, Task, Counter[str]], Iterator[Row | Reject]]
+#: Reads the rows of the import file at a path; notes in the third argument what it changes.
+_ReadRows = Callable[[str, Task, Adjustments, Given], Iterator[Row | Reject]]
 
 
 def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
     """Return what reads a file whose lines ``parse`` takes."""
 
-    def read(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+    def read(path: str, task: Task, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
         with open_lines(path) as lines:
-            yield from parse(lines, source=path, task=task, adjusted=adjusted)
+            yield from parse(lines, source=path, task=task, adjusted=adjusted, given=given)
 
     return read
 
@@ -81,7 +81,7 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
     "image": {
         "csv": _in_lines(automl_csv.parse_lines),
         "jsonl": _in_lines(automl_jsonl.parse_lines),
-        "folder": lambda path, task, adjusted: image_folder.read_folder(path),
+        "folder": lambda path, task, adjusted, given: image_folder.read_folder(path),
     },
     "text": {
         "csv": _in_lines(text_csv.parse_lines),
@@ -89,7 +89,7 @@ _READERS: Mapping[str, Mapping[str, _ReadRows]] = {
     },
     "entities": {
         "jsonl": _in_lines(automl_jsonl.parse_lines),
-        "iob": iob.read_sentences,
+        "iob": lambda path, task, adjusted, given: iob.read_sentences(path, task, adjusted),
     },
     "declared": {"csv": _in_lines(declared_rows.parse_lines)},
     "video": {
@@ -121,31 +121,28 @@ def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[Imp
     found: dict[ImportFile, None] = {}
     for file in files:
         found[file] = None
-        for item in video_lists.find_lists(file.path, task, options.access):
+        given = Given.of(options)
+        for item in video_lists.find_lists(file.path, task, options.access, given):
             split = item.split or file.split
             found[ImportFile(item.path, split, file.path, item.bytes)] = None
     return list(found)
 
 
 class RowReader:
-    """Reads rows as the options say, whose task and format must be decided by now.
-
-    Attributes:
-        adjusted: what was changed to make rows usable, by kind, since it was last cleared.
-    """
+    """Reads rows as the options say, whose task and format must be decided by now."""
 
     def __init__(self, options: ConvertOptions) -> None:
         self._task = task_for(options)
         self._format = options.input_format
         self._access = options.access
-        self.adjusted: Counter[str] = Counter()
+        self._given = Given.of(options)
 
-    def read(self, file: ImportFile) -> Iterator[Row | Reject]:
+    def read(self, file: ImportFile) -> Iterator[Row | Reject | Finding]:
         """Read one import file line by line; memory does not grow with the file.
 
         Yields:
-            A Row for each usable line, a Reject for each other; blank and header lines give
-            nothing.
+            A Row for each usable line, and behind it a Finding for each thing that was changed in
+            it; a Reject for each other line. Blank and header lines give nothing.
 
         Raises:
             SourceError: the file is missing, unreadable, or no UTF-8 text.
@@ -154,7 +151,8 @@ class RowReader:
         read_rows = _READERS[self._task.kind][self._format]
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
-        rows = read_rows(file.path, self._task, self.adjusted)
+        adjusted = Adjustments()
+        rows = with_findings(read_rows(file.path, self._task, adjusted, self._given), adjusted)
         if file.split is None:
             yield from rows
             return
@@ -163,7 +161,7 @@ class RowReader:
                 item = item._replace(split=file.split)
             yield item
 
-    def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject]:
+    def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject | Finding]:
         """Read several import files one after the other, as :meth:`read`."""
         for file in files:
             yield from self.read(file)

@@ -7,21 +7,29 @@ Vertex AI "Prepare image training data"; exports of managed datasets look the sa
      "dataItemResourceLabels": {"aiplatform.googleapis.com/ml_use": "training"}}
 
 become ``Row(split="train", uri="gs://bucket/1.jpg", annotation="cat")``. Only the uri is required.
+
+Objects of other tools are read by the keys that ``--columns`` names. With
+``path=file,label=breed``, ``{"file": "gs://bucket/1.jpg", "breed": "cat"}`` is the row above
+without its split.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recordgen.errors import SourceError
-from recordgen.rows import Reject, RejectCode, Row
+from recordgen.errors import SourceError, UsageError
+from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.sources.automl_csv import LineParser
+from recordgen.sources.header import Given, no_column
 from recordgen.sources.lines import MAX_LINE_BYTES, text_of_first
+from recordgen.sources.row_parser import RowParser
+from recordgen.sources.text_csv import TextParser
 from recordgen.splits import parse_ml_use
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.task import AnnotationError, Task, printable
+from recordgen.tasks.text_task import CONTENT_KEY
 
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
@@ -39,8 +47,16 @@ _SPLIT_KEYS = frozenset(
 )
 
 
+_BY_KEYS = Given()
+
+
 def parse_lines(
-    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = _BY_KEYS,
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of a JSONL file.
 
@@ -49,11 +65,14 @@ def parse_lines(
             mark is skipped.
         source: the file's name, for rows and messages.
         task: reads the annotations.
-        adjusted: counts what was changed to make rows usable, by kind.
+        adjusted: gets what is changed to make rows usable.
+        given: the keys that options name, by role.
 
     Raises:
         SourceError: the file is UTF-16, no text, or one JSON document with all objects.
+        UsageError: the task has no such roles.
     """
+    by_roles = _ByRoles(task, adjusted, given) if given.roles else None
     for number, raw in enumerate(lines, start=1):
         if number == 1:
             raw = text_of_first(raw, source, "JSONL in UTF-8")
@@ -61,12 +80,93 @@ def parse_lines(
                 raise SourceError(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"
                 )
-        if raw.strip():
+        if not raw.strip():
+            pass
+        elif by_roles is not None:
+            yield by_roles.parse(raw, source, number)
+        else:
             yield from parse_line(raw, source, number, task, adjusted)
 
 
+class _ByRoles:
+    """Reads objects by the keys that options name; keys that they do not name are AutoML's."""
+
+    def __init__(self, task: Task, adjusted: Adjustments, given: Given) -> None:
+        check_keys(task, given)
+        self._task = task
+        self._roles = dict(given.roles)
+        if not self._roles.keys() & {"path", "text"}:
+            self._roles["path"] = (task.uri_key,)
+            if task.kind == "text":
+                self._roles["text"] = (CONTENT_KEY,)
+        self._parser = row_parser(task, adjusted)
+
+    def parse(self, raw: bytes, source: str, line: int) -> Row | Reject:
+        """Parse one line."""
+        record: Mapping[str, Any] = {}
+        try:
+            record = parse_object(raw)
+            header, fields = [], []
+            for role, keys in self._roles.items():
+                found = [text for key in keys for text in cells(record.get(key), key)]
+                if role != "label" and len(found) > 1:
+                    raise AnnotationError(
+                        RejectCode.BAD_ANNOTATION,
+                        f"{printable(keys[0])} must hold one value for {role} (got {len(found)})",
+                    )
+                header += [role] * len(found)
+                fields += found
+            if "split" not in self._roles:
+                header.append("split")
+                fields.append(_split(record) or "")
+        except AnnotationError as exc:
+            return _reject(exc, record, source, line, self._task)
+        return self._parser.by_header(header)(fields, source, line)
+
+
+def check_keys(task: Task, given: Given) -> None:
+    """Check that objects can be read by roles. Raises: UsageError."""
+    if not task.columns:
+        raise UsageError(f"columns: {task.name} has no columns; its annotations are lists of spans")
+    row_parser(task, Adjustments()).check_roles(given)
+
+
+def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
+    """Return what makes rows of named fields for a task."""
+    return TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
+
+
+def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str) -> None:
+    """Check that each key that options name is there. Raises: UsageError, with those that are."""
+    there = dict.fromkeys(key for record in records for key in record)
+    for role, names in given.roles.items():
+        for name in names:
+            if name not in there:
+                no_column(name, [*there], f"{source}: columns: {role}={name}")
+
+
+def cells(value: Any, name: str) -> list[str]:
+    """Return a JSON value as fields of a CSV line; a list has one for each of its items.
+
+    Raises:
+        AnnotationError: it is an object, or holds one.
+    """
+    if value is None:
+        return []
+    if isinstance(value, list):
+        return [text for item in value for text in cells(item, name)]
+    if isinstance(value, dict):
+        raise AnnotationError(
+            RejectCode.BAD_ANNOTATION,
+            f"{printable(name)} must hold a text, a number or a list of these (got {value!r:.80})",
+        )
+    if isinstance(value, float) and value.is_integer():
+        return [str(int(value))]
+    return [value if isinstance(value, str) else json.dumps(value)]
+
+
 def parse_line(
-    raw: bytes, source: str, line: int, task: Task, adjusted: Counter[str]
+    raw: bytes, source: str, line: int, task: Task, adjusted: Adjustments
 ) -> list[Row | Reject]:
     """Parse one line; see the module's example."""
     record: Mapping[str, Any] = {}
@@ -139,7 +239,7 @@ def _check_split_keys(record: Mapping[str, Any], known: str) -> None:
     for key in sorted(key for key in record.keys() & _SPLIT_KEYS - {known} if record[key]):
         raise ValueError(
             f'a split is named as "{LABELS_KEY}": {{"{ML_USE_KEY}": "training"}} (got the key '
-            f"{key})"
+            f"{key}; if it names the split, say --columns split={key})"
         )
 
 

@@ -23,9 +23,10 @@ from typing import NamedTuple
 from recordgen.rows import Reject, RejectCode
 from recordgen.sources.layout import EMPTY
 from recordgen.sources.lines import MAX_LINE_BYTES
+from recordgen.splits import ML_USE_WORDS
 
 # A line that begins a row beyond doubt.
-_BEGINS_ROW = re.compile(rb'\s*("|(train(ing)?|validat(ion|e)|test|unassigned)\s*,)', re.IGNORECASE)
+_BEGINS_ROW = re.compile(rf'\s*("|({"|".join(ML_USE_WORDS)})\s*,)'.encode(), re.IGNORECASE)
 
 # Longer texts are rather in files of their own.
 _MOST_LINES = 100

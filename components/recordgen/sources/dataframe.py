@@ -8,25 +8,14 @@ The header names of the CSV are understood here too. A row's line is its 1-based
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
-from recordgen.options import AUTO
-from recordgen.rows import Reject, Row
-from recordgen.sources.automl_csv import LineParser, column_name, names_path_column
-from recordgen.sources.text_csv import TextParser, has_text_column, is_media
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    TextClassification,
-    TextMultiLabel,
-    TextSentiment,
-)
-from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.rows import Adjustments, Reject, Row
+from recordgen.sources.automl_jsonl import row_parser
+from recordgen.sources.header import Given
+from recordgen.sources.row_parser import Parser, RowParser
 from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -34,66 +23,31 @@ if TYPE_CHECKING:
 
 SOURCE = "DataFrame"
 
-_TEXTS_LOOKED_AT = 1000
+ROWS_LOOKED_AT = 1000
 
-_SENTIMENT_COLUMN = "sentiment"
-_WHOLE = re.compile(r"[0-9]+(\.0)?", re.ASCII)
+_BY_NAME = Given("yes")
 
 
-def dataframe_task(frame: pd.DataFrame, task: str) -> str:
-    """Return the task of a frame, found out from its columns unless it is given.
+def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
+    """Yield the first rows of a frame as fields, for detection; lists are empty there."""
+    head = frame.head(ROWS_LOOKED_AT)
+    present = head.notna().to_numpy()
+    for row, there in zip(head.to_numpy(dtype=object), present, strict=True):
+        yield [
+            _shown(value) if known and not is_list(value) else ""
+            for value, known in zip(row, there, strict=True)
+        ]
 
-    Columns of a box: object detection. A column of texts and none of paths: texts, of which whole
-    numbers in a column ``sentiment`` are sentiments. Lists in a label column, or several label
-    columns: several labels per example.
 
-    Raises:
-        UsageError: boxes are there in a form that is not known, or texts are names of images.
-    """
-    if task != AUTO:
-        return task
-    names = [str(column) for column in frame.columns]
-    if ObjectDetection.has_header(names):
-        return ObjectDetection.name
-    columns = _label_columns(frame)
-    several = len(columns) > 1 or _list_column(frame) is not None
-    if names_path_column(names) and (boxes := ObjectDetection.other_boxes(names)):
-        raise UsageError(
-            f"the DataFrame has boxes in a form that is not known ({', '.join(boxes)}): give it "
-            f"columns xmin, ymin, xmax and ymax, shares of the image; to leave them out, say task"
-        )
-    if not has_text_column(names) or names_path_column(names):
-        return (ImageMultiLabel if several else ImageClassification).name
-    _check_texts(frame)
-    if several:
-        return TextMultiLabel.name
-    is_sentiment = not columns and any(
-        column_name(str(name)) == _SENTIMENT_COLUMN and _are_whole(frame[name])
-        for name in frame.columns
+def list_columns(frame: pd.DataFrame) -> frozenset[int]:
+    """Return the columns whose cells are lists, tuples, sets or arrays."""
+    return frozenset(
+        index for index in range(frame.shape[1]) if any(map(is_list, frame.iloc[:, index]))
     )
-    return (TextSentiment if is_sentiment else TextClassification).name
-
-
-def _check_texts(frame: pd.DataFrame) -> None:
-    """Check that texts are no names of images. Raises: UsageError."""
-    [name, *_] = [name for name in frame.columns if has_text_column([str(name)])]
-    texts = [value for value in frame[name].head(_TEXTS_LOOKED_AT) if isinstance(value, str)]
-    if texts and sum(map(is_media, texts)) * 2 >= len(texts):
-        raise UsageError(
-            f"column {name!r} of the DataFrame is called as texts are, and it holds the names of "
-            f"images or videos (such as {next(filter(is_media, texts))!r:.80}); name it image_uri, "
-            f"or video_uri, or say task"
-        )
-
-
-def _are_whole(column: pd.Series[Any]) -> bool:
-    """Say whether a column holds whole numbers and nothing else, but for gaps."""
-    values = column.dropna()
-    return len(values) > 0 and all(_WHOLE.fullmatch(str(value)) for value in values)
 
 
 def dataframe_rows(
-    frame: pd.DataFrame, task: Task, adjusted: Counter[str]
+    frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = _BY_NAME
 ) -> Iterator[Row | Reject]:
     """Yield a Row or a Reject for each row of ``frame``; missing values are empty fields.
 
@@ -101,7 +55,8 @@ def dataframe_rows(
         frame: its columns are those of a CSV with a header; a label may be a list of labels where
             the task takes several.
         task: reads the columns behind the path.
-        adjusted: counts what was changed to make rows usable, by kind.
+        adjusted: gets what is changed to make rows usable.
+        given: the columns that options name, by role.
 
     Raises:
         UsageError: no column has the name of a path column, or the task's rows have no columns.
@@ -111,42 +66,57 @@ def dataframe_rows(
             f"rows of {task.name} do not come as a DataFrame: write {task.expected}, one per line "
             f"of a JSONL file, and name that"
         )
-    columns = ", ".join(map(str, frame.columns))
-    parser = TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
-    is_header = parser.parse_header(list(map(str, frame.columns))) is not None
-    frame = frame[[name for name in frame.columns if parser.knows(str(name))]]
-    if task.repeats is not None:
-        frame = _spread_lists(frame)
+    parser = row_parser(task, adjusted)
     names = [str(column) for column in frame.columns]
-    parse = parser.parse_header(names)
-    if parse is None or not is_header:
+    try:
+        parser.begin(names, Given("yes", given.roles), SOURCE)
+    except UsageError as exc:
+        if given.roles or len(set(names)) < len(names):
+            raise
         wanted = "text" if task.kind == "text" else "image_uri"
         raise UsageError(
-            f"a DataFrame needs the column {wanted}, and split or label beside it (got {columns})"
-        )
-    present = frame.notna().to_numpy()
+            f"a DataFrame needs the column {wanted}, and split or label beside it (got "
+            f"{', '.join(names)}); or say which column holds what, such as "
+            f"columns={{'path': …, 'label': …}}"
+        ) from exc
+    header = given.rename(names, SOURCE)
+    used = sorted({index for found in parser.columns_of(header).values() for index in found})
+    used_names = [header[index] for index in used]
+    frame = frame.iloc[:, used]
     values = frame.to_numpy(dtype=object)
+    present = frame.notna().to_numpy()
+    parse = parser.by_header(used_names)
+    labels = {used.index(at) for at in parser.columns_of(header)["label"]}
+    spread = labels & list_columns(frame) if task.repeats is not None else set()
     for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
-        fields = [
-            _to_text(value, name, line, task) if known else ""
-            for value, known, name in zip(row, there, names, strict=True)
-        ]
+        if spread:
+            parse, fields = _spread(row, there, used_names, spread, parser, line, task)
+        else:
+            fields = [
+                _to_text(value, name, line, task) if known else ""
+                for value, known, name in zip(row, there, frame.columns, strict=True)
+            ]
         yield parse(fields, SOURCE, line)
 
 
-def _label_columns(frame: pd.DataFrame) -> list[Any]:
-    """Return the names of the label columns that are named as the first of them."""
-    stems = [(column_name(str(name)), name) for name in frame.columns]
-    found = [(stem, name) for stem, name in stems if stem in LABEL_COLUMNS]
-    return [name for stem, name in found if stem == found[0][0]]
-
-
-def _list_column(frame: pd.DataFrame) -> Any:
-    """Return the one label column if it holds lists, else None."""
-    columns = _label_columns(frame)
-    if len(columns) == 1 and any(map(is_list, frame[columns[0]])):
-        return columns[0]
-    return None
+def _spread(
+    row: Sequence[Any],
+    there: Sequence[bool],
+    names: Sequence[str],
+    spread: Set[int],
+    parser: RowParser,
+    line: int,
+    task: Task,
+) -> tuple[Parser, list[str]]:
+    """Return the parser and the fields of a row, with a field for each label of a list."""
+    header: list[str] = []
+    fields: list[str] = []
+    for index, (value, known, name) in enumerate(zip(row, there, names, strict=True)):
+        values = list(value) if index in spread and is_list(value) else [value if known else None]
+        found = ["" if v is None else _to_text(v, name, line, task) for v in values]
+        header += [name] * len(found)
+        fields += found
+    return parser.by_header(header), fields
 
 
 def is_list(value: Any) -> bool:
@@ -156,19 +126,9 @@ def is_list(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet has arrays
 
 
-def _spread_lists(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with a column for each place in the lists of its label column."""
-    import pandas as pd
-
-    name = _list_column(frame)
-    if name is None:
-        return frame
-    lists = [list(value) if is_list(value) else [value] for value in frame[name]]
-    count = max(map(len, lists), default=0) or 1
-    padded = [[*values, *[None] * (count - len(values))] for values in lists]
-    spread = pd.DataFrame(padded, index=frame.index, columns=range(count), dtype=object)
-    spread.columns = [f"{name}_{number}" for number in spread.columns]
-    return pd.concat([frame.drop(columns=name), spread], axis=1)
+def _shown(value: Any) -> str:
+    """Return a cell as text, for messages and detection."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _to_text(value: Any, column: str, line: int, task: Task) -> str:
@@ -183,6 +143,4 @@ def _to_text(value: Any, column: str, line: int, task: Task) -> str:
             f"{value!r:.80}); several labels need task='{task.kind}_multi_label' and "
             f"one label column"
         )
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    return _shown(value)

@@ -1,20 +1,21 @@
 """Rows of a table whose columns a schema declares: a CSV, or a pandas DataFrame.
 
-The first line of a CSV is a header if one of its fields is a declared column; then columns may
-stand in any order, with others beside them, which are left out. Without a header, they stand as
-they are declared, and there are no others.
+The first line of a CSV is a header if ``--header`` says so or, by default, if one of its fields is
+a declared column. Then columns may stand in any order, and others beside them are ignored. Without
+a header, they stand as they are declared, and there are no others.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import SourceError, UsageError
-from recordgen.rows import Reject, RejectCode, Row
+from recordgen.options import AUTO
+from recordgen.rows import Adjustments, Reject, RejectCode, Row
 from recordgen.sources.automl_csv import split_line
+from recordgen.sources.header import Given
 from recordgen.sources.lines import UTF16_MARKS
 from recordgen.splits import parse_ml_use
 from recordgen.tasks import Declared
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
 SOURCE = "DataFrame"
 
 
+_BY_NAMES = Given()
+
+
 def parse_lines(
-    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = _BY_NAMES,
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of a CSV; each is one record.
 
@@ -39,6 +48,7 @@ def parse_lines(
         source: the file's name, for rows and messages.
         task: has the schema.
         adjusted: is not used: values are taken as they are.
+        given: whether there is a header.
 
     Raises:
         SourceError: the file is UTF-16; or its columns are not those of the schema.
@@ -57,7 +67,7 @@ def parse_lines(
             continue
         fields = split_line(raw, source, number)
         if columns is None and not isinstance(fields, Reject):
-            columns, is_header = _columns(fields, schema, f"{source}:{number}")
+            columns, is_header = _columns(fields, schema, given.header, f"{source}:{number}")
             count = len(fields)
             if is_header:
                 continue
@@ -106,9 +116,11 @@ def declared(task: Task) -> Declared:
     return task
 
 
-def _columns(fields: Sequence[str], schema: Schema, where: str) -> tuple[list[int], bool]:
+def _columns(
+    fields: Sequence[str], schema: Schema, header: str, where: str
+) -> tuple[list[int], bool]:
     """Return the place of each declared column in a line, and whether the first one names them."""
-    if any(field in schema.columns for field in fields):
+    if header == "yes" or (header == AUTO and any(field in schema.columns for field in fields)):
         return [_place(name, fields, where, SourceError) for name in schema.columns], True
     if len(fields) != len(schema.columns):
         raise SourceError(
@@ -142,7 +154,7 @@ def _row(record: Mapping[str, Any], source: str, line: int, task: Declared) -> R
             except ValueError as exc:
                 message = f"column {name!r}: {exc}"
                 raise AnnotationError(RejectCode.UNKNOWN_ML_USE, message) from exc
-        [said] = task.from_record(record, Counter())
+        [said] = task.from_record(record, Adjustments())
     except AnnotationError as exc:
         return Reject(source, line, shown, exc.code.value, exc.message)
     return Row(source, line, split, said.uri, said.annotation)

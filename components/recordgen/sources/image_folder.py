@@ -10,13 +10,14 @@ the folder of a split has no label. The files' order gives each row its line.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from recordgen import storage
 from recordgen.errors import SourceError
 from recordgen.rows import Reject, RejectCode, Row
-from recordgen.splits import is_split_name, split_of_name
-from recordgen.tasks.task import AnnotationError, check_label
+from recordgen.sources import foreign_formats
+from recordgen.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.tasks.task import AnnotationError, check_label, check_text
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 
@@ -25,7 +26,8 @@ def list_images(folder: str) -> list[str]:
     """Return all files below a folder, relative to it, sorted; hidden ones are left out.
 
     Raises:
-        SourceError: there are none, or it holds a dataset.
+        SourceError: there are none, it holds a dataset or an import file, or it has a known format
+            of another tool.
         StorageError: storage failed.
     """
     if storage.exists(storage.join(folder, "dataset.json")):
@@ -37,12 +39,29 @@ def list_images(folder: str) -> list[str]:
     if not found:
         raise SourceError(f"{folder}: there is no file in this folder")
     for name in found:
-        if "/" not in name and name.lower().endswith(_IMPORT_SUFFIXES):
+        is_import_file = name.lower().endswith(_IMPORT_SUFFIXES)
+        if "/" not in name and is_import_file and not foreign_formats.is_metadata(name):
             raise SourceError(
                 f"{folder}: this folder holds the import file {name}; name that file, or "
                 f"{storage.join(folder, '*' + posixpath.splitext(name)[1])}"
             )
+    _check_format(folder, found)
     return found
+
+
+def _check_format(folder: str, names: Sequence[str]) -> None:
+    """Check that files are not those of another tool. Raises: SourceError, StorageError."""
+    found = foreign_formats.of_folder(names)
+    # One document describes all images, or each has its own: the first tells either way.
+    document = next((name for name in names if name.lower().endswith((".json", ".xml"))), None)
+    if found is None and document is not None:
+        with storage.open_read(storage.join(folder, document)) as file:
+            format_ = foreign_formats.of_file(file.read(foreign_formats.HEAD_BYTES))
+        if format_ is not None and format_ is not foreign_formats.XML:
+            found = format_, document
+    if found is not None:
+        format_, evidence = found
+        raise format_.error(folder, evidence)
 
 
 def files_below(folder: str, path: str = "") -> Iterator[str]:
@@ -65,19 +84,22 @@ def read_folder(folder: str) -> Iterator[Row | Reject]:
     """
     files = list_images(folder)
     tops = sorted({name.split("/")[0] for name in files if "/" in name})
-    named = [top for top in tops if is_split_name(top)]
-    others = [top for top in tops if not is_split_name(top)]
+    named = [top for top in tops if is_ml_use(top)]
+    others = [top for top in tops if not is_ml_use(top)]
     if named and others:
+        meant = near_ml_use(others[0])
+        hint = f" (did you mean {meant.lower()}?)" if meant else ""
         raise SourceError(
-            f"{folder}: {named[0]!r} is named as a split and {others[0]!r} is not; expected "
+            f"{folder}: {named[0]!r} is named as a split and {others[0]!r} is not{hint}; expected "
             f"either folders of splits (<split>/<label>/<file>) or of labels (<label>/<file>)"
         )
     for line, name in enumerate(files, start=1):
         parts = name.split("/")
         folders = parts[:-1]
-        split = split_of_name(folders.pop(0)) if named and folders else None
+        split = parse_ml_use(folders.pop(0)) if named and folders else None
         try:
-            check_label(name)
+            check_text(name)
+            label = check_label(folders[0]) if folders else None
         except AnnotationError as exc:
             yield Reject(folder, line, ascii(name), exc.code.value, exc.message)
             continue
@@ -87,4 +109,4 @@ def read_folder(folder: str) -> Iterator[Row | Reject]:
             )
             yield Reject(folder, line, name, RejectCode.BAD_ANNOTATION.value, message)
             continue
-        yield Row(folder, line, split, name, folders[0] if folders else None)
+        yield Row(folder, line, split, name, label)

@@ -14,17 +14,16 @@ from __future__ import annotations
 import codecs
 import posixpath
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
 
 from recordgen import storage
 from recordgen.dataset import SPLIT_PREFIX
 from recordgen.errors import SourceError
-from recordgen.rows import Reject, RejectCode, Row
+from recordgen.rows import Adjustments, Reject, RejectCode, Row
 from recordgen.sources.image_folder import files_below
 from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS, open_lines
-from recordgen.splits import is_split_name, split_of_name
+from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
@@ -41,13 +40,13 @@ def is_of_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def read_sentences(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+def read_sentences(path: str, task: Task, adjusted: Adjustments) -> Iterator[Row | Reject]:
     """Yield a row for each sentence of a file, or of all such files below a folder.
 
     Args:
         path: the file of sentences; or a folder, whose path ends with ``/``.
         task: the task of the rows.
-        adjusted: counts the entities that begin with ``I-``.
+        adjusted: gets the entities that begin with ``I-``.
 
     Raises:
         SourceError: the file is not named as one of sentences, or there is none; the tags are not
@@ -65,7 +64,7 @@ def read_sentences(path: str, task: Task, adjusted: Counter[str]) -> Iterator[Ro
         yield from _read_file(storage.join(path, name), adjusted)
 
 
-def _read_file(path: str, adjusted: Counter[str]) -> Iterator[Row | Reject]:
+def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
     folder, name = posixpath.split(path)
     found = _SENTENCES.fullmatch(name)
     if found is None:
@@ -98,7 +97,7 @@ def _spelt_as(example: str, word: str) -> str:
 
 
 def _row(
-    sentence: bytes, said: bytes, source: str, line: int, split: str | None, adjusted: Counter[str]
+    sentence: bytes, said: bytes, source: str, line: int, split: str | None, adjusted: Adjustments
 ) -> Row | Reject:
     try:
         tokens, tags = _parts(sentence, "sentence"), _parts(said, "line of tags")
@@ -110,8 +109,8 @@ def _row(
         return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
     except AnnotationError as exc:
         return Reject(source, line, "", exc.code.value, exc.message)
-    if begun:
-        adjusted[TAGS_BEGUN] += begun
+    for span in begun:
+        adjusted.add(TAGS_BEGUN, f"the entity {span} begins with I-{span.label}; expected B-")
     return Row(source, line, split, uri, annotation)
 
 
@@ -166,7 +165,8 @@ def _check_ends(path: str, tags_path: str, ends: tuple[int, int]) -> None:
 def _split(folder: str, before: str, behind: str) -> str | None:
     """Return the split that names say, that of the file first; None: drawn."""
     stem = behind.rpartition(".")[0]
-    for name in (before.strip("_-. "), stem.strip("_-. "), posixpath.basename(folder)):
-        if is_split_name(name.removeprefix(SPLIT_PREFIX)):
-            return split_of_name(name.removeprefix(SPLIT_PREFIX))
+    for part in (before.strip("_-. "), stem.strip("_-. "), posixpath.basename(folder)):
+        name = part.removeprefix(SPLIT_PREFIX)
+        if name and is_ml_use(name):
+            return parse_ml_use(name)
     return None

@@ -12,6 +12,7 @@ from itertools import chain, islice
 
 from recordgen.errors import SourceError
 from recordgen.sources.lines import text_of_first
+from recordgen.splits import ML_USE_WORDS
 
 _LINES_LOOKED_AT = 100
 
@@ -22,7 +23,7 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs"}
 
 # An ML_USE, the name of a column or of a file: what else a spreadsheet separates stands behind it.
 _FIRST_FIELD = re.compile(
-    r"train(ing)?|validat(ion|e)|test|unassigned|split|ml_use|label|image_uri|image|filename|text"
+    rf"{'|'.join(ML_USE_WORDS)}|split|ml_use|label|image_uri|image|filename|text"
     r"|[^,]+\.(jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt)",
     re.IGNORECASE,
 )
@@ -33,12 +34,6 @@ _ADDRESS = re.compile(
     re.IGNORECASE,
 )
 
-# So many of all records have as many fields as the first: the others hold a separator unquoted.
-_SHARE_ALIKE = 0.9
-
-# Fewer lines may be alike by chance.
-_LINES_THAT_TELL = 5
-
 # Excel's own first line, which says what separates fields.
 _EXCEL_HINT = re.compile(rb'\s*"?sep=[^\w"]\s*"?[,;\s]*', re.IGNORECASE)
 
@@ -47,7 +42,6 @@ _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
 # A token and its tag: "York I-city". Among tokens, commas stand alone or in numbers.
 _TAGGED = re.compile(r"(?!.*([^\s\d,],|,[^\s\d,]))\S+\s(.*\s)?(O|[BIESLU]-[^\s,]+)")
 _INSIDE = re.compile(r"[BIESLU]-\S+")
-_SHARE_TAGGED = 0.8
 
 
 def checked(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
@@ -116,12 +110,13 @@ def _ends_outside_quotes(line: bytes) -> bool:
 
 def _are_tagged(texts: Sequence[str]) -> bool:
     tagged = [text.split()[-1] for text in texts if _TAGGED.fullmatch(text.strip())]
-    return len(tagged) >= max(2, _SHARE_TAGGED * len(texts)) and any(map(_INSIDE.fullmatch, tagged))
+    return len(tagged) == len(texts) > 1 and any(map(_INSIDE.fullmatch, tagged))
 
 
 def _are_quoted(texts: Sequence[str]) -> bool:
     """Say whether lines are whole rows in quotes, as of a sheet that was pasted into one column."""
-    return sum(map(_is_row, _records(texts, ","))) >= _SHARE_ALIKE * len(texts)
+    records = _records(texts, ",")
+    return bool(records) and all(map(_is_row, records))
 
 
 def _is_row(fields: Sequence[str]) -> bool:
@@ -130,23 +125,27 @@ def _is_row(fields: Sequence[str]) -> bool:
 
 
 def _other_separator(texts: Sequence[str]) -> str | None:
-    """Return what separates fields in place of commas; None: commas may."""
+    """Return what separates fields in place of commas; None: commas may.
+
+    A sign separates if it cuts all lines into as many fields, and commas do not: these stand inside
+    fields then, or begin none that is known.
+    """
     by_comma = _records(texts, ",")
-    if by_comma and sum(map(_is_read_by_comma, by_comma)) >= _SHARE_ALIKE * len(by_comma):
+    if by_comma and all(map(_is_read_by_comma, by_comma)):
         return None
     for separator in _SEPARATORS:
         records = _records(texts, separator)
         if not records or len(records[0]) < 2 or not _are_alike(records):
             continue
-        known = sum(_FIRST_FIELD.fullmatch(fields[0].strip()) is not None for fields in records)
+        is_known = all(_FIRST_FIELD.fullmatch(fields[0].strip()) for fields in records)
         has_no_comma = not by_comma or len(by_comma[0]) == 1
-        if known >= _SHARE_ALIKE * len(records) and (len(records) > 1 or has_no_comma):
+        if is_known and (len(records) > 1 or has_no_comma):
             return separator
-        separates = any(fields[-1].strip() for fields in records)  # and does not end statements
-        if len(records) > 1 and has_no_comma and separates:
-            return separator
-        ends_in_commas = sum("," in fields[-1] for fields in records) * 2 > len(records)
-        if len(records) >= _LINES_THAT_TELL and not (_are_alike(by_comma) or ends_in_commas):
+        # Else the sign may end statements, or stand in a text before its label.
+        ends = [fields[-1] for fields in records]
+        may_hold_commas = separator == "\t" or not any("," in end for end in ends)
+        is_alone = has_no_comma or (may_hold_commas and not _are_alike(by_comma))
+        if len(records) > 1 and any(end.strip() for end in ends) and is_alone:
             return separator
     return None
 
@@ -166,5 +165,4 @@ def _records(texts: Sequence[str], separator: str) -> list[list[str]]:
 
 
 def _are_alike(records: Sequence[Sequence[str]]) -> bool:
-    count = len(records[0]) if records else 0
-    return sum(len(fields) == count for fields in records) >= _SHARE_ALIKE * len(records)
+    return len({len(fields) for fields in records}) == 1

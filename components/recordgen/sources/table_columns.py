@@ -20,7 +20,7 @@ from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction,
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows import Reject
-from recordgen.sources.automl_csv import SPLIT_COLUMNS, column_name
+from recordgen.sources.header import SPLIT_COLUMNS, column_name, no_column
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import (
     EMPTY_FIELDS,
@@ -30,11 +30,11 @@ from recordgen.sources.table_csv import (
     read_blocks,
     without_headers,
 )
-from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS
+from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
 
 if TYPE_CHECKING:
-    from recordgen.sources.deciding import File
+    from recordgen.sources import ImportFile
 
 # A misspelt word does not make a feature of the split, which would tell a model what it must not
 # know: its rows are rejected.
@@ -60,7 +60,7 @@ _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def find_table(files: Sequence[File], options: ConvertOptions) -> Table:
+def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
     """Return the columns of import files.
 
     Args:
@@ -105,7 +105,7 @@ def schema_types(header: Sequence[str], options: ConvertOptions) -> Mapping[str,
     return types
 
 
-def _read_all(files: Sequence[File]) -> tuple[list[str], list[_Seen]]:
+def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
     header: list[str] = []
     seen: list[_Seen] = []
     for file in files:
@@ -209,6 +209,7 @@ class _Seen:
         is_decimal: all of them are numbers of float32 without needless zeros before them.
         has_fraction: one of them has a point or an exponent.
         words: how many of them are words of ML_USE.
+        published: how many of these Vertex AI publishes.
         distinct: different whole numbers, until they are many.
         misfits: how many of them are no numbers, until it is clear that many are.
         misfit: the first of those.
@@ -221,6 +222,7 @@ class _Seen:
     is_decimal: bool = True
     has_fraction: bool = False
     words: int = 0
+    published: int = 0
     distinct: set[int] | None = field(default_factory=set)
     misfits: int | None = 0
     misfit: str = ""
@@ -238,7 +240,8 @@ class _Seen:
         if column_name(name) in SPLIT_COLUMNS:
             return self.words > 0 and self.words >= _SPLIT_SHARE * self.values
         is_filled = self.values >= _UNNAMED_SPLIT_FILLED * self.rows
-        return self.words > 0 and is_filled and self.words >= _UNNAMED_SPLIT_SHARE * self.values
+        # A column of nothing but "valid", or of "dev", may well be a feature.
+        return self.published > 0 and is_filled and self.words >= _UNNAMED_SPLIT_SHARE * self.values
 
     @property
     def odd(self) -> str:
@@ -311,8 +314,9 @@ def _look_at_column(item: _Seen, texts: Any) -> None:
     item.is_whole, item.is_decimal, item.distinct = False, False, None
     found = pc.value_counts(texts.drop_null())
     values, counts = trimmed(found.field("values")), found.field("counts").to_numpy()
-    words = pc.is_in(pc.utf8_lower(values), value_set=pa.array(ML_USE_WORDS))
-    item.words += int(counts[np.asarray(words)].sum())
+    lower = pc.utf8_lower(values)
+    item.words += int(counts[np.asarray(pc.is_in(lower, pa.array(ML_USE_WORDS)))].sum())
+    item.published += int(counts[np.asarray(pc.is_in(lower, pa.array(PUBLISHED_WORDS)))].sum())
     _look_for_misfits(item, values, counts)
 
 
@@ -383,9 +387,7 @@ def decide_table(
     for option in ("split_column", "target_column", "weight_column"):
         name = getattr(options, option)
         if name and name not in found:
-            raise UsageError(
-                f"{option}: there is no column {name!r}; the header has {', '.join(header)}"
-            )
+            no_column(name, header, option)
     split = options.split_column or _split_column(found)
     target, weight = options.target_column or None, options.weight_column or None
     used = [name for name in (split, target, weight) if name is not None]

@@ -15,40 +15,24 @@ repeats it.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.errors import SourceError
-from recordgen.rows import Reject, RejectCode, Row
-from recordgen.sources.automl_csv import (
-    SPLIT_COLUMNS,
-    Parser,
-    alike,
-    at,
-    column_name,
-    names_media,
-    split_column,
-    without_padding,
-)
+from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.sources.automl_csv import names_media
 from recordgen.sources.csv_records import read_records
+from recordgen.sources.header import (
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    Given,
+    find_columns,
+)
 from recordgen.sources.layout import checked
-from recordgen.splits import is_ml_use, parse_ml_use
-from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.sources.row_parser import Parser, RowParser, without_padding
+from recordgen.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextSaid, inline, stored
-
-_TEXT_COLUMNS = frozenset(
-    {"text", "content", "text_content", "textcontent", "sentence", "review", "comment", "document"}
-    | {"message", "body", "utterance", "tweet", "text_snippet"}
-)
-_FILE_COLUMNS = frozenset(
-    {"text_gcs_uri", "textgcsuri", "text_uri", "text_file", "text_path", "gcs_file_path"}
-    | {"gcs_path", "gcs_uri", "uri", "path", "url", "file_path", "filepath", "filename"}
-    | {"file_name", "file"}
-)
 
 # Blanks are part of a URL only if its end says so.
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
@@ -59,7 +43,7 @@ _URL_INSIDE = re.compile(r"\s[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _WORDS_OF_A_NAME = 3
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
-_ML_USES = ("TRAIN", "TRAINING", "VALIDATION", "VALIDATE", "TEST", "UNASSIGNED")
+_BY_POSITION = Given()
 
 
 class _Payload(NamedTuple):
@@ -80,7 +64,12 @@ class _Payload(NamedTuple):
 
 
 def parse_lines(
-    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = _BY_POSITION,
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of an import file of texts.
 
@@ -88,11 +77,13 @@ def parse_lines(
         lines: without their ``\n``; a first UTF-8 byte order mark is skipped.
         source: the file's name, for rows and messages.
         task: reads the fields behind the text.
-        adjusted: counts what was changed to make rows usable, by kind.
+        adjusted: gets what is changed to make rows usable.
+        given: what options say about columns.
 
     Raises:
-        SourceError: the file as a whole is no CSV of rows, see :mod:`recordgen.sources.layout`; or
-            its first line names columns of which none but the text's is known.
+        SourceError: the file as a whole is no CSV of rows, see :mod:`recordgen.sources.layout`.
+        UsageError: the columns that options name are not there; or the first line names columns
+            of which none but the text's is known.
     """
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
@@ -100,17 +91,13 @@ def parse_lines(
     for number, record in enumerate(read_records(checked(lines, source), source)):
         if isinstance(record, Reject):
             yield record
-        elif number == 0 and (header := parser.parse_header(record.fields)) is not None:
-            parse, repeated = header, record.fields
-        elif record.fields == repeated:
-            pass  # files that were put together, each with its header
-        elif number == 0 and names_text_column([field.strip() for field in record.fields]):
-            raise SourceError(
-                f"{source}:{record.line}: this line names columns, and beside the text's none is "
-                f"known ({','.join(record.fields)}); name them split, text and label; if it is a "
-                f"row, write ML_USE in front of it, such as UNASSIGNED"
-            )
-        else:
+            continue
+        if number == 0:
+            where = f"{source}:{record.line}"
+            parse, is_header = parser.begin([f.strip() for f in record.fields], given, where)
+            if is_header:
+                repeated = record.fields
+        if record.fields != repeated:  # else files that were put together, each with its header
             yield parse(record.fields, source, record.line)
 
 
@@ -146,38 +133,29 @@ def has_url_inside(text: str) -> bool:
     return _URL_INSIDE.search(text) is not None
 
 
-def has_text_column(names: Iterable[str]) -> bool:
-    """Say whether one of a header's columns is one of texts."""
-    return any(column_name(name) in _TEXT_COLUMNS for name in names)
-
-
 def names_text_column(fields: Sequence[str]) -> bool:
     """Say whether a line can only name columns, a text's among them."""
     return (
         len(fields) > 1
-        and has_text_column(fields)
+        and bool(find_columns(fields, TEXT_COLUMNS))
         and not any(is_file(field) or (field and is_ml_use(field)) for field in fields)
         and not any(len(field.split()) > 3 for field in fields)
     )
 
 
-def knows_columns(fields: Sequence[str]) -> bool:
-    """Say whether a header names a split, or what tasks say of texts, beside the text."""
-    known = SPLIT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
-    return any(column_name(field) in known for field in fields)
+class TextParser(RowParser):
+    """Makes rows of texts, or of the files that hold them, and of their labels."""
 
+    paths = TEXT_FILE_COLUMNS
+    texts = TEXT_COLUMNS
 
-class TextParser:
-    """Makes rows of the fields of texts, for one task."""
+    def names_columns(self, fields: Sequence[str]) -> bool:
+        """Say whether a line can only be a header, see :class:`RowParser`."""
+        return names_text_column(fields)
 
-    def __init__(self, task: Task, adjusted: Counter[str]) -> None:
-        self._task = task
-        self._adjusted = adjusted
-
-    def knows(self, field: str) -> bool:
-        """Say whether a header's field names a column that a row is made of."""
-        known = (SPLIT_COLUMNS, _TEXT_COLUMNS, _FILE_COLUMNS, *self._task.columns.values())
-        return any(column_name(field) in names for names in known)
+    def is_payload(self, field: str) -> bool:
+        """Say whether a field names a file."""
+        return is_file(field)
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a record without header; see the module's examples."""
@@ -188,7 +166,7 @@ class TextParser:
             return _no_text(media.strip(), source, line)
         if has_ml_use:
             text = used[1] if len(used) > 1 else ""
-            return self._to_row(first, _Payload.of(text), used[2:], source, line)
+            return self._of_payload(first, _Payload.of(text), used[2:], source, line)
         is_full = self._task.repeats is None and len(used) == 3
         if len(used) > 1 and (is_full or _is_misspelt(first) or is_file(used[1])):
             try:
@@ -199,48 +177,17 @@ class TextParser:
                     f"that looks like ML_USE"
                 )
                 return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
-        return self._to_row("", _Payload.of(used[0] if used else ""), used[1:], source, line)
+        payload = _Payload.of(used[0] if used else "")
+        return self._of_payload("", payload, used[1:], source, line)
 
-    def parse_header(self, fields: Sequence[str]) -> Parser | None:
-        """Return the parser for the columns that a header names; None: it is a data line.
+    def to_row(
+        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        """Make a row of what its columns hold, or say why there is none."""
+        payload = _Payload.of_text(text) if text.strip() else _Payload("", path)
+        return self._of_payload(ml_use, payload, fields, source, line)
 
-        A header names a text's or file's column and, if it has more columns, a split or one of the
-        task's; columns of other names are allowed beside them and ignored.
-        """
-        roles = {"split": SPLIT_COLUMNS, "text": _TEXT_COLUMNS, "file": _FILE_COLUMNS}
-        columns: dict[str, list[int]] = {}
-        for index, field in enumerate(fields):
-            for role, names in (roles | dict(self._task.columns)).items():
-                if column_name(field.strip()) in names:
-                    columns.setdefault(role, []).append(index)
-        if columns.keys().isdisjoint({"text", "file"}) or (
-            len(fields) > 1 and columns.keys() <= {"text", "file"}
-        ):
-            return None
-        nowhere = [len(fields)]
-        split_at = split_column(fields)
-        text_at, file_at = (columns.get(role, nowhere)[0] for role in ("text", "file"))
-        label_at = [
-            index
-            for role in self._task.columns
-            for index in alike(fields, columns.get(role, nowhere))
-        ]
-
-        def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
-            if any(field.strip() for field in row[len(fields) :]):
-                message = (
-                    f"expected {len(fields)} fields as in the header (got {len(row)}); quote a "
-                    f"text that holds a comma"
-                )
-                return Reject(source, line, "", RejectCode.TOO_MANY_FIELDS.value, message)
-            text = row[text_at] if text_at < len(row) else ""
-            payload = _Payload.of_text(text) if text.strip() else _Payload("", at(row, file_at))
-            labels = [at(row, index) for index in label_at]
-            return self._to_row(at(row, split_at), payload, labels, source, line)
-
-        return parse
-
-    def _to_row(
+    def _of_payload(
         self, ml_use: str, payload: _Payload, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
         text, uri = payload
@@ -260,9 +207,8 @@ class TextParser:
 
 def _is_misspelt(field: str) -> bool:
     """Say whether a field can only be a misspelt ML_USE."""
-    return _CAPITALS.fullmatch(field) is not None and bool(
-        get_close_matches(field, _ML_USES, n=1, cutoff=0.8)
-    )
+    # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
+    return _CAPITALS.fullmatch(field) is not None and near_ml_use(field, 0.8) is not None
 
 
 def _no_text(name: str, source: str, line: int) -> Reject:

@@ -12,7 +12,6 @@ as its rows' payloads are: :mod:`recordgen.access`.
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -26,8 +25,9 @@ from recordgen.errors import (
     SourceError,
     UnknownSchemeError,
 )
-from recordgen.rows import Reject, RejectCode, Row, reject
+from recordgen.rows import Adjustments, Reject, RejectCode, Row, reject
 from recordgen.sources import automl_csv
+from recordgen.sources.header import Given
 from recordgen.sources.lines import bounded_lines, open_lines
 from recordgen.storage import Terms
 from recordgen.tasks.task import Task
@@ -52,14 +52,24 @@ class NamedList(NamedTuple):
     bytes: int
 
 
+_BY_POSITION = Given()
+
+
 def parse_lines(
-    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Counter[str]
+    lines: Iterable[bytes],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = _BY_POSITION,
 ) -> Iterator[Row | Reject]:
     """Parse the lines of an import file, but for those that name lists: these are read apart.
 
     Args and Raises: as :func:`recordgen.sources.automl_csv.parse_lines`.
     """
-    for item in automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted):
+    for item in automl_csv.parse_lines(
+        lines, source=source, task=task, adjusted=adjusted, given=given
+    ):
         if isinstance(item, Reject) or not is_list(item.uri):
             yield item
         elif item.annotation is not None:
@@ -70,7 +80,9 @@ def parse_lines(
             yield reject(item, RejectCode.TOO_MANY_FIELDS, message)
 
 
-def find_lists(path: str, task: Task, access: Access) -> Iterator[NamedList]:
+def find_lists(
+    path: str, task: Task, access: Access, given: Given = _BY_POSITION
+) -> Iterator[NamedList]:
     """Yield the lists that an import file names, in the order of its lines.
 
     Raises:
@@ -79,14 +91,22 @@ def find_lists(path: str, task: Task, access: Access) -> Iterator[NamedList]:
     """
     with open_lines(path) as lines:
         some = _first_and_lists(lines)
-        for item in automl_csv.parse_lines(some, source=path, task=task, adjusted=Counter()):
+        for item in automl_csv.parse_lines(
+            some, source=path, task=task, adjusted=Adjustments(), given=given
+        ):
             if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
                 found = storage.resolve(item.uri, path)
                 yield NamedList(found, item.split, _list_bytes(found, item, access))
 
 
 def read_list(
-    path: str, task: Task, adjusted: Counter[str], *, named_by: str, access: Access
+    path: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = _BY_POSITION,
+    *,
+    named_by: str,
+    access: Access,
 ) -> Iterator[Row | Reject]:
     """Read the rows of a list.
 
@@ -94,6 +114,7 @@ def read_list(
         path: the list.
         task: reads the fields behind the path.
         adjusted: as :func:`parse_lines`.
+        given: what options say about the columns of segments.
         named_by: the import file that names it.
         access: what that may reach.
 
@@ -105,13 +126,13 @@ def read_list(
         raise SourceError(f"{named_by}: the list of videos {path} may not be read: {refusal}")
     if not storage.is_http(path):
         with open_lines(path) as lines:
-            yield from _segments(lines, path, task, adjusted)
+            yield from _segments(lines, path, task, adjusted, given)
         return
     try:
         data = storage.read_bytes(path, _MAX_LIST_BYTES, Terms(RowGate(access, named_by)))
     except (OSError, NotAllowedError, FileTooLargeError) as exc:
         raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
-    yield from _segments(bounded_lines(io.BytesIO(data)), path, task, adjusted)
+    yield from _segments(bounded_lines(io.BytesIO(data), path), path, task, adjusted, given)
 
 
 def is_list(uri: str) -> bool:
@@ -124,9 +145,11 @@ def is_list(uri: str) -> bool:
 
 
 def _segments(
-    lines: Iterable[bytes], source: str, task: Task, adjusted: Counter[str]
+    lines: Iterable[bytes], source: str, task: Task, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | Reject]:
-    for item in automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted):
+    for item in automl_csv.parse_lines(
+        lines, source=source, task=task, adjusted=adjusted, given=given
+    ):
         if isinstance(item, Row) and is_list(item.uri):
             message = (
                 f"expected {task.expected}, but the path is that of a further list; name it in "

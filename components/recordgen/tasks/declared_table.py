@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +28,7 @@ from recordgen.float32 import as_float32
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads import several
-from recordgen.rows import RejectCode
+from recordgen.rows import Adjustments, RejectCode
 from recordgen.schema import IMAGE_PARTS, Schema
 from recordgen.tasks.task import (
     AnnotationError,
@@ -96,12 +95,12 @@ class Declared(Task):
     def can_append(self) -> bool:
         return self.schema.only_image is not None
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         record = dict(zip(self.schema.columns, fields, strict=True))
         [(_, annotation)] = self.from_record(record, adjusted)
         return annotation
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
         only = self.schema.only_image
         uri = "" if only is None else self._value(only, record.get(only))
         values = [self._value(name, record.get(name)) for name in self._said]

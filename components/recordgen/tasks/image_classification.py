@@ -10,14 +10,13 @@ become ``image/class/text: b"cat"`` and ``image/class/label: 0``. The annotation
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.example import FeatureValue
 from recordgen.labels import Vocabulary
-from recordgen.rows import RejectCode
+from recordgen.rows import Adjustments, RejectCode
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import AnnotationError, Merged, check_label, display_name
 
@@ -33,7 +32,7 @@ class ImageClassification(ImageTask):
     json_keys = ("classificationAnnotation",)
     features: ClassVar = features.IMAGE_CLASSIFICATION
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
             return None
         if len(fields) > 1:
@@ -45,7 +44,7 @@ class ImageClassification(ImageTask):
             )
         return check_label(fields[0]) or None
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
+    def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         one = record.get("classificationAnnotation")
         return None if one is None else display_name(one, "classificationAnnotation")
 

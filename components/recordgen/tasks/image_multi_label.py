@@ -13,7 +13,6 @@ vocabulary. Several rows of one image add up. The annotation is a JSON list of t
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -21,6 +20,7 @@ from recordgen import features
 from recordgen.example import FeatureValue
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.rows import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
@@ -48,10 +48,10 @@ class ImageMultiLabel(ImageTask):
         need_mixed_shards(cls.name, options)
         return cls()
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return _encode(map(check_label, fields))
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
+    def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         return _encode(display_names(record, *self.json_keys))
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:

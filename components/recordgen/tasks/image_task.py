@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,11 @@ from recordgen.dataset import record_line
 from recordgen.example import FeatureValue, parse_example, serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.rows import Adjustments
 from recordgen.tasks.task import Made, Said, Task, uri_in
 
 if TYPE_CHECKING:
+    from recordgen.payloads.image import CheckedImage
     from recordgen.resolving import PlannedRow
 
 
@@ -27,25 +28,28 @@ class ImageTask(Task):
     batch_rows = 16
     uri_key = "imageGcsUri"
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
         uri = uri_in(record, self.uri_key, self.noun)
         return [Said(uri, self.from_json(record, adjusted))]
 
     @abstractmethod
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
+    def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         """Return the annotation that a line of a JSONL file gives.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
-    def turned(self, annotation: str, orientation: int) -> str:
-        """Return what is to be said of a payload that was turned upright before it was stored.
+    def as_stored(self, annotation: str, image: CheckedImage) -> str:
+        """Return the annotation of an image as it is stored, which may have been turned upright.
 
         Args:
             annotation: of the payload as it was.
-            orientation: the Exif orientation that it had, 2 to 8.
+            image: what is stored of it.
+
+        Raises:
+            PayloadError: the annotation is not one of this image.
         """
-        del orientation
+        del image
         return annotation
 
     @abstractmethod
@@ -72,8 +76,7 @@ class ImageTask(Task):
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}
         if annotation is not None:
-            if image.orientation != 1:
-                annotation = self.turned(annotation, image.orientation)
+            annotation = self.as_stored(annotation, image)
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
         sha256 = hashlib.sha256(image.data).hexdigest()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +16,7 @@ from recordgen.dataset import record_line
 from recordgen.example import FeatureValue, parse_example, serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode, is_content_uri
+from recordgen.rows import Adjustments, RejectCode, is_content_uri
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import AnnotationError, Made, Merged, Said, add_up, check_label
 from recordgen.tasks.text_task import TextSaid, TextTask, either, said_of, text_of
@@ -46,10 +45,10 @@ class LabelledText(TextTask):
         """Return the labels of a CSV line as they are kept. Raises: AnnotationError."""
         return list(map(check_label, labels))
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return _said(self.check_labels(filter(None, fields))).encode()
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
         return [said_of(record, _said(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:

@@ -12,6 +12,10 @@ become ``image/object/bbox/xmin: [0.1]``, …, ``image/object/class/text: [b"cat
 ``image/object/class/label: [0]``; an image without objects has none of them. Coordinates are shares
 of the image's width and height, from its upper left corner. The annotation is a JSON list of
 ``[label, xmin, ymin, xmax, ymax]``.
+
+Under a header with the columns width and height, corners may be pixels: see
+:mod:`recordgen.tasks.box_unit`. Such an annotation ends with ``[width, height]`` until the image
+has been compared with them.
 """
 
 from __future__ import annotations
@@ -19,17 +23,19 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
+from recordgen.errors import PayloadError
 from recordgen.example import FeatureValue
 from recordgen.float32 import as_float32
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
+from recordgen.roles import BOX_ROLES
+from recordgen.rows import Adjustments, RejectCode
+from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
@@ -42,7 +48,11 @@ from recordgen.tasks.task import (
     need_mixed_shards,
 )
 
+if TYPE_CHECKING:
+    from recordgen.payloads.image import CheckedImage
+
 #: Names in ``rows.adjusted`` of ``dataset.json``.
+FILES_IN_PIXELS = "files_in_pixels"
 BOXES_CLIPPED = "boxes_clipped"
 BOXES_SWAPPED = "boxes_swapped"
 BOXES_DROPPED = "boxes_dropped"
@@ -64,9 +74,6 @@ _CORNER_AND_SIZE = (
 # Also "10%" and "0,1", which are no coordinates, and no labels between gaps.
 _BEGINS_NUMBER = re.compile(r"[+-]?([.,]?\d|inf|nan)", re.IGNORECASE)
 
-# So far outside, a coordinate is no slip: it counts pixels.
-_FAR = (-1.0, 2.0)
-
 
 class Box(NamedTuple):
     """One object: its label, and its corners as shares of the image's width and height."""
@@ -86,6 +93,7 @@ class ObjectDetection(ImageTask):
         bad_boxes: what becomes of boxes outside the image, empty or inverted ones; see
             :class:`recordgen.options.ConvertOptions`.
         box_orientation: which picture boxes are of; see there.
+        unit: that of the boxes in the import file that is read.
     """
 
     name = "object_detection"
@@ -93,28 +101,36 @@ class ObjectDetection(ImageTask):
     # A header leaves the corners between the two opposite ones out.
     columns: ClassVar = {
         "label": LABEL_COLUMNS,
-        "x1": frozenset({"xmin", "x_min", "left", "x1"}),
-        "y1": frozenset({"ymin", "y_min", "top", "y1"}),
+        "xmin": frozenset({"xmin", "x_min", "left", "x1"}),
+        "ymin": frozenset({"ymin", "y_min", "top", "y1"}),
         "x2": frozenset(),
         "y2": frozenset(),
-        "x3": frozenset({"xmax", "x_max", "right", "x2"}),
-        "y3": frozenset({"ymax", "y_max", "bottom", "y2"}),
+        "xmax": frozenset({"xmax", "x_max", "right", "x2"}),
+        "ymax": frozenset({"ymax", "y_max", "bottom", "y2"}),
+        "x4": frozenset(),
+        "y4": frozenset(),
+        "width": frozenset({"width", "image_width", "img_width"}),
+        "height": frozenset({"height", "image_height", "img_height"}),
     }
     json_keys = ("boundingBoxAnnotations",)
     features: ClassVar = features.OBJECT_DETECTION
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"
+    unit: BoxUnit = field(default_factory=BoxUnit, compare=False, repr=False)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
         return cls(options.bad_boxes, options.box_orientation)
 
+    def for_file(self) -> ObjectDetection:
+        return replace(self, unit=BoxUnit())
+
     @classmethod
     def has_header(cls, fields: Sequence[str]) -> bool:
         """Say whether a first line names the columns of a box."""
-        return all(_called(fields, cls.columns[role]) for role in ("x1", "y1", "x3", "y3"))
+        return all(_called(fields, cls.columns[role]) for role in BOX_ROLES)
 
     @classmethod
     def other_boxes(cls, fields: Sequence[str]) -> Sequence[str]:
@@ -137,11 +153,9 @@ class ObjectDetection(ImageTask):
         if len(corners) not in (4, 8) or not all(map(_is_number, corners)):
             return False
         # Labels may all be numbers, but hardly from 0 to 1.
-        return not _is_number(fields[0]) or all(
-            _FAR[0] <= float(text) <= _FAR[1] for text in corners
-        )
+        return not _is_number(fields[0]) or all(FAR[0] <= float(text) <= FAR[1] for text in corners)
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
             return None
         if _is_before_label(fields):
@@ -149,8 +163,14 @@ class ObjectDetection(ImageTask):
                 f"the box stands before its label (got {','.join(fields)!s:.80}); expected the "
                 f"label, and {_EXPECTED_BOX} behind it"
             )
-        label, corners = check_label(fields[0]), [*fields[1:]]
-        if not corners:
+        label, corners, size = check_label(fields[0]), [*fields[1:]], None
+        if len(corners) in (9, 10) and not any(corners[2:4] + corners[6:8]):
+            width, height = (*corners[8:], "")[:2]
+            size = ImageSize.parse(width, height)
+            corners = [*corners[:2], *corners[4:6]]
+            if not label and not any(corners):
+                return None  # an image without objects
+        if not any(corners):
             raise _bad(f"label {label!r} has no box; expected {_EXPECTED_BOX} behind it")
         if not label:
             raise _bad(f"a box needs a label before it (got {','.join(corners)})")
@@ -160,10 +180,20 @@ class ObjectDetection(ImageTask):
             raise _bad(f"a box must be {_EXPECTED_BOX} (got {len(fields) - 1} fields)")
         numbers = [_number(text, "a coordinate") for text in corners]
         xs, ys = numbers[::2], numbers[1::2]
-        box = Box(label, min(xs), min(ys), max(xs), max(ys))
-        return _encode(self._usable([box], adjusted))
+        if size is None:  # AutoML's corners may stand in any order
+            xs, ys = [min(xs), max(xs)], [min(ys), max(ys)]
+        shares = self.unit.to_shares((xs[0], ys[0], xs[1], ys[1]), size)
+        annotation = _encode(self._usable([Box(label, *shares)], adjusted), size)
+        if self.unit.unit == PIXELS and not self.unit.is_noted:
+            self.unit.is_noted = True  # once, not for each box of the file
+            adjusted.add(
+                FILES_IN_PIXELS,
+                "boxes of this file are in pixels; each was divided by the width and height of its "
+                "row",
+            )
+        return annotation
 
-    def from_json(self, record: Mapping[str, Any], adjusted: Counter[str]) -> str | None:
+    def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         [name] = self.json_keys
         found = record.get(name) or []
         if not isinstance(found, list):
@@ -174,15 +204,16 @@ class ObjectDetection(ImageTask):
             boxes.append(Box(label, *(_number(item.get(key), key) for key in _KEYS)))
         return _encode(self._usable(boxes, adjusted))
 
-    def _usable(self, boxes: Iterable[Box], adjusted: Counter[str]) -> list[Box]:
-        """Return boxes within the image, and count what it took. Raises: AnnotationError."""
+    def _usable(self, boxes: Iterable[Box], adjusted: Adjustments) -> list[Box]:
+        """Return boxes within the image, and note what it took. Raises: AnnotationError."""
         usable = []
         for box in boxes:
             _, *corners = box
-            if min(corners) < _FAR[0] or max(corners) > _FAR[1]:
+            if min(corners) < FAR[0] or max(corners) > FAR[1]:
                 raise _bad(
                     f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which "
-                    f"may be pixels: divide them by the image's width and height)"
+                    f"may be pixels: add the columns width and height of the image, under a "
+                    f"header, or divide by them)"
                 )
             is_inverted = box.xmin > box.xmax or box.ymin > box.ymax
             upright = _upright(box)
@@ -201,15 +232,22 @@ class ObjectDetection(ImageTask):
                     f"the best of it"
                 )
             if is_empty or (reasons and self.bad_boxes == "drop"):
-                adjusted[BOXES_DROPPED] += 1
+                said = f"the box {_shown(box)} of {box.label!r} is {' and '.join(reasons)}"
+                adjusted.add(BOXES_DROPPED, f"{said}; it was left out")
                 continue
-            adjusted.update(kind for is_so, _, kind in wrong if is_so)
+            for is_so, reason, kind in wrong:
+                if is_so:
+                    said = f"the box {_shown(box)} of {box.label!r} is {reason}"
+                    adjusted.add(kind, f"{said}; it was stored as {_shown(inside)}")
             usable.append(inside)
         return usable
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, decode_boxes)
-        return Merged(_encode(found), duplicates)
+        sizes = sorted({size for said in annotations if (size := _decode_size(said)) is not None})
+        if len(sizes) > 1:
+            raise _bad(f"one image, several sizes: {', '.join(map(str, sizes))}")
+        return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         there = set(decode_boxes(stored))
@@ -223,10 +261,36 @@ class ObjectDetection(ImageTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def turned(self, annotation: str, orientation: int) -> str:
-        if self.box_orientation == "upright":
+    def as_stored(self, annotation: str, image: CheckedImage) -> str:
+        size = _decode_size(annotation)
+        if size is not None:
+            self._check_size(size, image)
+        way = image.orientation if self.box_orientation == "stored" else 1
+        if size is None and way == 1:
             return annotation
-        return _encode(turned(box, orientation) for box in decode_boxes(annotation)) or annotation
+        return _encode(turned(box, way) for box in decode_boxes(annotation)) or annotation
+
+    def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
+        """Check that a row's width and height may be those of its image. Raises: PayloadError."""
+        if image.width is None or image.height is None:
+            return
+        upright = ImageSize(image.width, image.height)
+        lying = ImageSize(image.height, image.width)
+        is_on_its_side = image.orientation >= 5
+        stored = lying if is_on_its_side else upright
+        right, other = upright, stored
+        if self.box_orientation == "stored":
+            right, other = stored, upright
+        if size.is_alike(right):
+            return
+        remedy = "correct the row, whose box is a share of them"
+        if is_on_its_side and size.is_alike(other):
+            way = "upright" if self.box_orientation == "stored" else "stored"
+            remedy = f"boxes of the {way} picture need --box-orientation {way}"
+        raise PayloadError(
+            RejectCode.BAD_ANNOTATION.value,
+            f"the row says that the image has {size} pixels, and it has {right}; {remedy}",
+        )
 
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
         boxes = decode_boxes(annotation)
@@ -275,15 +339,26 @@ def turned(box: Box, orientation: int) -> Box:
 
 def decode_boxes(annotation: str | None) -> list[Box]:
     """Return the boxes of an annotation."""
-    return [] if annotation is None else [Box(*item) for item in json.loads(annotation)]
+    items = [] if annotation is None else json.loads(annotation)
+    return [Box(*item) for item in items if len(item) == len(Box._fields)]
 
 
-def _encode(boxes: Iterable[Box]) -> str | None:
+def _decode_size(annotation: str | None) -> ImageSize | None:
+    """Return the size that an annotation says the image has; None: it says none."""
+    items = [] if annotation is None else json.loads(annotation)
+    is_said = bool(items) and len(items[-1]) == len(ImageSize._fields)
+    return ImageSize(*items[-1]) if is_said else None
+
+
+def _encode(boxes: Iterable[Box], size: ImageSize | None = None) -> str | None:
     """Return the annotation of boxes, whose order says nothing; None: there are none.
 
-    The same boxes give the same text, before and after a record has held them.
+    The same boxes give the same text, before and after a record has held them. A record does not
+    hold the size.
     """
-    found = sorted(set(map(_as_stored, boxes)))
+    found: list[Box | ImageSize] = [*sorted(set(map(_as_stored, boxes)))]
+    if found and size is not None:
+        found.append(size)
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else None
 
 
@@ -334,7 +409,7 @@ def _number(value: Any, what: str) -> float:
 
 
 def _shown(box: Box) -> str:
-    return ",".join(f"{value:g}" for value in box[1:])
+    return shown(box[1:])
 
 
 def _bad(message: str) -> AnnotationError:

@@ -12,7 +12,6 @@ observation.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,6 +20,7 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.rows import Adjustments
 from recordgen.tasks.task import Made, Merged, Said, Task
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class Tabular(Task):
     def of(cls, options: ConvertOptions) -> Task:
         if options.shard_by == "label":
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
-        if not options.columns:
+        if not options.table:
             raise UsageError("the columns are not decided: look at the import files first")
-        return cls(Table.from_json(options.columns))
+        return cls(Table.from_json(options.table))
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise NotImplementedError
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
         raise NotImplementedError
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:

@@ -15,6 +15,55 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+# Scripts that write no blanks between words, without their marks and digits. The ranges are spelled
+# out, not looked up in a Unicode database: Python's and TensorFlow's are of different ages, and
+# what is cut in training and in serving must be the same.
+_UNSPACED = (
+    (0x2E80, 0x2FDF),  # Han: radicals
+    (0x3005, 0x3007),
+    (0x3021, 0x3029),
+    (0x3038, 0x303B),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x3FFFD),
+    (0x3041, 0x3096),  # Hiragana
+    (0x309D, 0x309F),
+    (0x30A0, 0x30FF),  # Katakana
+    (0x31F0, 0x31FF),
+    (0xFF66, 0xFF9F),
+    (0x1AFF0, 0x1B16F),
+    (0x0E01, 0x0E30),  # Thai
+    (0x0E32, 0x0E33),
+    (0x0E40, 0x0E46),
+    (0x0E81, 0x0EB0),  # Lao
+    (0x0EB2, 0x0EB3),
+    (0x0EBD, 0x0EBD),
+    (0x0EC0, 0x0EC6),
+    (0x0EDC, 0x0EDF),
+    (0x1780, 0x17B3),  # Khmer
+    (0x17D7, 0x17D7),
+    (0x17DC, 0x17DC),
+    (0x1000, 0x102A),  # Myanmar
+    (0x103F, 0x103F),
+    (0x1050, 0x1055),
+    (0x105A, 0x105D),
+    (0x1061, 0x1061),
+    (0x1065, 0x1066),
+    (0x106E, 0x1070),
+    (0x1075, 0x1081),
+    (0x108E, 0x108E),
+    (0x109E, 0x109F),
+    (0xA9E0, 0xA9E4),
+    (0xA9E6, 0xA9EF),
+    (0xA9FA, 0xA9FE),
+    (0xAA60, 0xAA7A),
+    (0xAA7E, 0xAA7F),
+)
+
+#: The characters of these scripts, as they stand between the brackets of a regular expression.
+UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in _UNSPACED)
+
 #: The tag of a token that is in no entity.
 OUTSIDE = "O"
 BEGIN, INSIDE = "B-", "I-"
@@ -46,20 +95,24 @@ def tokenize(text: str) -> list[Token]:
     """Return the tokens of a text.
 
     A run of letters, digits and underscores is one; so is every other character that is not blank.
-    Combining marks belong to the character before them.
+    Characters of scripts without blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer,
+    Myanmar) are tokens of their own. Combining marks belong to the character before them.
 
-    ``"U.S. 5€"`` → ``U . S . 5 €``
+    ``"U.S. 5€ 東京"`` → ``U . S . 5 € 東 京``
     """
     return [Token(*match.span()) for match in _token().finditer(text)]
 
 
 @cache
 def _token() -> re.Pattern[str]:
-    # Python's \w has no marks, which would cut words of Hindi or Thai to pieces.
+    # Python's \w has no marks, which would cut words of Hindi to pieces.
     marks = re.escape(
         "".join(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c)[0] == "M")
     )
-    return re.compile(rf"\w[\w{marks}]*|[^\w\s][{marks}]*")
+    letter = rf"[^\W{UNSPACED}]"
+    return re.compile(
+        rf"{letter}+(?:[{marks}]+{letter}*)*|[{UNSPACED}][{marks}]*|[^\w\s][{marks}]*"
+    )
 
 
 def split_at_blanks(text: str) -> list[Token]:
@@ -96,10 +149,10 @@ def tags_of(tokens: Sequence[Token], spans: Sequence[Span]) -> list[str]:
     return tags
 
 
-def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], int]:
-    """Return the entities that tags say, and how many of these begin with ``I-``.
+def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], list[Span]]:
+    """Return the entities that tags say, and those of them that begin with ``I-``.
 
-    Such a one begins where the tag before is of no entity, or of one with another label.
+    An entity begins so where the tag before belongs to none, or to one with another label.
 
     Raises:
         TagError: there is not one tag for each token, or one is of another scheme.
@@ -110,7 +163,8 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
             f"between them"
         )
     spans: list[Span] = []
-    begun, before = 0, OUTSIDE
+    begun: list[int] = []
+    before = OUTSIDE
     for (start, end), tag in zip(tokens, tags, strict=True):
         head, label = tag[:2], tag[2:]
         if tag != OUTSIDE and (head not in (BEGIN, INSIDE) or not label):
@@ -121,16 +175,17 @@ def spans_of(tokens: Sequence[Token], tags: Sequence[str]) -> tuple[list[Span], 
         if head == INSIDE and before[2:] == label:
             spans[-1] = spans[-1]._replace(end=end)
         elif tag != OUTSIDE:
-            begun += head == INSIDE
+            if head == INSIDE:
+                begun.append(len(spans))
             spans.append(Span(start, end, label))
         before = tag
-    return spans, begun
+    return spans, [spans[number] for number in begun]
 
 
-def cut_tokens(tokens: Sequence[Token], spans: Sequence[Span]) -> int:
-    """Return how many spans begin or end within a token."""
+def cut_spans(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
+    """Return the spans that begin or end within a token."""
     inner = {place for start, end in tokens for place in range(start + 1, end)}
-    return sum(span.start in inner or span.end in inner for span in spans)
+    return [span for span in spans if span.start in inner or span.end in inner]
 
 
 def tag_names(labels: Sequence[str]) -> list[str]:

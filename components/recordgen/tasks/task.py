@@ -13,7 +13,7 @@ from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode, is_content_uri, row_name
+from recordgen.rows import Adjustments, RejectCode, is_content_uri, row_name
 
 if TYPE_CHECKING:
     from recordgen.resolving import PlannedRow, Stands
@@ -98,7 +98,8 @@ class Task(ABC):
         features: those of its examples.
         names_payloads: rows name what they are about, so that one can be told from another.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
-            that; so the parts of one share a split. Rows that are planned have addresses as uris.
+            that; so the parts of one share a split. Planned rows have uris that
+            :func:`recordgen.steps.located` made.
         by_columns: rows go by columns, many at a time, and not one by one, see
             :mod:`recordgen.table_lines`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
@@ -124,13 +125,17 @@ class Task(ABC):
         del options
         return cls()
 
+    def for_file(self) -> Task:
+        """Return the task that reads the rows of one import file, from its first to its last."""
+        return self
+
     @abstractmethod
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         """Return the annotation that the fields of a CSV line behind the path give.
 
         Args:
             fields: stripped, without empty ones at the end.
-            adjusted: counts what was changed to make it usable, by kind.
+            adjusted: gets what is changed to make it usable.
 
         Raises:
             AnnotationError: it cannot be used.
@@ -138,7 +143,7 @@ class Task(ABC):
 
     @abstractmethod
     def from_record(
-        self, record: Mapping[str, Any], adjusted: Counter[str]
+        self, record: Mapping[str, Any], adjusted: Adjustments
     ) -> Sequence[Said | AnnotationError]:
         """Return what a line of a JSONL file says, of each example that it names.
 
@@ -196,6 +201,10 @@ class Task(ABC):
         del annotation
         return ""
 
+    def check_uri(self, uri: str) -> str:
+        """Return the address of a payload, as :func:`check_uri` does. Raises: AnnotationError."""
+        return check_uri(uri)
+
     def is_stored(self, uri: str) -> bool:
         """Say whether a row's payload lies in storage, not in its annotation."""
         del uri
@@ -217,10 +226,11 @@ class Task(ABC):
 
         Args:
             row: what is placed.
-            folder: that of the first import file, see :func:`recordgen.storage.folder_of`.
+            folder: that of the first import file, see :func:`recordgen.storage.folder_of`; relative
+                uris of payloads that are told apart by their addresses start there.
         """
         if self.by_address:
-            return storage.below_shared(row.uri, folder)
+            return storage.below_shared(storage.resolve(row.uri, storage.join(folder, "")), folder)
         return row_name(row.uri, row.annotation)
 
     @property
@@ -322,6 +332,9 @@ def add_up(
 # Between the folders of a path: "a/./b", "a//b".
 _NEEDLESS = re.compile(r"/(?:\.?/)+")
 
+# How pandas writes a value that is missing, where it was made text before: str(float("nan")).
+_MISSING = frozenset({"nan", "<na>"})
+
 # What programs make of a list of labels that they write into one field of a CSV.
 _LIST = re.compile(r"""\[\s*(['"{].*)?\]|\{\s*['"].*\}""", re.DOTALL)
 
@@ -330,18 +343,25 @@ def check_label(label: str) -> str:
     """Return a label that can be written to a text file and read back.
 
     Raises:
-        AnnotationError: it is a list in brackets, holds a line break, or is not Unicode text.
+        AnnotationError: it is a list in brackets or the word for a missing value, holds a line
+            break, or is not Unicode text.
     """
+    if label.lower() in _MISSING:
+        raise AnnotationError(
+            RejectCode.BAD_ANNOTATION,
+            f"the label {label!r} is what pandas writes for a missing value; leave the field empty "
+            f"(to_csv does, before astype(str)), or give a class of this name another one",
+        )
     if label.startswith(("[", "{")) and _LIST.fullmatch(label):
         raise AnnotationError(
             RejectCode.BAD_ANNOTATION,
             f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
             f"write each label into a field of its own",
         )
-    return _check_text(label)
+    return check_text(label)
 
 
-def _check_text(label: str) -> str:
+def check_text(label: str) -> str:
     """Return a path or label in one line. Raises: AnnotationError."""
     if label.isprintable():
         return label
@@ -374,7 +394,7 @@ def check_uri(uri: str) -> str:
         )
     if "://" not in uri and ("./" in uri or "//" in uri):
         uri = _NEEDLESS.sub("/", uri).removeprefix("./") or uri
-    return _check_text(uri)
+    return check_text(uri)
 
 
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:

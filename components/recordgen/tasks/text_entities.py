@@ -13,7 +13,6 @@ spans as ``[start, end, label]``; and, where tokens were given, that blanks part
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,13 +22,13 @@ from recordgen.errors import PayloadError
 from recordgen.example import serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode, is_content_uri
+from recordgen.rows import Adjustments, RejectCode, is_content_uri
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.tags import (
     Span,
     TagError,
     Token,
-    cut_tokens,
+    cut_spans,
     split_at_blanks,
     tag_names,
     tag_number,
@@ -79,10 +78,10 @@ class TextEntities(TextTask):
         need_mixed_shards(cls.name, options)
         return cls()
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise _bad(f"{self.name} comes as {self.expected}")
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Counter[str]) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
         spans = sorted(set(_spans_in(record)))
         said = said_of(record, _said(spans))
         text = TextSaid.decode(said.annotation).text
@@ -92,8 +91,12 @@ class TextEntities(TextTask):
                 _check(text, tokens, spans)
             except TagError as exc:
                 raise _bad(str(exc)) from exc
-            if cut := cut_tokens(tokens, spans):
-                adjusted[TOKENS_CUT] += cut
+            for span in cut_spans(tokens, spans):
+                adjusted.add(
+                    TOKENS_CUT,
+                    f"the entity {span} begins or ends within a word; its tags are those of whole "
+                    f"words, the span stays as it is",
+                )
         return [said]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:

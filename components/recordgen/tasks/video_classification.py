@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -30,7 +29,7 @@ from recordgen.example import FeatureValue, serialize_example
 from recordgen.float32 import as_float32
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
+from recordgen.rows import Adjustments, RejectCode
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import (
     AnnotationError,
@@ -117,7 +116,7 @@ class VideoClassification(Task):
             )
         return cls()
 
-    def from_fields(self, fields: Sequence[str], adjusted: Counter[str]) -> str | None:
+    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if len(fields) > 3:
             raise AnnotationError(
                 RejectCode.TOO_MANY_FIELDS,
@@ -128,9 +127,9 @@ class VideoClassification(Task):
         return _segment(check_label(label) or None, start or 0.0, end or math.inf).encode()
 
     def from_record(
-        self, record: Mapping[str, Any], adjusted: Counter[str]
+        self, record: Mapping[str, Any], adjusted: Adjustments
     ) -> Sequence[Said | AnnotationError]:
-        uri = uri_in(record, self.uri_key, "video")
+        uri = self.check_uri(uri_in(record, self.uri_key, "video"))
         segments = record.get(_SEGMENTS_KEY) or []
         if not isinstance(segments, list):
             raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {segments!r:.80})")
@@ -144,6 +143,14 @@ class VideoClassification(Task):
             except AnnotationError as exc:  # the other segments of the line are good
                 found.append(exc)
         return found or [Said(uri, WHOLE.encode())]
+
+    def check_uri(self, uri: str) -> str:
+        # Nobody opens a video here, and so would notice that there is none of this name.
+        if storage.is_local(uri) and (hint := storage.backslash_hint(uri)):
+            raise AnnotationError(
+                RejectCode.NO_PATH, f"the path of a video must not hold backslashes{hint}"
+            )
+        return super().check_uri(uri)
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         # Rows of one part say the same: a part is all that they say.
@@ -174,7 +181,7 @@ class VideoClassification(Task):
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         said: dict[str, FeatureValue] = {
-            features.VIDEO_URI: storage.address(row.uri, row.source).encode(),
+            features.VIDEO_URI: row.uri.encode(),
             features.VIDEO_SOURCE_ID: row.uri.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,

@@ -1,0 +1,183 @@
+"""Headers of import files: the column names that are known, and the columns that options name.
+
+    split,image_uri,label   known names: a header
+    id,picture,breed        a header with --columns path=picture,label=breed
+    3,x/1.jpg,cat           no header; with --columns path=2,label=3 its columns go by number
+
+Columns that options name get the known name of their role, so whoever reads the header needs no
+other rule: ``id,picture,breed`` above is read as ``id,path,label``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import NoReturn
+
+from recordgen.errors import UsageError
+from recordgen.options import AUTO, ConvertOptions
+from recordgen.roles import TABLE_ROLES, Roles
+
+# Names that only mean the split, or the path, if no surer name stands beside them.
+_PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
+_PERHAPS_PATH = frozenset({"image_id", "id_code"})
+
+SPLIT_COLUMNS = _PERHAPS_SPLIT | {"split", "ml_use", "mluse", "dataset_split", "data_split"}
+PATH_COLUMNS = _PERHAPS_PATH | frozenset(
+    {"image_uri", "imagegcsuri", "gcs_file_path", "gcs_path", "gcs_uri", "uri", "path", "url"}
+    | {"image_url", "image_path", "img_path", "file_path", "filepath", "filename", "file_name"}
+    | {"file", "image", "image_name", "image_file", "img", "img_name", "filepaths", "filenames"}
+    | {"imageuri", "imageurl", "imagepath", "imagename", "imagefile"}
+    | {"video_uri", "videogcsuri", "video_url", "video_path", "video", "video_name", "video_file"}
+)
+TEXT_COLUMNS = frozenset(
+    {"text", "content", "text_content", "textcontent", "sentence", "review", "comment", "document"}
+    | {"message", "body", "utterance", "tweet", "text_snippet"}
+)
+#: Columns that name the files of texts.
+TEXT_FILE_COLUMNS = frozenset(
+    {"text_gcs_uri", "textgcsuri", "text_uri", "text_file", "text_path", "gcs_file_path"}
+    | {"gcs_path", "gcs_uri", "uri", "path", "url", "file_path", "filepath", "filename"}
+    | {"file_name", "file"}
+)
+
+#: The index of a column that is not there: behind every field.
+NOWHERE = 1 << 30
+
+
+def column_name(header_field: str) -> str:
+    """Return a header's field as known names are listed: ``Image URI`` → ``image_uri``."""
+    return re.sub(r"_\d+$", "", header_field.strip().lower().replace(" ", "_"))
+
+
+def find_columns(header: Sequence[str], names: Iterable[str]) -> list[int]:
+    """Return the columns of a header that have one of several known names."""
+    known = frozenset(names)
+    return [index for index, name in enumerate(header) if column_name(name) in known]
+
+
+def find_split(header: Sequence[str]) -> int:
+    """Return the split's column, or :data:`NOWHERE`."""
+    return _surest(header, SPLIT_COLUMNS, _PERHAPS_SPLIT)
+
+
+def find_path(header: Sequence[str], names: frozenset[str] = PATH_COLUMNS) -> int:
+    """Return the path's column, or :data:`NOWHERE`."""
+    return _surest(header, names, _PERHAPS_PATH)
+
+
+def _surest(header: Sequence[str], names: frozenset[str], perhaps: frozenset[str]) -> int:
+    for known in (names - perhaps, names & perhaps):
+        if found := find_columns(header, known):
+            return found[0]
+    return NOWHERE
+
+
+def alike(header: Sequence[str], indices: Sequence[int]) -> Sequence[int]:
+    """Return the columns that are named as the first of them: ``label_1``, ``label_2``."""
+    names = [column_name(header[index]) for index in indices]
+    return [index for index, name in zip(indices, names, strict=True) if name == names[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What options say about the columns of import files.
+
+    Attributes:
+        header: ``auto``, ``yes`` or ``no``, as :class:`recordgen.options.ConvertOptions` has it.
+        roles: the columns that are given, by role.
+    """
+
+    header: str = AUTO
+    roles: Roles = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Given:
+        """Return what options say. The roles that only tables have are options of their own."""
+        roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
+        return cls(options.header, roles)
+
+    @property
+    def settles_header(self) -> bool:
+        """Whether the options say if the first line is a header."""
+        return self.header != AUTO or self.names_columns
+
+    @property
+    def names_columns(self) -> bool:
+        """Whether a column is given by name, so that there must be a header."""
+        return any(not name.isdecimal() for names in self.roles.values() for name in names)
+
+    def rename(self, header: Sequence[str], where: str) -> list[str]:
+        """Return a header in which the given columns have the known names of their roles.
+
+        Columns that would otherwise be taken for the same role lose their names.
+
+        Raises:
+            UsageError: there is no column of a given name, or there are several.
+        """
+        names = [name.strip() for name in header]
+        if not self.roles:
+            return names
+        at = {
+            _find(name, names, role, where): role
+            for role, given in self.roles.items()
+            for name in given
+        }
+        hidden = set().union(*(_ALSO.get(role, {role}) for role in self.roles))
+        return [
+            at.get(index) or ("" if column_name(name) in hidden else name)
+            for index, name in enumerate(names)
+        ]
+
+    def numbered(self, fields: Sequence[str], where: str) -> list[str]:
+        """Return the header that numbers of columns make in a file that has none.
+
+        Args:
+            fields: of the first line.
+            where: that line.
+
+        Raises:
+            UsageError: a column is given by name, or the line has fewer fields.
+        """
+        if self.names_columns:
+            named = ", ".join(f"{role}={name}" for role, [name, *_] in self.roles.items())
+            raise UsageError(
+                f"{where}: without a header, columns go by number, such as path=1,label=2 (got "
+                f"{named}); if the first line is a header, say --header yes"
+            )
+        header = [""] * max(len(fields), *(int(n) for names in self.roles.values() for n in names))
+        return self.rename(header, where)
+
+
+# What hides behind a role: the known names that must not be taken for it beside the given column.
+_ALSO = {
+    "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
+    "text": TEXT_COLUMNS,
+    "split": SPLIT_COLUMNS,
+    "label": {"label", "labels", "class", "class_name", "display_name", "category", "sentiment"},
+}
+
+
+def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
+    """Return the column of a name, or of a number from 1 if no column is named so."""
+    found = [index for index, column in enumerate(header) if column == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"{where}: {len(found)} columns are named {name!r}; give the number of the one that is "
+            f"meant: --columns {role}={found[0] + 1}"
+        )
+    if name.isdecimal() and 1 <= int(name) <= len(header):
+        return int(name) - 1
+    no_column(name, header, f"{where}: columns: {role}={name}")
+
+
+def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:
+    """Refuse a column that is not there. Raises: UsageError, with the columns that are."""
+    close = get_close_matches(name, there, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    shown = ", ".join(filter(None, there))
+    raise UsageError(f"{what}: there is no column {name!r}, only {shown:.300}{hint}")

@@ -1,0 +1,139 @@
+"""A few rows as they were understood, for people to check before they trust a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from recordgen.columns import Table
+from recordgen.options import ConvertOptions
+from recordgen.rows import Finding, Lines, Reject, Row, is_content_uri
+from recordgen.sources import ImportFile, RowReader
+from recordgen.sources.lines import open_lines
+from recordgen.tasks import TASKS, Tabular, task_for
+from recordgen.tasks.task import Task
+from recordgen.tasks.text_task import TextSaid
+
+_Item = TypeVar("_Item")
+
+ROWS_SHOWN = 3
+_ROWS_LOOKED_AT = 1000
+_CHARACTERS = 60
+
+# What stands in place of the split of a row that names none.
+ASSIGNED = "(assigned)"
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """A row as it was understood.
+
+    Attributes:
+        where: file and line.
+        split: its split, or :data:`ASSIGNED`.
+        subject: its path, its text, or of a table all of it.
+        annotation: its labels or boxes; empty: it has none; None: a table has no such thing.
+    """
+
+    where: str
+    split: str
+    subject: str
+    annotation: str | None
+
+    def __str__(self) -> str:
+        shown = [self.split, self.subject]
+        if self.annotation is not None:
+            shown.append(self.annotation or "(no label)")
+        return f"{self.where}: {' | '.join(shown)}"
+
+    def to_json(self) -> Mapping[str, str | None]:
+        """Return the row as ``--json`` prints it."""
+        return {
+            "where": self.where,
+            "split": self.split,
+            "subject": self.subject,
+            "annotation": self.annotation,
+        }
+
+
+def preview_files(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
+    """Return rows from the beginning, the middle and the end of the first thousand.
+
+    Args:
+        files: import files, with the lists of videos that they name.
+        options: with task and format as they were decided.
+
+    Raises:
+        SourceError: a file cannot be read.
+        UsageError: an option does not go with the files.
+        StorageError: storage failed.
+    """
+    if TASKS[options.task].kind == Tabular.kind:
+        return _preview_lines(files, options)
+    items = RowReader(options).read_all(files)
+    return preview_rows(islice(items, _ROWS_LOOKED_AT), task_for(options))
+
+
+def preview_rows(
+    items: Iterable[Row | Lines | Reject | Finding], task: Task
+) -> tuple[PreviewRow, ...]:
+    """Return some of the rows among items as previews."""
+    shown = [item for item in items if isinstance(item, Row)]
+    return tuple(_of_row(row, task) for row in _spread(shown))
+
+
+def preview_lines(items: Iterable[Row | Lines | Reject | Finding]) -> tuple[PreviewRow, ...]:
+    """Return some of the lines of a table as previews."""
+    shown = [
+        PreviewRow(f"{item.source}:{line}", split or ASSIGNED, _cut(text), None)
+        for item in items
+        if isinstance(item, Lines)
+        for line, split, text in zip(item.numbers, item.splits, item.texts, strict=True)
+    ]
+    return tuple(_spread(shown))
+
+
+def _preview_lines(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
+    from recordgen.sources.table_csv import lines_of, read_records  # only tables need Arrow
+
+    table = Table.from_json(options.table)
+    for file in files:
+        with open_lines(file.path) as lines:
+            records = islice(read_records(lines, file.path), 1, _ROWS_LOOKED_AT)
+            if found := preview_lines(lines_of(records, file.path, table)):
+                return found
+    return ()
+
+
+def _spread(items: Sequence[_Item]) -> Sequence[_Item]:
+    """Return the first item, one from the middle, and the last."""
+    if len(items) <= ROWS_SHOWN:
+        return items
+    return [items[0], items[len(items) // 2], items[-1]]
+
+
+def _of_row(row: Row, task: Task) -> PreviewRow:
+    text = None
+    if task.kind in ("text", "entities") and is_content_uri(row.uri):
+        text = TextSaid.decode(row.annotation).text
+    is_silent = row.annotation is None or (
+        task.kind != "declared" and not task.labels(row.annotation)
+    )
+    said = "" if is_silent else row.annotation or ""
+    # A segment of a video has times beside its label.
+    annotation = task.shown(said) if said and task.kind != "video" else said
+    return PreviewRow(
+        f"{row.source}:{row.line}",
+        row.split or ASSIGNED,
+        _cut(row.uri if text is None else text),
+        _cut(annotation),
+    )
+
+
+def _cut(text: str) -> str:
+    """Return a text as one short line."""
+    line = " ".join(text.split())
+    line = line if line.isprintable() else ascii(line)
+    return line if len(line) <= _CHARACTERS else f"{line[: _CHARACTERS - 1]}…"

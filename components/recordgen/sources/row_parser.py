@@ -1,0 +1,215 @@
+"""Fields of a line → a row: what the readers of CSV, JSONL and DataFrames share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from recordgen.errors import UsageError
+from recordgen.options import AUTO
+from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.sources import foreign_formats
+from recordgen.sources.header import (
+    NOWHERE,
+    SPLIT_COLUMNS,
+    Given,
+    alike,
+    column_name,
+    find_columns,
+    find_path,
+    find_split,
+)
+from recordgen.tasks.task import Task
+
+#: (fields, source, line) → what the line says
+Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
+
+
+class RowParser(ABC):
+    """Makes rows of fields, for one task.
+
+    Class attributes:
+        paths: known names of the column that holds paths.
+        texts: known names of the column that holds texts; none where payloads are files.
+    """
+
+    paths: ClassVar[frozenset[str]]
+    texts: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, task: Task, adjusted: Adjustments) -> None:
+        self._task = task.for_file()
+        self._adjusted = adjusted
+
+    @abstractmethod
+    def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line whose columns go by position."""
+
+    @abstractmethod
+    def names_columns(self, fields: Sequence[str]) -> bool:
+        """Say whether a line can only be a header: it names the column of payloads."""
+
+    @abstractmethod
+    def to_row(
+        self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        """Make a row of what its columns hold; ``fields`` are those of the annotation."""
+
+    def begin(self, fields: Sequence[str], given: Given, where: str) -> tuple[Parser, bool]:
+        """Return the parser of a file's lines, and whether its first line is a header.
+
+        Args:
+            fields: of the first line.
+            given: what options say about columns.
+            where: file and line, for messages.
+
+        Raises:
+            UsageError: the line is a header of which no row can be made; or the given columns are
+                not there, or the task has none of that kind.
+        """
+        self.check_roles(given)
+        if given.header == "no":
+            if not given.roles:
+                return self.parse_row, False
+            return self.by_header(given.numbered(fields, where), is_whole=False), False
+        if not given.roles and (foreign := foreign_formats.of_header(fields)) is not None:
+            raise foreign.error(where)
+        is_known = given.header == AUTO and self.is_header(fields)
+        if given.settles_header or is_known:
+            names = given.rename(fields, where)
+            if not self.is_header(names) and not (given.roles and self._has_payload(names)):
+                raise UsageError(f"{where}: {self._unknown(fields)}")
+            return self.by_header(names), True
+        if given.roles:
+            return self.by_header(given.numbered(fields, where), is_whole=False), False
+        if self.names_columns(fields) or self._names_all_but_payload(fields):
+            raise UsageError(f"{where}: {self._unknown(fields)}")
+        return self.parse_row, False
+
+    def check_roles(self, given: Given) -> None:
+        """Check that the task has the roles that are given. Raises: UsageError."""
+        roles = ["path", *(["text"] if self.texts else []), "split", *self._task.columns]
+        for role in given.roles:
+            if role not in roles or not self._task.columns.get(role, True):
+                raise UsageError(
+                    f"columns: {self._task.name} has no role {role!r}; its roles are "
+                    f"{', '.join(r for r in roles if self._task.columns.get(r, True))}"
+                )
+
+    def of_header(self, header: Sequence[str], given: Given, where: str) -> Parser:
+        """Return the parser of rows whose columns have names, as those of a DataFrame.
+
+        Raises: as :meth:`begin`.
+        """
+        parse, _ = self.begin(header, Given("yes", given.roles), where)
+        return parse
+
+    def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
+        """Return the columns that a header in known names has, by role; none has an empty list."""
+        found = {
+            "split": [find_split(header)],
+            "path": [find_path(header, self.paths)],
+            "text": find_columns(header, self.texts)[:1],
+        }
+        for role, names in self._task.columns.items():
+            columns = find_columns(header, names)
+            found[role] = list(alike(header, columns)) if columns else []
+        return {role: [at for at in where if at != NOWHERE] for role, where in found.items()}
+
+    def _has_payload(self, header: Sequence[str]) -> bool:
+        columns = self.columns_of(header)
+        return bool(columns["path"] or columns["text"])
+
+    def is_header(self, fields: Sequence[str]) -> bool:
+        """Say whether a line names the column of payloads and, if it has more, another one."""
+        named = {role for role, where in self.columns_of(fields).items() if where}
+        return bool(named & {"path", "text"}) and (
+            len(fields) == 1 or not named <= {"path", "text"}
+        )
+
+    def _names_all_but_payload(self, fields: Sequence[str]) -> bool:
+        """Say whether a line names columns of two roles, but none of payloads."""
+        named = {column_name(field) for field in fields}
+        kinds = (SPLIT_COLUMNS, *self._task.columns.values())
+        return sum(not named.isdisjoint(kind) for kind in kinds) > 1 and not any(
+            map(self.is_payload, fields)
+        )
+
+    def is_payload(self, field: str) -> bool:
+        """Say whether a field names a file."""
+        del field
+        return False
+
+    def _unknown(self, fields: Sequence[str]) -> str:
+        """Return what to do about a header of which no row can be made."""
+        subject = "text" if self.texts else "path"
+        known = self.columns_of(fields)
+        first = next((fields[at] for role in ("text", "path") for at in known[role]), None)
+        missing = (
+            "none is known that holds labels" if first else f"none is known that holds {subject}s"
+        )
+        shown = ",".join(fields)
+        example = f"{subject}={first or '…'},label=…"
+        return (
+            f"this line names columns, and {missing} ({shown:.200}); say which column holds what, "
+            f"such as --columns {example}, or, if the line is a row, --header no"
+        )
+
+    def by_header(self, header: Sequence[str], *, is_whole: bool = True) -> Parser:
+        """Return the parser of lines whose columns a header in known names says.
+
+        Args:
+            header: names all columns.
+            is_whole: lines have no more columns than these.
+        """
+        columns = self.columns_of(header)
+        check_twice(header, columns)
+        split_at, path_at, text_at = ((*columns[r], NOWHERE)[0] for r in ("split", "path", "text"))
+        takes_labels = len(self._task.columns) == 1
+        annotation_at = [
+            index
+            for role in self._task.columns
+            for index in (columns[role] if takes_labels else (*columns[role], NOWHERE)[:1])
+        ]
+        count = len(header) if is_whole else NOWHERE
+
+        def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
+            if len(row) > count and any(field.strip() for field in row[count:]):
+                message = (
+                    f"expected {count} fields as in the header (got {len(row)}); quote a field "
+                    f"that holds a comma"
+                )
+                return Reject(
+                    source, line, at(row, path_at), RejectCode.TOO_MANY_FIELDS.value, message
+                )
+            annotation = [at(row, index) for index in annotation_at]
+            if takes_labels:
+                annotation = list(filter(None, annotation))
+            text = row[text_at] if text_at < len(row) else ""
+            return self.to_row(at(row, split_at), at(row, path_at), text, annotation, source, line)
+
+        return parse
+
+
+def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:
+    """Check that no role but the label's has two columns of one name. Raises: UsageError."""
+    for role, found in columns.items():
+        for index in found if role != "label" else ():
+            if list(header).count(header[index]) > 1:
+                raise UsageError(
+                    f"two columns are named {header[index]!r} ({','.join(header):.200}); rename "
+                    f"one, or give the number of the other: --columns {role}={index + 1}"
+                )
+
+
+def at(row: Sequence[str], index: int) -> str:
+    """Return a field, stripped; "": the line is shorter."""
+    return row[index].strip() if index < len(row) else ""
+
+
+def without_padding(fields: Sequence[str]) -> Sequence[str]:
+    """Return fields without the empty ones at their end."""
+    end = len(fields)
+    while end and not fields[end - 1]:
+        end -= 1
+    return fields[:end]

@@ -1,0 +1,141 @@
+"""The unit of the boxes in an import file whose rows give their image's width and height.
+
+TensorFlow's Object Detection API made this CSV common; tools such as Roboflow write it::
+
+    filename,width,height,class,xmin,ymin,xmax,ymax
+    raccoon-1.jpg,650,417,raccoon,81,88,522,408
+
+Each row's corners are divided by its own width and height, in pixels of the same picture, stored or
+upright. A file has boxes in pixels or in shares of the image, never both.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from recordgen.rows import RejectCode
+from recordgen.tasks.task import AnnotationError
+
+#: So far outside 0..1, a coordinate is no slip: it counts pixels.
+FAR = (-1.0, 2.0)
+
+PIXELS, SHARES = "pixels", "shares of the image"
+
+_WHOLE = re.compile(r"[0-9]{1,9}(\.0*)?", re.ASCII)
+
+Corners = tuple[float, float, float, float]
+
+
+class ImageSize(NamedTuple):
+    """The size of a picture, in pixels."""
+
+    width: int
+    height: int
+
+    def __str__(self) -> str:
+        return f"{self.width}×{self.height}"
+
+    @classmethod
+    def parse(cls, width: str, height: str) -> ImageSize | None:
+        """Return the size that two fields give; None: they are empty.
+
+        Raises:
+            AnnotationError: they are no whole numbers of at least 1.
+        """
+        if not width and not height:
+            return None
+        sides = [int(float(text)) if _WHOLE.fullmatch(text) else 0 for text in (width, height)]
+        if min(sides) < 1:
+            raise _bad(
+                f"width and height must be those of the image, whole numbers of pixels of at least "
+                f"1 (got {width!r:.40} and {height!r:.40})"
+            )
+        return cls(*sides)
+
+    def is_alike(self, other: ImageSize) -> bool:
+        """Return whether a picture of this size may be the other one scaled, up to a pixel."""
+        skew = abs(self.width * other.height - self.height * other.width)
+        return skew <= max(*self, *other)
+
+
+class BoxUnit:
+    """The unit of one file's boxes: that of the first row whose box can only be in one.
+
+    Attributes:
+        unit: ``PIXELS`` or ``SHARES``; empty: no row with a size was read yet.
+        example: the box that decided it.
+        is_noted: a finding says already that the file is in pixels.
+    """
+
+    def __init__(self) -> None:
+        self.unit = ""
+        self.example = ""
+        self.is_noted = False
+
+    def to_shares(self, corners: Corners, size: ImageSize | None) -> Corners:
+        """Return corners as shares of the image.
+
+        Args:
+            corners: xmin, ymin, xmax and ymax as the row gives them.
+            size: the width and height in the row, or None.
+
+        Raises:
+            AnnotationError: the box is in another unit than those before it; its unit cannot be
+                known; or it lies far outside its image.
+        """
+        if size is None:
+            if self.unit == PIXELS:
+                raise _bad(
+                    f"the row has a box ({shown(corners)}) without the width and height of its "
+                    f"image, and boxes before it are in pixels (such as {self.example}); add both"
+                )
+            return corners
+        unit = _unit_of(corners) or self.unit
+        if not unit:
+            if min(corners) < 0 or max(corners) > 1:
+                raise _bad(
+                    f"the box {shown(corners)} may be in pixels, or in shares of the image and "
+                    f"reach over its edge, and no row before it tells; move its row behind one "
+                    f"that does"
+                )
+            unit = SHARES
+        if self.unit and unit != self.unit:
+            raise _bad(
+                f"the box {shown(corners)} is in {unit}, and boxes before it are in {self.unit} "
+                f"(such as {self.example}); write all boxes of a file in one unit"
+            )
+        shares = _divided(corners, size) if unit == PIXELS else corners
+        if not self.unit:
+            self.unit, self.example = unit, shown(corners)
+        return shares
+
+
+def shown(corners: Corners) -> str:
+    """Return corners as a line of a CSV has them."""
+    return ",".join(f"{value:g}" for value in corners)
+
+
+def _divided(corners: Corners, size: ImageSize) -> Corners:
+    """Return pixels as shares of their image. Raises: AnnotationError: they lie far outside."""
+    xmin, ymin, xmax, ymax = corners
+    width, height = size
+    found = (xmin / width, ymin / height, xmax / width, ymax / height)
+    if min(found) < FAR[0] or max(found) > FAR[1]:
+        raise _bad(
+            f"the box {shown(corners)} lies far outside its image of {size} pixels; are its width "
+            f"and height right?"
+        )
+    return found
+
+
+def _unit_of(corners: Corners) -> str:
+    """Return the only unit that a box can be in; empty: it may be in either."""
+    if min(corners) < FAR[0] or max(corners) > FAR[1]:
+        return PIXELS
+    is_whole = all(value.is_integer() for value in corners)
+    return SHARES if min(corners) >= 0 and max(corners) <= 1 and not is_whole else ""
+
+
+def _bad(message: str) -> AnnotationError:
+    return AnnotationError(RejectCode.BAD_ANNOTATION, message)
