@@ -20,7 +20,9 @@ from recordgen.reading.options import (
 )
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.shards import ShardFile, ShardSet, find_shards
+from recordgen.reading.tuning import Tuning
 from recordgen.reading.vectorization import text_vectorization, token_lookup
+from recordgen.reading.words import split_words
 
 __all__ = [
     "Augmentation",
@@ -31,6 +33,7 @@ __all__ = [
     "ShardFile",
     "ShardSet",
     "TextOptions",
+    "Tuning",
     "decode_images",
     "eval_dataset",
     "find_shards",
@@ -39,6 +42,7 @@ __all__ = [
     "parsing_spec",
     "read",
     "reading_plan",
+    "split_words",
     "steps_per_epoch",
     "text_vectorization",
     "token_lookup",

@@ -11,8 +11,9 @@ from difflib import get_close_matches
 
 from recordgen.errors import DataError, UsageError
 from recordgen.features import IMAGE_TASKS, TEXT_TASKS
-from recordgen.reading.options import AUTO, BALANCED, BOX_OPTIONS, LabelOptions, ReadOptions
+from recordgen.reading.options import BALANCED, BOX_OPTIONS, LabelOptions, ReadOptions
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.tuning import AUTO
 
 #: Tasks whose examples are read in ways of their own.
 DETECTION = "object_detection"
@@ -27,7 +28,7 @@ class ClassPlan:
     """Which classes are read, how they are numbered, and what is made of them.
 
     Attributes:
-        mode: ``index``, ``one_hot``, ``multi_hot`` or ``none``; or :data:`BOX_MODE`.
+        mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or :data:`BOX_MODE`.
         names: the classes in their order; None: not known.
         numbers: the number of each stored label, -1 for one that is left out; None: as stored.
         by_text: numbers are looked up by the label's text: the stored ones are not to be trusted.
@@ -36,7 +37,7 @@ class ClassPlan:
         counts: examples of each class that is read; None: not known.
     """
 
-    mode: str
+    mode: str | None
     names: tuple[str, ...] | None
     numbers: tuple[int, ...] | None
     by_text: bool
@@ -101,13 +102,13 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
     return task
 
 
-def _mode(task: str, options: LabelOptions) -> str:
+def _mode(task: str, options: LabelOptions) -> str | None:
     """Return what is made of labels."""
     if task == DETECTION:
         return BOX_MODE
     if options.label_mode != AUTO:
         return options.label_mode
-    return "multi_hot" if task in MULTI_LABEL else "index"
+    return "multi_hot" if task in MULTI_LABEL else "int"
 
 
 def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
@@ -125,13 +126,9 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         _known_classes("labels", wanted, vocabulary)
     if counts is None or shards.dataset is None:
         names = vocabulary
-        if names is None and mode in ("one_hot", "multi_hot"):
-            raise UsageError(
-                f"label_mode={mode!r} needs the number of classes, and there is no "
-                f"dataset.json that says it; give vocabulary=[…]"
-            )
+        check_mode(mode, names)
         # Images are read with the boxes of theirs that are wanted, also without any.
-        filters = mode != BOX_MODE and (mode != "none" or wanted is not None)
+        filters = mode != BOX_MODE and (mode is not None or wanted is not None)
         return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
 
     stored = shards.dataset.labels
@@ -146,14 +143,33 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
             f"label {outside[0]!r} ({read[outside[0]]} examples in {shards.split}) is not in the "
             f"vocabulary {given}; add it, or leave it out with labels={given}"
         )
+    check_mode(mode, names)
     numbers = None
     if wanted is not None or vocabulary is not None:
         place = {name: number for number, name in enumerate(names)}
         numbers = tuple(place.get(name, -1) if name in chosen else -1 for name in stored)
     all_labelled = labelled_examples(shards, task) == shards.examples
-    is_all = mode == BOX_MODE or (wanted is None and (mode == "none" or all_labelled))
+    is_all = mode == BOX_MODE or (wanted is None and (mode is None or all_labelled))
     is_sorted = all(file.label is not None for file in shards.files)
     return ClassPlan(mode, names, numbers, False, wanted, not (is_all or is_sorted), read)
+
+
+def check_mode(mode: str | None, names: Sequence[str] | None) -> None:
+    """Check that labels of these classes can be encoded in a mode.
+
+    Raises:
+        UsageError: the number of classes is not known, or is not the mode's.
+    """
+    if names is None and mode in ("categorical", "multi_hot"):
+        raise UsageError(
+            f"label_mode={mode!r} needs the number of classes, and there is no dataset.json that "
+            f"says it; give vocabulary=[…]"
+        )
+    if names is not None and mode == "binary" and len(names) != 2:
+        raise UsageError(
+            f"label_mode='binary' needs two classes (got {len(names)}: {shown_names(names)}); "
+            f"use 'int' or 'categorical'"
+        )
 
 
 def labelled_examples(shards: ShardSet, task: str) -> int | None:

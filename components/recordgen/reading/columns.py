@@ -12,13 +12,24 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.reading.checks import check_one_of
 from recordgen.reading.decoding import ImageDecoder
-from recordgen.reading.options import AUTO, LabelOptions, ReadOptions
+from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as, to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_labelled
-from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
+from recordgen.reading.records import (
+    Keep,
+    cached,
+    finished,
+    keeping,
+    ordered,
+    parallel_calls,
+    read_records,
+)
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
+from recordgen.reading.tuning import AUTO
+from recordgen.scales import scale_for
 from recordgen.schema import Schema
 from recordgen.tasks import Declared
 
@@ -39,9 +50,9 @@ class ColumnOptions(LabelOptions):
         task: ``declared``; ``auto``: as ``dataset.json`` says.
         columns: the columns that are handed out; None: all but the label.
         image_size: height and width of images, in pixels.
-        dtype: of images: ``float32`` in [0, 1], or ``uint8`` in 0..255.
+        dtype: of images; see :class:`ReadOptions`.
+        scale: of images; see :class:`ReadOptions`.
         resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
-        decoder: ``fast`` or ``exact``; see :class:`ReadOptions`.
         vectors: what lists of any length become: ``padded`` with 0 to the longest of a batch, or
             ``ragged``.
         extras: none: every column is one of those that are handed out.
@@ -51,13 +62,13 @@ class ColumnOptions(LabelOptions):
     columns: Sequence[str] | None = None
     image_size: tuple[int, int] = (224, 224)
     dtype: str = "float32"
+    scale: str = AUTO
     resize: str = "stretch"
-    decoder: str = "fast"
     vectors: str = "padded"
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
-        ReadOptions(image_size=self.image_size, dtype=self.dtype, decoder=self.decoder)  # checks
+        ReadOptions(image_size=self.image_size, dtype=self.dtype, scale=self.scale)  # checks them
         if isinstance(self.columns, str) or (self.columns is not None and not self.columns):
             raise UsageError(f"columns must be a list of names, or None (got {self.columns!r})")
         if self.extras:
@@ -70,16 +81,18 @@ class ColumnOptions(LabelOptions):
             ("resize", _RESIZES),
             ("vectors", VECTORS),
         ):
-            if getattr(self, name) not in allowed:
-                raise UsageError(
-                    f"{name} must be one of {', '.join(allowed)} (got {getattr(self, name)!r})"
-                )
+            check_one_of(name, getattr(self, name), allowed)
 
 
-def has_one_image(shards: ShardSet) -> bool:
-    """Say whether examples of declared columns are read as labelled images unless one asks."""
-    written = shards.dataset is not None and shards.dataset.options.get("schema")
-    return not written or stored_schema(shards).only_image is not None
+def are_labelled_images(shards: ShardSet) -> bool:
+    """Return whether declared columns are read as images and labels, unless columns are named.
+
+    They are where there is one column of images and one of labels.
+    """
+    if shards.dataset is None or not shards.dataset.options.get("schema"):
+        return True
+    schema = stored_schema(shards)
+    return schema.only_image is not None and schema.label is not None
 
 
 def stored_schema(shards: ShardSet) -> Schema:
@@ -101,7 +114,7 @@ def plan_columns(shards: ShardSet, options: ColumnOptions) -> ReadPlan:
     """
     schema = stored_schema(shards)
     if schema.label is None:
-        allowed = (AUTO, "none")
+        allowed = (AUTO, None)
         default = {field.name: field.default for field in fields(options)}
         for name in _OF_LABELS:
             value = getattr(options, name)
@@ -110,7 +123,7 @@ def plan_columns(shards: ShardSet, options: ColumnOptions) -> ReadPlan:
                     f"{name} is for a column of labels, and the schema has none, only "
                     f"{', '.join(schema.columns)}; leave it out"
                 )
-        options = replace(options, label_mode="none")
+        options = replace(options, label_mode=None)
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
     return plan_labelled(shards, options, Declared.name, is_checked)
 
@@ -123,7 +136,8 @@ class ColumnReader:
         schema: what the columns hold.
         names: those that are wanted.
         decoder: how images are decoded.
-        dtype: of images: ``float32`` in [0, 1], or ``uint8`` in 0..255.
+        dtype: of images; see :class:`ReadOptions`.
+        scale: of images; see :class:`ReadOptions`.
         vectors: what lists of any length become: ``padded`` or ``ragged``.
         trusts_sizes: records say how large their images are.
     """
@@ -132,6 +146,7 @@ class ColumnReader:
     names: Sequence[str]
     decoder: ImageDecoder
     dtype: str = "float32"
+    scale: str = AUTO
     vectors: str = "padded"
     trusts_sizes: bool = False
 
@@ -168,7 +183,7 @@ class ColumnReader:
         pixels = self.decoder.decode(part("encoded"), sizes)
         if self.dtype == "uint8":
             return tf.cast(tf.round(pixels), tf.uint8)
-        return pixels * (1 / 255)
+        return tf.cast(scale_for(self.scale, self.dtype).apply(pixels, white=255), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -211,13 +226,19 @@ class ColumnReading:
             )
         # Of several images nothing is known in common.
         images = shards.images if schema.only_image is not None else None
-        decoder = ImageDecoder(options.image_size, options.resize, options.decoder, images)
+        decoder = ImageDecoder(options.image_size, options.resize, options.tuning.decoder, images)
         reader = ColumnReader(
-            schema, names, decoder, options.dtype, options.vectors, plan.is_checked
+            schema,
+            names,
+            decoder,
+            options.dtype,
+            options.scale,
+            options.vectors,
+            plan.is_checked,
         )
         text, label = schema.label_features
         targets = Targets.of(plan.classes, options, text=text, label=label)
-        is_number = schema.label is None and options.label_mode != "none"
+        is_number = schema.label is None and options.label_mode is not None
         return cls(plan, options, reader, targets, schema.target if is_number else None)
 
     @property
@@ -238,12 +259,8 @@ class ColumnReading:
         records = read_records(plan, options, self.keep)
         records = ordered(cached(records, plan, options), plan, options)
         # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
-        batches = records.map(
-            self._elements,
-            num_parallel_calls=options.num_parallel_calls,
-            deterministic=options.is_ordered,
-        )
+        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
+        batches = records.map(self._elements, **parallel_calls(options))
         return finished(batches, plan, options)
 
     def _elements(self, records: tf.Tensor) -> Any:
@@ -255,7 +272,7 @@ class ColumnReading:
         columns = self.reader.columns(parsed)
         if self.number is not None:
             return columns, parsed[self.number]
-        if self.targets.mode == "none":
+        if self.targets.mode is None:
             return columns
         label = self.targets.labels(parsed)
         label = tf.ensure_shape(label, (records.shape[0], *label.shape[1:]))

@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from recordgen import splits
-from recordgen.dataset import read_dataset
+from recordgen.dataset import Dataset, Split, read_dataset
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading.counting import count_records, remembered
-from recordgen.reading.examples import read
+from recordgen.reading.examples import read_features
 from recordgen.reading.kinds import KINDS, Kind, kind_of
-from recordgen.reading.options import AUTO, RecordOptions, decode_options
+from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import read_records
-from recordgen.reading.shards import ShardSet, find_shards
+from recordgen.reading.records import batches_of, read_records
+from recordgen.reading.shards import ShardSet, find_shards, find_split
 from recordgen.tasks import TASKS, Declared
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recordgen.reading.keywords import ReadKeywords
 
 _log = logging.getLogger(__name__)
 
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+ImageSize = int | tuple[int, int]
 
-_TRAINING: Mapping[str, Any] = {
-    "shuffle_buffer": AUTO,
-    "epochs": None,
-    "drop_remainder": True,
-}
-_EVALUATION: Mapping[str, Any] = {"shuffle_buffer": 0, "epochs": 1, "drop_remainder": False}
-
-# What is not asked for, by kind.
+# The defaults of a kind's options, in training or in evaluation.
 _Defaults = Callable[[Kind], Mapping[str, Any]]
 
-# Of :func:`load`: what makes a pass over ``train`` end, and what only ``train`` has.
-_ONE_PASS: Mapping[str, Any] = {"epochs": 1, "drop_remainder": False}
-_PLAIN = ("augment", "weights")
+# Options of :func:`load` that apply to ``train`` alone.
+_FOR_TRAINING = ("augment", "weights")
 
 
 def input_fn(
@@ -45,24 +43,26 @@ def input_fn(
     *,
     split: str = splits.TRAIN,
     batch_size: int = 32,
-    image_size: tuple[int, int] | None = None,
+    image_size: ImageSize | None = None,
     input_context: tf.distribute.InputContext | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> tf.data.Dataset:
-    """Return batches of images and labels, in the way that the split is for.
+    """Return batches of examples, in the way that the split is for.
 
     The split ``train`` is read as :func:`train_dataset` does it, others as :func:`eval_dataset`.
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
             ``fn_args.train_files``).
-        split: the split to read; file patterns name it themselves.
+        split: the split to read, by any of its names (``validation`` is ``eval``); file patterns
+            name it themselves.
         batch_size: examples per batch; with ``input_context`` those of all replicas together.
-        image_size: height and width of images, in pixels; None: 224 by 224.
+        image_size: height and width of images, in pixels, or one number for a square; None: 224 by
+            224.
         input_context: which worker this is; handed in by
             ``strategy.distribute_datasets_from_function``.
-        **options: the fields of :class:`recordgen.reading.options.ReadOptions`, of examples that
-            are no images those of their own kind.
+        **options: the fields of the task's option class, such as
+            :class:`recordgen.reading.options.ReadOptions` for images.
 
     Returns:
         As :func:`train_dataset` or :func:`eval_dataset`.
@@ -78,110 +78,130 @@ def input_fn(
             raise UsageError("shard and input_context say the same; give one of them")
         options["shard"] = (input_context.input_pipeline_id, input_context.num_input_pipelines)
         batch_size = _per_replica(batch_size, input_context.num_replicas_in_sync)
-    read = train_dataset if split == splits.TRAIN else eval_dataset
-    return read(source, split=split, batch_size=batch_size, image_size=image_size, **options)
+    given = _given(options, batch_size, image_size)
+    return _dataset(find_shards(source, split), _defaults_of(split), given)
 
 
 def train_dataset(
     source: Source,
     *,
     batch_size: int = 32,
-    image_size: tuple[int, int] | None = None,
+    image_size: ImageSize | None = None,
     split: str = splits.TRAIN,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> tf.data.Dataset:
-    """Return an endless, shuffled, augmented dataset of full batches.
+    """Return one shuffled pass over a split; each iteration has another order.
 
-    ``model.fit(train_dataset(out), steps_per_epoch=steps_per_epoch(out, 32), epochs=10)``
+    ``model.fit(train_dataset(out), epochs=10)``; with ``epochs="endless"`` the dataset repeats
+    without end, in full batches, and ``fit`` needs ``steps_per_epoch=steps_per_epoch(out, 32)``.
 
     Args:
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
-        image_size: height and width of images, in pixels; None: 224 by 224.
-        split: the split to read; file patterns name it themselves.
-        **options: the fields of :class:`recordgen.reading.options.ReadOptions`, of examples that
-            are no images those of their own kind.
+        image_size: as in :func:`input_fn`.
+        split: as in :func:`input_fn`.
+        **options: as in :func:`input_fn`.
 
     Returns:
-        Batches of images (float32 [batch_size, height, width, 3] in [0, 1], or uint8) and labels
-        (int64 [batch_size], or float32 [batch_size, classes]); then weights (float32 [batch_size])
-        and extras (a dict by feature name), if they are asked for. Without the unlabelled examples.
+        Batches of images (float32 [batch, height, width, 3] in [0, 1], or as ``dtype`` says) and
+        labels (int64 [batch], float32 [batch, 1] or float32 [batch, classes]); then weights
+        (float32 [batch]) and extras (a dict by feature name), if they are asked for. Unlabelled
+        examples are skipped. The last batch may be short.
 
-        Of object detection there are boxes in place of labels: a dict of ``boxes`` (float32
-        [batch_size, n, 4]), ``labels`` (int64 [batch_size, n]), both padded with -1 or ragged, and
-        ``count`` (int64 [batch_size]), how many are boxes. Images without objects have none.
+        For object detection boxes take the place of labels: a dict of ``boxes`` (float32 [batch,
+        n, 4]), ``labels`` (int64 [batch, n]), both padded with -1 or ragged, and ``count`` (int64
+        [batch]), the number of boxes. Images without objects have none.
 
-        Of tables, and of declared columns, there is a dict of columns by name in place of images.
+        For tables and declared columns a dict of columns by name takes the place of images; for
+        videos one of the segments' parts; for entities one of ``tokens`` and ``mask``.
+
+        The dataset's ``class_names`` are the classes in the order of their numbers.
 
     Raises:
-        As :func:`input_fn`; and UsageError if a batch cannot be filled.
+        As :func:`input_fn`; and UsageError if ``drop_remainder`` leaves no batch.
     """
-    return _dataset(source, split, batch_size, image_size, _of_training, options)
+    return _dataset(find_shards(source, split), _training, _given(options, batch_size, image_size))
 
 
 def eval_dataset(
     source: Source,
     *,
     batch_size: int = 32,
-    image_size: tuple[int, int] | None = None,
+    image_size: ImageSize | None = None,
     split: str = splits.EVAL,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> tf.data.Dataset:
-    """Return one complete pass in the order of the shards; the last batch may be short.
+    """Return one pass over a split in the order of the shards.
 
     Args:
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
-        image_size: height and width of images, in pixels; None: 224 by 224.
-        split: the split to read; file patterns name it themselves.
-        **options: the fields of :class:`recordgen.reading.options.ReadOptions`, of examples that
-            are no images those of their own kind.
+        image_size: as in :func:`input_fn`.
+        split: as in :func:`input_fn`.
+        **options: as in :func:`input_fn`.
 
     Returns:
-        As :func:`train_dataset`, with up to ``batch_size`` examples in a batch.
+        As :func:`train_dataset`.
 
     Raises:
         As :func:`input_fn`.
     """
-    return _dataset(source, split, batch_size, image_size, _of_evaluation, options)
+    return _dataset(
+        find_shards(source, split), _evaluation, _given(options, batch_size, image_size)
+    )
 
 
-def _per_replica(batch_size: int, replicas: int) -> int:
-    whole: int = decode_options(RecordOptions, {"batch_size": batch_size}).batch_size
-    if whole % replicas:
-        raise UsageError(
-            f"batch_size must be a multiple of the {replicas} replicas (got {whole}); "
-            f"{-(-whole // replicas) * replicas} is one"
-        )
-    return whole // replicas
+class Splits(Mapping[str, tf.data.Dataset]):
+    """Datasets by split; any word for a split is a key: ``["validation"]`` is ``["eval"]``.
+
+    Attributes:
+        class_names: the classes, in the order of their numbers.
+    """
+
+    def __init__(
+        self, source: str, datasets: Mapping[str, tf.data.Dataset], class_names: Sequence[str]
+    ) -> None:
+        self.class_names = list(class_names)
+        self._source = source
+        self._datasets = dict(datasets)
+
+    def __getitem__(self, split: str) -> tf.data.Dataset:
+        """Return the dataset of a split. Raises: SplitNotFoundError, a KeyError."""
+        return self._datasets[find_split(self._source, split, list(self._datasets))]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._datasets)
+
+    def __len__(self) -> int:
+        return len(self._datasets)
+
+    def __repr__(self) -> str:
+        return f"Splits({self._datasets})"
 
 
-class Splits(dict[str, tf.data.Dataset]):
-    """Datasets by split; any spelling of ML_USE is a name, too: ``["VALIDATION"]`` is ``eval``."""
-
-    def __missing__(self, name: str) -> tf.data.Dataset:
-        split = splits.parse_ml_use(name) if splits.is_ml_use(name) else None
-        if split is None or split not in self:
-            raise KeyError(name)
-        return self[split]
-
-
-def load(source: str | os.PathLike[str], **options: Any) -> Splits:
+def load(
+    source: str | os.PathLike[str],
+    *,
+    batch_size: int = 32,
+    image_size: ImageSize | None = None,
+    **options: Unpack[ReadKeywords],
+) -> Splits:
     """Return all splits of an output: ``{"train": …, "eval": …, "test": …}``.
 
-    Each is finite: ``train`` one shuffled and augmented pass (another order each time), the others
-    one ordered pass, so that ``model.fit(data["train"], validation_data=data["eval"], epochs=5)``
-    does what it says.
+    ``train`` is read as :func:`train_dataset` does it, the others as :func:`eval_dataset`, so that
+    ``model.fit(data["train"], validation_data=data["validation"], epochs=5)`` does what it says.
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``.
-        **options: ``batch_size``, ``image_size`` and the others of :func:`train_dataset`, for all
-            splits; ``augment`` and ``weights`` only for ``train``. Of an output that
-            :func:`recordgen.write` made, or that was converted by a schema, those of
+        batch_size: examples per batch.
+        image_size: as in :func:`input_fn`.
+        **options: as in :func:`input_fn`, for all splits; ``augment`` and ``weights`` for ``train``
+            alone. An output that :func:`recordgen.write` made has no task, and takes the options of
             :func:`recordgen.read`.
 
     Returns:
-        The datasets by split, without splits that have no labelled example (with a warning).
+        The datasets by split, without splits that have no labelled example (with a warning); and
+        the ``class_names``. Without a task the batches are dicts of all features.
 
     Raises:
         As :func:`input_fn`.
@@ -190,59 +210,79 @@ def load(source: str | os.PathLike[str], **options: Any) -> Splits:
         raise UsageError("load reads all splits; one of them is read by input_fn(…, split=…)")
     if not isinstance(source, str | os.PathLike):
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
-    found = Splits()
     dataset = read_dataset(os.fspath(source))
-    kind = KINDS[TASKS[dataset.task].kind] if dataset.task in TASKS else None
+    given = _given(options, batch_size, image_size)
+    has_task = dataset.task in TASKS
+    found = {}
     for name, split in dataset.splits.items():
-        if kind is None or dataset.task == Declared.name:
-            found[name] = read(source, split=name, **options)
-            continue
-        needs_labels = dataset.task in kind.labelled and options.get("label_mode") != "none"
-        if needs_labels and not split.labels:
+        is_training = name == splits.TRAIN
+        shards = find_shards(source, name)
+        if not has_task:
+            order = {"shuffle": is_training, **options}
+            found[name] = read_features(shards, None, batch_size, order)
+        elif not _has_labels(dataset, split, given):
             _log.warning(
-                "load: split %r has no labelled example and is left out; read it with "
-                "label_mode='none'",
+                "load: split %r has no labelled example and is skipped; read it with "
+                "label_mode=None",
                 name,
             )
-        elif name == splits.TRAIN:
-            found[name] = train_dataset(source, **{**_ONE_PASS, **options})
+        elif is_training:
+            found[name] = _dataset(shards, _training, given)
         else:
-            plain = {key: value for key, value in options.items() if key not in _PLAIN}
-            found[name] = eval_dataset(source, split=name, **plain)
-    return found
+            plain = {key: value for key, value in given.items() if key not in _FOR_TRAINING}
+            found[name] = _dataset(shards, _evaluation, plain)
+    # Without a task there are no classes; with one, ``vocabulary`` may have changed their order.
+    names = next((data.class_names for data in found.values()), ()) if has_task else ()
+    return Splits(os.fspath(source), found, names)
 
 
-def reading_plan(source: Source, *, split: str = splits.TRAIN, **options: Any) -> ReadPlan:
+def reading_plan(
+    source: Source,
+    *,
+    split: str = splits.TRAIN,
+    batch_size: int = 32,
+    image_size: ImageSize | None = None,
+    **options: Unpack[ReadKeywords],
+) -> ReadPlan:
     """Return what :func:`input_fn` decides for the same arguments; ``print`` it to see.
 
     Args:
         source: as in :func:`input_fn`.
         split: as in :func:`input_fn`.
-        **options: as in :func:`train_dataset`, with ``batch_size`` and ``image_size``.
+        batch_size: as in :func:`input_fn`.
+        image_size: as in :func:`input_fn`.
+        **options: as in :func:`input_fn`.
 
     Raises: as :func:`input_fn`.
     """
     shards = find_shards(source, split)
-    defaults = _of_training if split == splits.TRAIN else _of_evaluation
-    kind, decoded = _asked(shards, defaults, options)
+    given = _given(options, batch_size, image_size)
+    kind, decoded = _decoded(shards, _defaults_of(split), given)
     return kind.plan(shards, decoded)
 
 
 def steps_per_epoch(
-    source: Source, batch_size: int, *, split: str = splits.TRAIN, **options: Any
+    source: Source,
+    batch_size: int,
+    *,
+    split: str = splits.TRAIN,
+    image_size: ImageSize | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> int:
     """Return how many batches one pass gives.
 
-    100 examples in batches of 32 → 3 in training, where a short batch is left out; 4 in evaluation.
+    100 examples in batches of 32 → 4; with ``drop_remainder=True`` 3.
 
-    Counts come from ``dataset.json``. Files of others are counted by reading them, once: the count
-    is remembered in the user's cache folder.
+    Counts come from ``dataset.json``. Other tools' files, and what ``predicate``, ``labels`` and
+    ``shard`` select together, are counted by reading, without decoding an image. The count is
+    remembered in the user's cache folder, unless there is a ``predicate``.
 
     Args:
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
-        split: the split; file patterns name it themselves.
-        **options: as in :func:`train_dataset`, where they change what is read: ``labels``,
+        split: as in :func:`input_fn`.
+        image_size: taken, so that the arguments of the dataset fit here; changes nothing.
+        **options: as in :func:`input_fn`. Those that change what is read matter: ``labels``,
             ``shard``, ``drop_remainder``, …
 
     Raises:
@@ -250,19 +290,19 @@ def steps_per_epoch(
         And as :func:`input_fn`.
     """
     shards = find_shards(source, split)
-    defaults = _of_training if split == splits.TRAIN else _of_evaluation
-    kind, decoded = _asked(shards, defaults, {**options, "batch_size": batch_size, "epochs": 1})
+    given = {**_given(options, batch_size, image_size), "epochs": 1}
+    kind, decoded = _decoded(shards, _defaults_of(split), given)
     plan = kind.plan(shards, decoded)
     examples = plan.examples
     if examples is None:
-        what = f"{decoded.shard} {plan.classes}"
+        what = f"{plan.pieces} {plan.turn} {plan.classes}"
         examples = (
             _counted(shards, plan, decoded, kind)
             if decoded.predicate is not None
             else remembered(plan.files, what, lambda: _counted(shards, plan, decoded, kind))
         )
-    _check_batch_size(batch_size, examples, decoded)
-    return examples // batch_size if decoded.drop_remainder else -(-examples // batch_size)
+    _check_batch_size(examples, decoded)
+    return batches_of(examples, decoded)
 
 
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
@@ -277,48 +317,78 @@ def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kin
         raise RecordError(f"{plan.files[0]} and the like: {exc.message}") from exc
 
 
-def _dataset(
-    source: Source,
-    split: str,
-    batch_size: int,
-    image_size: tuple[int, int] | None,
-    defaults: _Defaults,
-    options: Mapping[str, Any],
-) -> tf.data.Dataset:
-    shards = find_shards(source, split)
+def _given(
+    options: Mapping[str, Any], batch_size: int, image_size: ImageSize | None
+) -> dict[str, Any]:
+    """Return all options that were given, by name."""
     given = {**options, "batch_size": batch_size}
-    if image_size is not None:
-        given["image_size"] = image_size
-    kind, decoded = _asked(shards, defaults, given)
+    return given if image_size is None else {**given, "image_size": image_size}
+
+
+def _per_replica(batch_size: int, replicas: int) -> int:
+    whole: int = decode_options(RecordOptions, {"batch_size": batch_size}).batch_size
+    if whole % replicas:
+        raise UsageError(
+            f"batch_size must be a multiple of the {replicas} replicas (got {whole}); "
+            f"{-(-whole // replicas) * replicas} is one"
+        )
+    return whole // replicas
+
+
+def _dataset(shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]) -> tf.data.Dataset:
+    kind, decoded = _decoded(shards, defaults, given)
     plan = kind.plan(shards, decoded)
-    if decoded.drop_remainder:
-        _check_batch_size(batch_size, plan.examples, decoded)
+    _check_batch_size(plan.examples, decoded)
     if plan.cache is not None:
         _log.info("cache: %s", plan.cache)
-    return kind.reading(shards, plan, decoded).dataset()
+    found = kind.reading(shards, plan, decoded).dataset()
+    # The name that Keras's image_dataset_from_directory gives it.
+    found.class_names = _class_names(shards, plan)
+    return found
 
 
-def _asked(
+def _class_names(shards: ShardSet, plan: ReadPlan) -> list[str]:
+    if plan.classes is not None and plan.classes.names is not None:
+        return list(plan.classes.names)
+    return [] if shards.dataset is None else list(shards.dataset.labels)
+
+
+def _decoded(
     shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]
 ) -> tuple[Kind, RecordOptions]:
-    """Return how the shards are read, and what was asked for."""
+    """Return how the shards are read, and the options of that."""
     kind = kind_of(shards, given)
     decoded: RecordOptions = decode_options(kind.options, {**defaults(kind), **given})
     return kind, decoded
 
 
-def _of_training(kind: Kind) -> Mapping[str, Any]:
-    return {**_TRAINING, **kind.training}
+def _training(kind: Kind) -> Mapping[str, Any]:
+    return {"shuffle": True, **kind.training}
 
 
-def _of_evaluation(kind: Kind) -> Mapping[str, Any]:
-    return _EVALUATION
+def _evaluation(kind: Kind) -> Mapping[str, Any]:
+    return {}
 
 
-def _check_batch_size(batch_size: int, examples: int | None, options: RecordOptions) -> None:
-    """Check that a batch can be filled."""
-    if examples is not None and options.drop_remainder and batch_size > examples:
+def _defaults_of(split: str) -> _Defaults:
+    """Return the defaults with which :func:`input_fn` reads a split."""
+    return _training if splits.split_named(split) == splits.TRAIN else _evaluation
+
+
+def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:
+    """Return whether a split has a labelled example, or needs none."""
+    if given.get("label_mode", "") is None:
+        return True
+    labelled = KINDS[TASKS[dataset.task].kind].labelled
+    # Declared columns have no labels at all unless one of them is a label.
+    needs_labels = dataset.task in labelled or (dataset.task == Declared.name and dataset.labels)
+    return bool(split.labels) or not needs_labels
+
+
+def _check_batch_size(examples: int | None, options: RecordOptions) -> None:
+    """Check that ``drop_remainder`` leaves a batch."""
+    if examples is not None and options.drop_remainder and not batches_of(examples, options):
         raise UsageError(
             f"batch_size must not be above the number of examples to read, {examples} (got "
-            f"{batch_size}); or give drop_remainder=False"
+            f"{options.batch_size}); or give drop_remainder=False"
         )

@@ -1,18 +1,16 @@
 """Examples of a schema with one column of images: read as labelled images are.
 
-All others, and these if columns are named, are read by :mod:`recordgen.reading.columns`.
+All others are read by :mod:`recordgen.reading.columns`; so are these if columns are named.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from recordgen.errors import UsageError
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import ReadPlan, plan_reading
 from recordgen.reading.shards import ShardSet
-from recordgen.schema import Schema
 from recordgen.tasks import ImageClassification
 
 
@@ -23,9 +21,6 @@ def plan_declared(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         UsageError: an option does not go with the data.
         DataError: nothing is left to read.
     """
-    schema = shards.dataset.options.get("schema") if shards.dataset is not None else None
-    if schema and options.label_mode != "none":
-        _check_label(Schema.from_json(schema))
     return plan_reading(_as_images(shards), options)
 
 
@@ -35,15 +30,6 @@ def read_declared(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> Ima
     if shards.dataset is None:
         return reading
     return replace(reading, described=shards.dataset.features)
-
-
-def _check_label(schema: Schema) -> None:
-    if schema.target is not None and schema.label is None:
-        raise UsageError(
-            f"the label {schema.target!r} is a number, and batches of images have classes beside "
-            f"them: columns={schema.inputs} gives it beside these columns, label_mode='none' "
-            f"images without it"
-        )
 
 
 def _as_images(shards: ShardSet) -> ShardSet:

@@ -5,7 +5,7 @@ One image passes through
     window   the part of it that is wanted, in its own pixels        (crops only)
     scale    JPEG: the smallest of 1, 1/2, 1/4, 1/8 at which the part still covers the size
     decode   JPEG: only the window, at that scale; others: whole, then cut
-    resize   bilinear, to the size
+    resize   to the size: means of areas where it is smaller, bilinear where it is larger
 
 and images that have the size already through ``decode`` alone.
 """
@@ -21,7 +21,8 @@ import tensorflow as tf
 
 from recordgen.dataset import ImageStats
 from recordgen.errors import UsageError
-from recordgen.reading.options import ReadOptions
+from recordgen.reading.options import ReadOptions, decode_options
+from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.reading.windows import (
     center_window,
     crop_view,
@@ -30,6 +31,7 @@ from recordgen.reading.windows import (
     random_window,
     scaled_window,
 )
+from recordgen.scales import scale_of
 
 # Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
 # said in docs/reading.md, and decoding is faster.
@@ -38,9 +40,9 @@ _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
 
-# Scaled in the decoder, an image is less than twice the size on its tight side. Beyond this many
-# pixels for one, on either side, plain bilinear resizing leaves out too many of them.
-_MAX_STRIDE = 4
+#: Part of the names of files that keep decoded images. Change it whenever the same options give
+#: other pixels, so that nobody reads those of an earlier version.
+PIXELS_VERSION = 2
 
 _JPEG_MAGIC = b"\xff\xd8\xff"
 
@@ -112,11 +114,7 @@ class ImageDecoder:
         least = 1 if self.resize == "random_crop" else self._ratio(low, narrow)
         is_whole = self.resize in ("stretch", "fit")
         formats = _ONE_KERNEL if is_whole and ratio == 1 else {"jpeg"}
-        height, width = self.image_size
-        is_dense = high <= _MAX_STRIDE * height * ratio and wide <= _MAX_STRIDE * width * ratio
-        return (
-            ratio if least == ratio and is_dense and set(self.images.formats) <= formats else None
-        )
+        return ratio if least == ratio and set(self.images.formats) <= formats else None
 
     def _ratio(self, height: int, width: int) -> int:
         """Return the largest ratio at which an image still covers the size."""
@@ -143,7 +141,7 @@ class ImageDecoder:
     def _at(self, ratio: int, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
         """Decode one JPEG of known size at a known scale."""
         window = self._window(tf.cast(size, tf.int32), draw)
-        return self._resized(self._jpeg(data, window, ratio), tf.image.resize)
+        return self._resized(self._jpeg(data, window, ratio))
 
     def try_decode(
         self, encoded: tf.Tensor, seed: tf.Tensor | None = None
@@ -237,7 +235,7 @@ class ImageDecoder:
 
         pixels = tf.cond(is_jpeg, jpeg, other)
         pixels.set_shape((None, None, 3))
-        return self._resized(pixels, self._smoothly)
+        return self._resized(pixels)
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
@@ -261,10 +259,6 @@ class ImageDecoder:
         tight = reduce(times, -1, keepdims=True)
         return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32), -1)
 
-    def _is_sparse(self, size: tf.Tensor) -> tf.Tensor:
-        """Say (bool []) whether plain resizing would look at only a few of the pixels."""
-        return tf.reduce_any(size > _MAX_STRIDE * tf.constant(self.image_size))
-
     def _window(self, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor | None:
         """Return what is cut out of images (int32 [..., 4]: top, left, height, width), or None."""
         if self.resize == "center_crop":
@@ -273,27 +267,42 @@ class ImageDecoder:
             return random_window(size, self.image_size, draw)
         return None
 
-    def _resized(self, pixels: tf.Tensor, resize: Callable[..., tf.Tensor]) -> tf.Tensor:
+    def _resized(self, pixels: tf.Tensor) -> tf.Tensor:
         """Resize uint8 [*, *, 3] to float32 [height, width, 3] from 0 to 255."""
-        # On float32 the kernel takes its vectorised path: faster, conversion included.
-        image = tf.cast(pixels, tf.float32)
+        resize = _antialiased if self.decoder == "exact" else resize_images
         if self.resize != "fit":
-            return resize(image, self.image_size)
+            return resize(pixels, self.image_size)
         height, width = self.image_size
-        start, inner = fitted_window(tf.shape(image)[:2], self.image_size)
+        start, inner = fitted_window(tf.shape(pixels)[:2], self.image_size)
         top, left = tf.unstack(start)
-        padded = tf.image.pad_to_bounding_box(resize(image, inner), top, left, height, width)
+        padded = tf.image.pad_to_bounding_box(resize(pixels, inner), top, left, height, width)
         return tf.ensure_shape(padded, (height, width, 3))
 
-    def _smoothly(self, image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
-        """Resize, with antialiasing where too many pixels would be left out without."""
-        if self.decoder == "exact":
-            return tf.image.resize(image, size, antialias=True)
-        return tf.cond(
-            self._is_sparse(tf.shape(image)[:2]),
-            lambda: tf.image.resize(image, size, antialias=True),
-            lambda: tf.image.resize(image, size),
-        )
+
+def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
+    """Resize images so that every pixel of theirs counts.
+
+    Along a side that becomes shorter, a new pixel is the mean of the old ones that it covers, in
+    shares where it covers a part; so there is no factor at which fine patterns turn into noise.
+    Along a side that becomes longer, new pixels are interpolated.
+
+    Args:
+        images: uint8 [height, width, channels], or a batch of such.
+        size: int32 [2], the new height and width.
+
+    Returns:
+        float32 [*size, channels] from 0 to 255, or a batch of such.
+    """
+    # On float32 both kernels take their vectorised path: faster, conversion included.
+    images = tf.cast(images, tf.float32)
+    covered = tf.minimum(tf.shape(images)[-3:-1], size)
+    # The mean of white pixels may come out a rounding error above white.
+    means = tf.minimum(tf.image.resize(images, covered, method="area"), 255.0)
+    return tf.image.resize(means, size)  # nothing but a copy if they have the size now
+
+
+def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
+    return tf.image.resize(tf.cast(image, tf.float32), size, antialias=True)
 
 
 def image_sizes(encoded: tf.Tensor, decodes: tf.Tensor) -> tf.Tensor:
@@ -351,8 +360,9 @@ def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
 
 def decode_images(
     encoded: tf.Tensor,
-    image_size: tuple[int, int],
+    image_size: int | tuple[int, int],
     *,
+    scale: str = AUTO,
     resize: str = "stretch",
     decoder: str = "fast",
 ) -> tf.Tensor:
@@ -361,13 +371,15 @@ def decode_images(
     Args:
         encoded: string [batch], the bytes of JPEG, PNG, GIF (first frame) or BMP files of any
             size.
-        image_size: height and width of what is returned, in pixels.
+        image_size: height and width of what is returned, in pixels; one number for a square.
+        scale: the range of pixels, as in training: ``0..1``, ``0..255``, ``-1..1``, or the name of
+            a model in ``keras.applications``; ``auto``: ``0..1``.
         resize: ``stretch``, ``fit`` or ``center_crop``; see
             :class:`recordgen.reading.options.ReadOptions`.
-        decoder: ``fast`` or ``exact``.
+        decoder: ``fast`` or ``exact``; see :class:`recordgen.reading.tuning.Tuning`.
 
     Returns:
-        float32 [batch, height, width, 3], RGB in [0, 1].
+        float32 [batch, height, width, 3], RGB in [0, 1] or as ``scale`` says.
 
     Raises:
         UsageError: an argument is wrong.
@@ -375,5 +387,14 @@ def decode_images(
     """
     if resize == "random_crop":
         raise UsageError("resize='random_crop' is for training; serve with 'center_crop'")
-    options = ReadOptions(image_size=image_size, resize=resize, decoder=decoder)  # checks them
-    return ImageDecoder(options.image_size, resize, decoder).decode(encoded) * (1 / 255)
+    options: ReadOptions = decode_options(
+        ReadOptions,
+        {
+            "image_size": image_size,
+            "scale": scale,
+            "resize": resize,
+            "tuning": Tuning(decoder=decoder),
+        },
+    )
+    pixels = ImageDecoder(options.image_size, resize, decoder).decode(encoded)
+    return scale_of(scale).apply(pixels, white=255)

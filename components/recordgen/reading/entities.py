@@ -19,11 +19,21 @@ from recordgen import features
 from recordgen.errors import DataError
 from recordgen.features import TEXT_ENTITIES
 from recordgen.reading.foreign import first_record
-from recordgen.reading.options import AUTO, EntityOptions
+from recordgen.reading.options import EntityOptions
+from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
+from recordgen.reading.records import (
+    Keep,
+    cached,
+    finished,
+    keeping,
+    ordered,
+    parallel_calls,
+    read_records,
+)
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TextEntities
 
 #: What stands for no tag where a batch is padded; tokens are padded with "".
@@ -86,26 +96,18 @@ class EntityReading:
         )
         if options.buckets is not None and plan.shuffle_buffer:
             windows = records.batch(_WINDOW_BATCHES * options.batch_size)
-            numbers = tf.data.Dataset.random(options.seed, rerandomize_each_iteration=True)
-            windows = tf.data.Dataset.zip((windows, numbers))
-            records = windows.map(self._sorted, **self._parallel).unbatch()
+            windows = tf.data.Dataset.zip((windows, random_numbers(options.seed)))
+            records = windows.map(self._sorted, **parallel_calls(options)).unbatch()
         # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
-        return finished(records.map(self._elements, **self._parallel), plan, options)
-
-    @property
-    def _parallel(self) -> Mapping[str, Any]:
-        return {
-            "num_parallel_calls": self.options.num_parallel_calls,
-            "deterministic": self.options.is_ordered,
-        }
+        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
+        return finished(records.map(self._elements, **parallel_calls(options)), plan, options)
 
     def _sorted(self, records: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
         """Sort the records of a window by length, and draw the order of its whole batches."""
         size = tf.shape(records)[0]
         whole = size // self.options.batch_size
         full = whole * self.options.batch_size
-        if self.options.drop_remainder:
+        if self.options.has_full_batches:
             # Before they are sorted: else the longest would be left out.
             records = records[:full]
         spec = {features.TOKENS: self.spec[features.TOKENS]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -14,9 +14,17 @@ from recordgen.features import FeatureSpec
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import plan_records
-from recordgen.reading.records import cached, finished, ordered, read_records
+from recordgen.reading.records import cached, finished, ordered, parallel_calls, read_records
 from recordgen.reading.shards import ShardSet, find_shards
 from recordgen.tasks import TASKS
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recordgen.reading.keywords import RecordKeywords
+
+# Single examples are parsed in batches, too: one vectorised call for all of them.
+_PARSED_AT_ONCE = 64
 
 # What decode_raw does not know, by what it knows.
 _DECODED_AS = {tf.bool: tf.uint8, tf.uint32: tf.int32, tf.uint64: tf.int64}
@@ -40,7 +48,7 @@ def read(
     feature_spec: Mapping[str, Any] | None = None,
     split: str = splits.TRAIN,
     batch_size: int | None = None,
-    **options: Any,
+    **options: Unpack[RecordKeywords],
 ) -> tf.data.Dataset:
     """Return examples of any kind as dicts of tensors: one pass in the order of the shards.
 
@@ -54,7 +62,7 @@ def read(
         split: the split to read; file patterns name it themselves.
         batch_size: examples per batch; None: single examples.
         **options: the fields of :class:`recordgen.reading.options.RecordOptions`, such as
-            ``shuffle_buffer="auto"``, ``epochs=None`` or ``cache="memory"``.
+            ``shuffle=True``, ``epochs="endless"`` or ``cache="memory"``.
 
     Returns:
         Dicts of tensors by feature name, each [batch, …]; without ``batch_size`` […].
@@ -65,12 +73,21 @@ def read(
         DataError: there is nothing to read, or the first record lacks a feature.
         RecordError: a file is truncated or damaged.
     """
+    return read_features(find_shards(source, split), feature_spec, batch_size, options)
+
+
+def read_features(
+    shards: ShardSet,
+    feature_spec: Mapping[str, Any] | None,
+    batch_size: int | None,
+    options: Mapping[str, Any],
+) -> tf.data.Dataset:
+    """Return the examples of shards as :func:`read` does; its arguments and errors are the same."""
     single = batch_size is None
-    given = {"shuffle_buffer": 0, **options, "batch_size": 64 if batch_size is None else batch_size}
+    given = {**options, "batch_size": _PARSED_AT_ONCE if batch_size is None else batch_size}
     decoded: RecordOptions = decode_options(RecordOptions, given)
     if single and (decoded.map_batch is not None or decoded.drop_remainder):
         raise UsageError("map_batch and drop_remainder need a batch_size")
-    shards = find_shards(source, split)
     plan = plan_records(shards, decoded)
     spec = _specs(shards, feature_spec)
     if feature_spec is not None:
@@ -89,10 +106,8 @@ def read(
 
     records = ordered(cached(read_records(plan, decoded, keep), plan, decoded), plan, decoded)
     # Batch before parse: one vectorised call for all records.
-    records = records.batch(decoded.batch_size, drop_remainder=decoded.drop_remainder)
-    examples = records.map(
-        parse, num_parallel_calls=decoded.num_parallel_calls, deterministic=decoded.is_ordered
-    )
+    records = records.batch(decoded.batch_size, drop_remainder=decoded.has_full_batches)
+    examples = records.map(parse, **parallel_calls(decoded))
     return finished(examples, plan, decoded, batched=not single)
 
 

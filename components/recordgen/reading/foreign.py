@@ -102,7 +102,7 @@ def _remedy(name: str, there: Iterable[str]) -> str:
         return "boxes need all of image/object/bbox/xmin, xmax, ymin and ymax"
     if features.IMAGE_OBJECT_XMIN in there:
         return f"task={DETECTION!r} reads boxes"
-    return "label_mode='none' reads examples without labels"
+    return "label_mode=None reads examples without labels"
 
 
 def predicate_spec(

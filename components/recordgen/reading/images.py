@@ -24,6 +24,7 @@ from recordgen.reading.decoding import ImageDecoder, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
+from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
@@ -32,10 +33,12 @@ from recordgen.reading.records import (
     finished,
     keeping,
     ordered,
+    parallel_calls,
     read_records,
 )
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
+from recordgen.scales import scale_for
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +95,10 @@ class ImageReading:
             plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=is_ours
         )
         decoder = ImageDecoder(
-            options.image_size, options.resize, options.decoder, shards.images if is_ours else None
+            options.image_size,
+            options.resize,
+            options.tuning.decoder,
+            shards.images if is_ours else None,
         )
         return cls(plan, options, targets, extras, decoder, is_ours)
 
@@ -119,25 +125,22 @@ class ImageReading:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
         records = read_records(plan, options, self.keep)
-        parallel = {
-            "num_parallel_calls": options.num_parallel_calls,
-            "deterministic": options.is_ordered,
-        }
+        parallel = parallel_calls(options)
         if plan.cache is not None and plan.cache.stage == "images":
             # Cache before augmenting: else every epoch would see the same changes.
             images = records.batch(options.batch_size).map(self._kept_images, **parallel)
             images = ordered(cached(self._readable(images).unbatch(), plan, options), plan, options)
-            images = images.batch(options.batch_size, drop_remainder=options.drop_remainder)
+            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
             return self._finished(self._seeded(images).map(self._elements, **parallel))
         records = ordered(cached(records, plan, options), plan, options)
         if self._skips:
             # Some images will be missing, so full batches are made only afterwards.
             images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
             images = self._readable(images).unbatch()
-            images = images.batch(options.batch_size, drop_remainder=options.drop_remainder)
+            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
             return self._finished(self._seeded(images).map(self._elements, **parallel))
         # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
+        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
         batched = self._seeded(records).map(
             lambda batch, seed: self._elements(self._decoded(batch, seed), seed), **parallel
         )
@@ -165,8 +168,7 @@ class ImageReading:
         """Give each batch a random number of its own, so that its changes can be repeated."""
         if self.options.augment is None and not self.options.draws_pixels:
             return dataset.map(lambda batch: (batch, tf.constant(0, tf.int64)))
-        numbers = tf.data.Dataset.random(self.options.seed, rerandomize_each_iteration=True)
-        return tf.data.Dataset.zip((dataset, numbers))
+        return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
         """Turn records (string [batch]) into float32 images from 0 to 255 and what goes along."""
@@ -197,7 +199,7 @@ class ImageReading:
                 sizes = image_sizes(encoded, decodes)
             views = self.decoder.views(encoded, sizes, crop_seed)
             found[_LABEL] = self.targets.boxes(parsed).seen_through(views)
-        elif self.targets.mode != "none":
+        elif self.targets.mode is not None:
             found[_LABEL] = self.targets.labels(parsed)
         return found
 
@@ -241,20 +243,21 @@ class ImageReading:
         """Turn a decoded batch into what is handed out."""
         options = self.options
         images = decoded[_IMAGE]
+        scale = scale_for(options.scale, options.dtype)
         if options.augment is not None:
             images = tf.cast(images, tf.float32) * (1 / 255)
             images = augment(images, options.augment, _augment_seed(seed))
-            if options.dtype == "uint8":
-                images = _to_uint8(images * 255)
-        elif options.dtype == "float32":
-            images = tf.cast(images, tf.float32) * (1 / 255)
-        elif images.dtype != tf.uint8:
+            images = scale.apply(images, white=1)
+        elif options.dtype != "uint8":
+            images = scale.apply(tf.cast(images, tf.float32), white=255)
+        if options.dtype == "uint8" and images.dtype != tf.uint8:
             images = _to_uint8(images)
+        images = tf.cast(images, options.dtype)
         parts = [images]
         if isinstance(self.targets, BoxTargets):
             boxes = self._augmented(decoded[_LABEL], images, seed)
             parts.append(self.targets.handed_out(boxes, images.shape[0]))
-        elif self.targets.mode != "none":
+        elif self.targets.mode is not None:
             label = decoded[_LABEL]
             label = tf.ensure_shape(label, (images.shape[0], *label.shape[1:]))
             parts.append(label)

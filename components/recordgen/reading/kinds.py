@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import tensorflow as tf
@@ -13,15 +13,13 @@ from recordgen.features import TEXT_TASKS
 from recordgen.reading.columns import (
     ColumnOptions,
     ColumnReading,
-    has_one_image,
+    are_labelled_images,
     plan_columns,
 )
 from recordgen.reading.declared import plan_declared, read_declared
 from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
 from recordgen.reading.options import (
-    AUTO,
-    Augmentation,
     EntityOptions,
     ReadOptions,
     RecordOptions,
@@ -32,6 +30,7 @@ from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tables import TableOptions, TableReading
 from recordgen.reading.texts import TextReading
+from recordgen.reading.tuning import AUTO
 from recordgen.reading.videos import VideoOptions, VideoReading, plan_videos
 from recordgen.tasks import TASKS, Declared
 
@@ -70,7 +69,7 @@ class Kind:
 KINDS: Mapping[str, Kind] = {
     "image": Kind(
         options=ReadOptions,
-        training={"augment": Augmentation()},
+        training={},
         plan=plan_reading,
         reading=ImageReading.of,
         labelled=frozenset({"image_classification", "image_multi_label"}),
@@ -91,7 +90,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "declared": Kind(
         options=ReadOptions,
-        training={"augment": Augmentation()},
+        training={},
         plan=plan_declared,
         reading=read_declared,
         labelled=frozenset(),
@@ -132,7 +131,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
             ``columns`` are named.
 
     Raises:
-        UsageError: there is no such task.
+        UsageError: there is no such task, or an option is for examples of other tasks.
     """
     task = options.get("task", AUTO)
     name = shards.dataset.task if shards.dataset is not None else task
@@ -142,6 +141,29 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
         name = "image_classification"
     if name not in TASKS:
         raise UsageError(f"task must be one of {', '.join((AUTO, *TASKS))} (got {task!r})")
-    if name == Declared.name and ("columns" in options or not has_one_image(shards)):
-        return _COLUMNS
-    return KINDS[TASKS[name].kind]
+    is_columns = name == Declared.name and ("columns" in options or not are_labelled_images(shards))
+    kind = _COLUMNS if is_columns else KINDS[TASKS[name].kind]
+    _check_applicable(options, kind, name)
+    return kind
+
+
+def _check_applicable(given: Iterable[str], kind: Kind, task: str) -> None:
+    """Check that options are not those of other examples alone, such as ``image_size`` of texts.
+
+    Args:
+        given: names of options.
+        kind: how the examples are read.
+        task: what the examples are for.
+
+    Raises:
+        UsageError: an option exists, but not for these examples.
+    """
+    known = _option_names(kind)
+    elsewhere = {name for other in (*KINDS.values(), _COLUMNS) for name in _option_names(other)}
+    for name in given:
+        if name in elsewhere - known:
+            raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
+
+
+def _option_names(kind: Kind) -> set[str]:
+    return {field.name for field in fields(kind.options)}

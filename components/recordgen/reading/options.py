@@ -1,28 +1,33 @@
-"""How to read: every knob, its default and what it means. No TensorFlow is needed to say it."""
+"""The options of reading: names, defaults and checks, without TensorFlow."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
-from numbers import Integral, Real
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recordgen.errors import UsageError
 from recordgen.features import IMAGE_TASKS, TEXT_ENTITIES, TEXT_TASKS
 from recordgen.options import check_image_size, check_names
+from recordgen.reading.checks import (
+    check_at_least,
+    check_function,
+    check_list_of_names,
+    check_one_of,
+    check_range,
+    check_type,
+    is_integer,
+    is_number,
+)
+from recordgen.reading.tuning import AUTO, Tuning
+from recordgen.scales import scale_for
 
-#: ``tf.data.AUTOTUNE``, said without importing TensorFlow.
-AUTOTUNE = -1
-
-#: What is chosen from the data: see :func:`recordgen.reading.plan.plan_reading`.
-AUTO = "auto"
-
-DTYPES = ("float32", "uint8")
-LABEL_MODES = (AUTO, "index", "one_hot", "multi_hot", "none")
+DTYPES = ("float32", "float16", "bfloat16", "uint8")
+#: Keras's words, and ``multi_hot`` for examples with any number of labels.
+LABEL_MODES = (AUTO, "int", "binary", "categorical", "multi_hot", None)
 RESIZES = ("stretch", "fit", "center_crop", "random_crop")
-DECODERS = ("fast", "exact")
 ON_ERROR = ("fail", "skip")
 
 #: Keras's names: left, top, right, bottom in pixels, and so on; ``rel_``: in shares of the image.
@@ -34,16 +39,20 @@ BOXES = ("padded", "ragged")
 #: The options that only boxes have.
 BOX_OPTIONS = ("box_format", "boxes", "max_boxes", "min_visible")
 
+#: ``epochs`` of a dataset that repeats without end.
+ENDLESS = "endless"
+
 MEMORY = "memory"
 BALANCED = "balanced"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmentation:
-    """Random changes of training images, drawn anew for each image; pixels stay in [0, 1].
+    """Random changes of training images, drawn anew for each image; pixels stay in their range.
 
-    The defaults change light and colour a little, which leaves every label true. ``flip`` is off:
-    a mirrored photo is a photo, a mirrored digit, text or traffic sign is not.
+    Each is off unless it is given: which changes leave a label true depends on the data. A mirrored
+    photo is a photo, a mirrored digit or traffic sign is not; colour may be all that tells two
+    classes apart.
 
     Attributes:
         flip: mirror every other image left to right.
@@ -56,103 +65,109 @@ class Augmentation:
     """
 
     flip: bool = False
-    brightness: float = 0.1
-    contrast: float = 0.1
-    saturation: float = 0.1
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
     hue: float = 0.0
     crop: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("brightness", "contrast", "saturation", "crop"):
-            _from_to(name, getattr(self, name), 0, 1)
-        _from_to("hue", self.hue, 0, 0.5)
-        _of_type(bool, "True or False", flip=self.flip)
+            check_range(name, getattr(self, name), 0, 1)
+        check_range("hue", self.hue, 0, 0.5)
+        check_type(bool, "True or False", flip=self.flip)
         if self.crop == 1:
             raise UsageError("crop must be below 1: nothing would be left of the image")
 
 
+#: ``augment="photo"``: what is usual for photos, as options.
+PHOTO = "photo"
+_PHOTO: Mapping[str, Any] = {
+    "resize": "random_crop",
+    "augment": Augmentation(flip=True, brightness=0.1, contrast=0.1, saturation=0.1),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordOptions:
-    """How records of any kind are read, ordered, batched and handed on.
+    """How records of any kind are read, ordered and batched.
 
     Attributes:
         batch_size: examples per batch.
-        predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
-            returns whether it is wanted (bool []).
-        shuffle_buffer: records held for shuffling; ``auto``: chosen from their count and size; 0:
-            the order of the shards.
-        seed: makes order and augmentation reproducible, at some cost in speed; None: others each
-            time.
-        deterministic: give elements in an order that does not depend on timing; None: only with a
-            seed or without shuffling.
-        epochs: passes over the data; None: endless.
-        drop_remainder: leave out a short last batch, so that all shapes are known.
+        shuffle: read the examples in random order, another one in each epoch; False: in the order
+            of the shards.
+        seed: makes order and augmentation reproducible, at some cost in speed, whatever
+            ``tf.random.set_seed`` says; None: different each time.
+        epochs: passes over the data; ``endless``: repeat without end, which needs
+            ``steps_per_epoch`` in ``model.fit``.
+        drop_remainder: drop a short last batch, so that all shapes are known.
         cache: keep what was read: ``memory``, or the path of a file (which must not exist, or come
-            from the same reading); None: no.
+            from the same reading); None: no cache.
+        predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
+            returns whether to read it (bool []).
         shard: (index, count): read only this worker's share.
-        map_example: the user's function on one example, before batching; takes and returns what a
-            batch has, without the first dimension.
+        map_example: the user's function on one example, before batching; takes and returns the
+            parts of a batch, without the first dimension.
         map_batch: the user's function on whole batches; takes and returns their parts.
-        cycle_length: shards that are read at the same time.
-        num_parallel_calls: batches that are parsed and decoded at the same time.
-        prefetch: batches that are made ahead.
-        threads: of a thread pool of this dataset's own; None: that of the process.
-        autotune: let tf.data change the AUTOTUNE numbers while it runs, instead of taking its
-            defaults (one per core, at most 16).
+        tuning: threads, buffers and other settings of speed and memory.
     """
 
     batch_size: int = 32
-    predicate: Callable[..., Any] | None = None
-    shuffle_buffer: int | str = AUTO
+    shuffle: bool = False
     seed: int | None = None
-    deterministic: bool | None = None
-    epochs: int | None = 1
+    epochs: int | str = 1
     drop_remainder: bool = False
     cache: str | os.PathLike[str] | None = None
+    predicate: Callable[..., Any] | None = None
     shard: tuple[int, int] = (0, 1)
     map_example: Callable[..., Any] | None = None
     map_batch: Callable[..., Any] | None = None
-    cycle_length: int = AUTOTUNE
-    num_parallel_calls: int = AUTOTUNE
-    prefetch: int = AUTOTUNE
-    threads: int | None = None
-    autotune: bool = False
+    tuning: Tuning = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
         check_at_least(1, batch_size=self.batch_size)
-        if self.shuffle_buffer != AUTO:
-            check_at_least(0, shuffle_buffer=self.shuffle_buffer)
-        for name in ("cycle_length", "num_parallel_calls", "prefetch"):
-            if getattr(self, name) != AUTOTUNE:
-                check_at_least(1, **{name: getattr(self, name)})
-        for name in ("epochs", "threads"):
-            if getattr(self, name) is not None:
-                check_at_least(1, **{name: getattr(self, name)})
-        if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
-            raise UsageError(
-                f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
-            )
-        _of_type(bool, "True or False", drop_remainder=self.drop_remainder, autotune=self.autotune)
-        if self.deterministic is not None:
-            _of_type(bool, "True, False or None", deterministic=self.deterministic)
-        if self.seed is not None and not _is_integer(self.seed):
+        check_type(bool, "True or False", shuffle=self.shuffle, drop_remainder=self.drop_remainder)
+        if self.seed is not None and not is_integer(self.seed):
             raise UsageError(f"seed must be a whole number or None (got {self.seed!r})")
+        if self.epochs is None or (isinstance(self.epochs, str) and self.epochs != ENDLESS):
+            raise UsageError(
+                f"epochs must be a whole number, or {ENDLESS!r} to repeat without end "
+                f"(got {self.epochs!r})"
+            )
+        if self.epochs != ENDLESS:
+            check_at_least(1, epochs=self.epochs)
         if self.cache is not None and not (
             isinstance(self.cache, str | os.PathLike) and os.fspath(self.cache)
         ):
             raise UsageError(
                 f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
             )
-        for name in ("predicate", "map_example", "map_batch"):
-            if getattr(self, name) is not None and not callable(getattr(self, name)):
-                raise UsageError(f"{name} must be a function (got {getattr(self, name)!r})")
+        if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
+            raise UsageError(
+                f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
+            )
+        check_function(
+            predicate=self.predicate, map_example=self.map_example, map_batch=self.map_batch
+        )
+        check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
+
+    @property
+    def passes(self) -> int | None:
+        """The number of passes over the data; None: endless."""
+        return None if isinstance(self.epochs, str) else self.epochs
+
+    @property
+    def has_full_batches(self) -> bool:
+        """Whether every batch has ``batch_size`` examples."""
+        # Batches run on over the end of an epoch, so an endless dataset has no last one.
+        return self.drop_remainder or self.passes is None
 
     @property
     def is_ordered(self) -> bool:
         """Whether elements come in an order that does not depend on timing."""
-        if self.deterministic is not None:
-            return self.deterministic
-        return self.seed is not None or self.shuffle_buffer == 0
+        if self.tuning.deterministic is not None:
+            return self.tuning.deterministic
+        return self.seed is not None or not self.shuffle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +177,10 @@ class LabelOptions(RecordOptions):
     Attributes:
         task: what the examples are for, a name of :data:`recordgen.tasks.TASKS`; ``auto``: what
             ``dataset.json`` says.
-        label_mode: ``index`` (int64), ``one_hot`` or ``multi_hot`` (float32 [classes]), or
-            ``none``: unlabelled records are read too, and there are no labels; ``auto``:
-            ``multi_hot`` where examples have any number of labels, else ``index``.
+        label_mode: Keras's words: ``int`` (int64 []), ``categorical`` (float32 [classes]) or, of
+            two classes, ``binary`` (float32 [1]); ``multi_hot`` (float32 [classes]) for any number
+            of labels; or None: no labels, and unlabelled records are read too. ``auto``:
+            ``multi_hot`` where examples have any number of labels, else ``int``.
         labels: only examples of these classes; their numbers stay those of ``labels.txt``. In a
             dataset written with ``--shard-by label`` only their files are opened.
         vocabulary: number the classes by their place in this sequence, not in ``labels.txt``.
@@ -174,7 +190,7 @@ class LabelOptions(RecordOptions):
     """
 
     task: str = AUTO
-    label_mode: str = AUTO
+    label_mode: str | None = AUTO
     labels: Collection[str] | None = None
     vocabulary: Sequence[str] | None = None
     weights: str | Mapping[str, float] | None = None
@@ -182,27 +198,27 @@ class LabelOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        _one_of("label_mode", self.label_mode, LABEL_MODES)
+        check_one_of("label_mode", self.label_mode, LABEL_MODES)
         if isinstance(self.weights, str):
-            _one_of("weights", self.weights, (BALANCED,))
+            check_one_of("weights", self.weights, (BALANCED,))
         elif self.weights is not None:
-            _of_type(Mapping, f"{BALANCED!r} or a dict by class", weights=self.weights)
+            check_type(Mapping, f"{BALANCED!r} or a dict by class", weights=self.weights)
             for label, weight in self.weights.items():
-                if not _is_number(weight) or not 0 <= weight < math.inf:
+                if not is_number(weight) or not 0 <= weight < math.inf:
                     raise UsageError(
                         f"weights must be finite and at least 0 (got {weight!r} for {label!r})"
                     )
         for name in ("labels", "vocabulary", "extras"):
             if name == "extras" or getattr(self, name) is not None:
-                _names(name, getattr(self, name))
+                check_list_of_names(name, getattr(self, name))
         if self.labels is not None and not self.labels:
             raise UsageError("labels must name at least one class; None reads all of them")
         if self.vocabulary is not None and len(set(self.vocabulary)) < max(1, len(self.vocabulary)):
             raise UsageError(
                 f"vocabulary must name classes, each once (got {list(self.vocabulary)})"
             )
-        if self.label_mode == "none" and self.weights is not None:
-            raise UsageError("weights need labels: choose another label_mode than 'none'")
+        if self.label_mode is None and self.weights is not None:
+            raise UsageError("weights need labels: choose another label_mode than None")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,12 +235,10 @@ class TextOptions(LabelOptions):
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
-        _one_of("task", self.task, (AUTO, *TEXT_TASKS))
-        if self.tokenizer is not None and not callable(self.tokenizer):
-            raise UsageError(
-                f"tokenizer must be a function of texts, such as an adapted TextVectorization "
-                f"(got {self.tokenizer!r})"
-            )
+        check_one_of("task", self.task, (AUTO, *TEXT_TASKS))
+        check_function(
+            "a function of texts, such as an adapted TextVectorization", tokenizer=self.tokenizer
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,15 +246,17 @@ class ReadOptions(LabelOptions):
     """How images and labels are read; what :class:`LabelOptions` has, and the following.
 
     Attributes:
-        image_size: height and width of what is returned, in pixels.
-        dtype: ``float32`` in [0, 1], or ``uint8`` in 0..255.
+        image_size: height and width of what is returned, in pixels; one number for a square.
+        dtype: ``float32``, ``float16`` or ``bfloat16`` in [0, 1], or ``uint8`` in 0..255; also
+            TensorFlow's and NumPy's types of these names.
+        scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or the name of a model in
+            ``keras.applications`` for what its pretrained weights expect; ``auto``: by ``dtype``.
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        decoder: ``fast``: JPEGs with chroma doubled, not interpolated, at the smallest scale that
-            covers the size; ``exact``: every pixel as ``tf.io.decode_jpeg`` has it by default,
-            resized with antialiasing.
-        augment: random changes; None: none.
+        augment: random changes; None: none. ``photo`` in place of an :class:`Augmentation`: a
+            random window (``resize="random_crop"``, whatever ``resize`` is given), mirrored in half
+            of the cases, with light and colour changed by up to 10 %.
         task: one of :data:`recordgen.features.IMAGE_TASKS`; ``auto`` without a ``dataset.json``:
             ``image_classification``.
         label_mode: not for boxes.
@@ -257,8 +273,8 @@ class ReadOptions(LabelOptions):
 
     image_size: tuple[int, int] = (224, 224)
     dtype: str = "float32"
+    scale: str = AUTO
     resize: str = "stretch"
-    decoder: str = "fast"
     augment: Augmentation | None = None
     box_format: str = "rel_xyxy"
     boxes: str = "padded"
@@ -269,19 +285,20 @@ class ReadOptions(LabelOptions):
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
         check_image_size(self.image_size)
-        _one_of("dtype", self.dtype, DTYPES)
-        _one_of("resize", self.resize, RESIZES)
-        _one_of("decoder", self.decoder, DECODERS)
-        _one_of("task", self.task, (AUTO, *IMAGE_TASKS))
-        _one_of("box_format", self.box_format, BOX_FORMATS)
-        _one_of("boxes", self.boxes, BOXES)
+        check_one_of("dtype", self.dtype, DTYPES)
+        scale_for(self.scale, self.dtype)  # checks both
+        check_one_of("resize", self.resize, RESIZES)
+        check_one_of("task", self.task, (AUTO, *IMAGE_TASKS))
+        check_one_of("box_format", self.box_format, BOX_FORMATS)
+        check_one_of("boxes", self.boxes, BOXES)
         if self.max_boxes is not None:
             check_at_least(1, max_boxes=self.max_boxes)
-        _from_to("min_visible", self.min_visible, 0, 1)
+        check_range("min_visible", self.min_visible, 0, 1)
         if not callable(self.on_error):
-            _one_of("on_error", self.on_error, ON_ERROR)
+            check_one_of("on_error", self.on_error, ON_ERROR)
         if self.augment is not None:
-            _of_type(Augmentation, "an Augmentation(…) or None", augment=self.augment)
+            expected = f"{PHOTO!r}, an Augmentation(…) or None"
+            check_type(Augmentation, expected, augment=self.augment)
 
     @property
     def draws_pixels(self) -> bool:
@@ -313,18 +330,17 @@ class EntityOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        _one_of("task", self.task, (AUTO, "text_entities"))
-        _names("extras", self.extras)
+        check_one_of("task", self.task, (AUTO, "text_entities"))
+        check_list_of_names("extras", self.extras)
         for name in self.extras:
-            _one_of("extras", name, tuple(TEXT_ENTITIES))
-        if self.tokenizer is not None and not callable(self.tokenizer):
-            raise UsageError(f"tokenizer must be a function of tokens (got {self.tokenizer!r})")
+            check_one_of("extras", name, tuple(TEXT_ENTITIES))
+        check_function("a function of tokens", tokenizer=self.tokenizer)
         if self.sequence_length is not None:
             check_at_least(1, sequence_length=self.sequence_length)
         if isinstance(self.buckets, str):
-            _one_of("buckets", self.buckets, (AUTO,))
+            check_one_of("buckets", self.buckets, (AUTO,))
         elif self.buckets is not None:
-            _of_type(Sequence, f"{AUTO!r}, lengths in tokens, or None", buckets=self.buckets)
+            check_type(Sequence, f"{AUTO!r}, lengths in tokens, or None", buckets=self.buckets)
             for length in self.buckets:
                 check_at_least(1, buckets=length)
             if sorted(set(self.buckets)) != list(self.buckets) or not self.buckets:
@@ -336,63 +352,37 @@ class EntityOptions(RecordOptions):
 
 
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Return ``kind(**values)``. Raises: UsageError for an unknown name or a wrong value."""
+    """Return ``kind(**values)``, with numbers, sizes and types in the form the rest relies on.
+
+    Raises:
+        UsageError: a name is unknown, or a value is not allowed.
+    """
+    for name in values:
+        if name in {field.name for field in fields(Tuning)}:
+            raise UsageError(f"{name} is a field of Tuning; write tuning=Tuning({name}=…)")
     check_names(values, [field.name for field in fields(kind)])
-    return kind(**{name: _plain(value) for name, value in values.items()})
+    decoded = {name: _plain(value) for name, value in values.items()}
+    if is_integer(decoded.get("image_size")):
+        decoded["image_size"] = (decoded["image_size"],) * 2
+    if "dtype" in decoded:
+        decoded["dtype"] = _dtype_name(decoded["dtype"])
+    if decoded.get("augment") == PHOTO:
+        decoded |= _PHOTO
+    return kind(**decoded)
 
 
 def _plain(value: Any) -> Any:
     """Return Python's number for NumPy's, also in tuples; everything else as it is."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
-    return int(value) if _is_integer(value) else value
+    return int(value) if is_integer(value) else value
 
 
-def _names(name: str, value: object) -> None:
-    """Check what must be several names."""
-    if isinstance(value, str):
-        raise UsageError(
-            f"{name} must be several names, not one text (got {value!r}); write [{value!r}]"
-        )
-    if not isinstance(value, Collection) or not all(isinstance(item, str) for item in value):
-        raise UsageError(f"{name} must be a list of names, each a text (got {value!r})")
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
-
-
-def check_at_least(least: int, **named: Any) -> None:
-    """Check whole numbers of 64 bits by name. Raises: UsageError."""
-    for name, value in named.items():
-        if not _is_integer(value):
-            raise UsageError(f"{name} must be a whole number (got {value!r})")
-        if value < least:
-            raise UsageError(f"{name} must be at least {least} (got {value!r})")
-        if value >= 1 << 63:
-            raise UsageError(f"{name} must be a number of 64 bits (got {value!r})")
-
-
-def _of_type(kind: type[Any], expected: str, **named: object) -> None:
-    for name, value in named.items():
-        if not isinstance(value, kind):
-            raise UsageError(f"{name} must be {expected} (got {value!r})")
-
-
-def _is_integer(value: object) -> bool:
-    """Say whether a value is a whole number, also one of NumPy's."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def _dtype_name(dtype: Any) -> Any:
+    """Return the name of a type: ``tf.float16``, ``np.dtype("float16")`` → ``"float16"``."""
+    # tf.DType and np.dtype have a name; NumPy's scalar types are classes.
+    return dtype.__name__ if isinstance(dtype, type) else getattr(dtype, "name", dtype)
 
 
 def _are_two_integers(value: object) -> bool:
-    return isinstance(value, Sequence) and len(value) == 2 and all(map(_is_integer, value))
-
-
-def _from_to(name: str, value: Any, low: float, high: float) -> None:
-    if not _is_number(value) or not low <= value <= high:  # not a number is not in between
-        raise UsageError(f"{name} must be from {low} to {high} (got {value!r})")
+    return isinstance(value, Sequence) and len(value) == 2 and all(map(is_integer, value))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from recordgen.errors import DataError, UsageError
 from recordgen.reading.classes import (
@@ -24,8 +24,10 @@ from recordgen.reading.classes import (
     plan_text_task,
     shown_names,
 )
-from recordgen.reading.options import AUTOTUNE, MEMORY, LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.options import MEMORY, LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
+from recordgen.reading.shares import Piece, consecutive_share, even_share
+from recordgen.reading.tuning import AUTO, AUTOTUNE
 
 # Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
 _SHUFFLE_BYTES = 64_000_000
@@ -75,7 +77,9 @@ class ReadPlan:
 
     Attributes:
         files: the shard files that this worker opens.
-        record_shard: (index, count) if the workers share files and take every count-th record.
+        pieces: the worker's records of these files; () for all of them.
+        turn: (index, count): of the wanted records of all files, the worker takes every
+            ``count``-th; None: all.
         examples: examples that one pass of this worker gives; None: not known.
         cycle_length: files that are read at the same time.
         block_length: consecutive records of one file.
@@ -87,7 +91,8 @@ class ReadPlan:
     """
 
     files: tuple[str, ...]
-    record_shard: tuple[int, int] | None
+    pieces: tuple[Piece, ...]
+    turn: tuple[int, int] | None
     examples: int | None
     cycle_length: int
     block_length: int
@@ -106,8 +111,10 @@ class ReadPlan:
             f"shuffle   {f'buffer of {self.shuffle_buffer:,}' if self.shuffle_buffer else 'no'}",
             f"cache     {self.cache or 'no'}",
         ]
-        if self.record_shard:
-            lines.append("worker    record {} of every {}".format(*self.record_shard))
+        if self.pieces:
+            lines.append(f"worker    {len(self.pieces)} files, whole or in part")
+        if self.turn is not None:
+            lines.append("worker    every {1}th wanted record, from the {0}th".format(*self.turn))
         return "\n".join(lines)
 
 
@@ -148,18 +155,29 @@ def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked
     return _plan(shards, files, examples, options, is_checked, task, classes)
 
 
-def plan_records(shards: ShardSet, options: RecordOptions) -> ReadPlan:
+def plan_records(
+    shards: ShardSet, options: RecordOptions, classes: ClassPlan | None = None
+) -> ReadPlan:
     """Plan how records of any kind are read.
+
+    Args:
+        shards: the files.
+        options: what is asked for.
+        classes: which classes are read; None: the records of any.
 
     Raises:
         UsageError: an option does not go with the data.
         DataError: there is no record.
     """
-    examples = None if options.predicate is not None else shards.examples
+    examples = shards.examples
+    if classes is not None and classes.filters:
+        examples = sum(classes.counts.values()) if classes.counts is not None else None
+    if options.predicate is not None:
+        examples = None
     files = [file for file in shards.files if file.examples != 0]
     if not files:
         raise DataError(f"{shards.files[0].path}: no record in {len(shards.files)} files")
-    return _plan(shards, files, examples, options, True)
+    return _plan(shards, files, examples, options, True, classes=classes)
 
 
 def _plan(
@@ -171,16 +189,23 @@ def _plan(
     task: str = "",
     classes: ClassPlan | None = None,
 ) -> ReadPlan:
-    index, count = options.shard
     by_label = all(file.label is not None for file in files)
-    mine, record_shard = share(files, index, count, by_label=by_label)
-    filters = classes is not None and classes.filters
-    if record_shard is not None:
-        examples = None if examples is None else len(range(index, examples, count))
-    elif count > 1:
-        known = [file.examples for file in mine if file.examples is not None]
-        exact = examples is not None and len(known) == len(mine) and not filters
-        examples = sum(known) if exact else None
+    filters = options.predicate is not None or (classes is not None and classes.filters)
+    counts = [file.examples for file in files if file.examples is not None]
+    mine = files
+    pieces: tuple[Piece, ...] = ()
+    turn = None
+    if options.shard[1] > 1 and (filters or len(counts) < len(files)):
+        # Which records are wanted, or how many there are, is known only when all are read.
+        turn = options.shard
+        examples = None if examples is None else len(range(turn[0], examples, turn[1]))
+    elif options.shard[1] > 1:
+        # Of shards by label, whole files would keep the classes of one worker from the others.
+        share = even_share if by_label else consecutive_share
+        found = share(counts, *options.shard)
+        mine = [files[piece.file] for piece in found]
+        pieces = tuple(replace(piece, file=place) for place, piece in enumerate(found))
+        examples = sum(piece.count for piece in pieces)
     if examples == 0:
         raise UsageError(
             f"shard={options.shard}: nothing is left for this worker; use fewer workers"
@@ -189,9 +214,10 @@ def _plan(
     cache = _plan_cache(options, examples, record_bytes)
     return ReadPlan(
         files=tuple(file.path for file in mine),
-        record_shard=record_shard,
+        pieces=pieces,
+        turn=turn,
         examples=examples,
-        cycle_length=_cycle_length(options, len(mine), by_label or record_shard is not None),
+        cycle_length=_cycle_length(options, len(mine), by_label or turn is not None),
         block_length=1 if by_label else _block_length(record_bytes),
         shuffle_buffer=_shuffle_buffer(
             options, examples, record_bytes, cache, shards.dataset is not None and not by_label
@@ -203,22 +229,6 @@ def _plan(
     )
 
 
-def share(
-    files: Sequence[ShardFile], index: int, count: int, *, by_label: bool = False
-) -> tuple[list[ShardFile], tuple[int, int] | None]:
-    """Return the files of worker ``index`` of ``count``; and, if they share files, its records.
-
-    Four files, two workers → files 0 and 2, files 1 and 3. One file, two workers → each opens it
-    and takes every second record. So they do where a file holds one class: else a worker would
-    never see the classes of another.
-    """
-    if count == 1:
-        return list(files), None
-    if len(files) >= count and not by_label:
-        return list(files[index::count]), None
-    return list(files), (index, count)
-
-
 def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
     """Say whether a file may hold a wanted example."""
     if file.examples == 0:
@@ -226,7 +236,7 @@ def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
     if file.label is None:
         return True
     if file.label == "":
-        return classes.mode == "none" and classes.wanted is None
+        return classes.mode is None and classes.wanted is None
     return classes.wanted is None or file.label in classes.wanted
 
 
@@ -237,7 +247,7 @@ def _wanted_examples(
         return None
     if classes.counts is None:
         return None if classes.filters else shards.examples
-    if classes.mode == BOX_MODE or (classes.mode == "none" and classes.wanted is None):
+    if classes.mode == BOX_MODE or (classes.mode is None and classes.wanted is None):
         return shards.examples
     if task not in MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
         return sum(classes.counts.values())
@@ -253,7 +263,7 @@ def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
     if shards.examples:
         return (
             f"{where} has no labelled example ({shards.examples} unlabelled); "
-            f"label_mode='none' reads those"
+            f"label_mode=None reads those"
         )
     return f"{where} has no examples"
 
@@ -282,11 +292,11 @@ def _plan_cache(
 
 
 def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
-    if options.cycle_length != AUTOTUNE:
-        return min(options.cycle_length, files)
-    if options.shuffle_buffer == 0:
+    if options.tuning.cycle_length != AUTOTUNE:
+        return min(options.tuning.cycle_length, files)
+    if not options.shuffle:
         return 1  # one file after the other: the order is part of what was asked for
-    # Workers that share files count records in one order, and AUTOTUNE's depends on the machine.
+    # Workers that take turns must see one order, and AUTOTUNE's depends on the machine.
     return min(files, _OPEN_SHARDS) if is_fixed else AUTOTUNE
 
 
@@ -301,8 +311,10 @@ def _shuffle_buffer(
     cache: CachePlan | None,
     is_mixed: bool,
 ) -> int:
-    if isinstance(options.shuffle_buffer, int):
-        return options.shuffle_buffer
+    if not options.shuffle:
+        return 0
+    if options.tuning.shuffle_buffer != AUTO:
+        return int(options.tuning.shuffle_buffer)
     if cache is not None and not cache.path and examples is not None:
         return examples  # they are in memory anyway, so the buffer only holds references
     room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES

@@ -12,8 +12,11 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.reading.options import AUTOTUNE, LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.decoding import PIXELS_VERSION
+from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.order import shuffled
 from recordgen.reading.plan import CachePlan, ReadPlan
+from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
 
@@ -55,29 +58,29 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
         UsageError: TensorFlow cannot read files of this kind.
     """
     _check_schemes(plan.files)
-    files = tf.data.Dataset.from_tensor_slices(list(plan.files))
-    # Workers that take every n-th record of the same files must all count in the same order: one
-    # that changes from epoch to epoch, but not from worker to worker.
-    is_shared = plan.record_shard is not None
-    seed = _COMMON_SEED if is_shared and options.seed is None else options.seed
+    files = tf.data.Dataset.from_tensor_slices(_slices(plan))
+    # Workers that take turns must all count in one order. It changes from epoch to epoch, but not
+    # from worker to worker.
+    takes_turns = plan.turn is not None
     if plan.shuffle_buffer and len(plan.files) > 1:
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
-        files = files.shuffle(len(plan.files), seed=seed)
+        seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
+        files = shuffled(files, len(plan.files), seed)
     if plan.cycle_length == 1:
-        records = files.flat_map(_read_shard)
+        records = files.flat_map(_read_piece)
     else:
         # Interleave before shuffle: neighbours in the buffer then come from different files.
         records = files.interleave(
-            _read_shard,
+            _read_piece,
             cycle_length=None if plan.cycle_length == AUTOTUNE else plan.cycle_length,
             block_length=plan.block_length,
             num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=options.is_ordered or is_shared,
+            deterministic=options.is_ordered or takes_turns,
         )
     if keep is not None:
         records = records.filter(keep)
-    if plan.record_shard is not None:
-        index, count = plan.record_shard
+    if plan.turn is not None:
+        index, count = plan.turn
         records = records.shard(count, index)
     return records
 
@@ -107,12 +110,12 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     """Return what tells a cache file from that of another reading, or of other files."""
     # What is kept lies in the order in which it was first read.
     order = (bool(plan.shuffle_buffer), options.seed)
-    parts: list[object] = [cache.stage, plan.record_shard, plan.classes, order]
+    parts: list[object] = [cache.stage, plan.pieces, plan.turn, plan.classes, order]
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, LabelOptions):
         parts.append(tuple(options.extras))
     if isinstance(options, ReadOptions) and cache.stage == "images":
-        parts += [options.image_size, options.resize, options.decoder]
+        parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
         parts.append(options.on_error == "fail")
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
@@ -121,10 +124,10 @@ def ordered(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) ->
     """Shuffle and repeat, as the options say."""
     if plan.shuffle_buffer:
         # Shuffle before repeat: every example is seen once per epoch.
-        dataset = dataset.shuffle(plan.shuffle_buffer, seed=options.seed)
+        dataset = shuffled(dataset, plan.shuffle_buffer, options.seed)
     # Repeat before batch: no short batch at the end of an epoch, and one iterator for the whole
     # training, so nothing is torn down and started anew in between.
-    return dataset if options.epochs == 1 else dataset.repeat(options.epochs)
+    return dataset if options.passes == 1 else dataset.repeat(options.passes)
 
 
 def finished(
@@ -138,10 +141,7 @@ def finished(
         options: all the rest.
         batched: hand out batches, not single examples.
     """
-    parallel = {
-        "num_parallel_calls": options.num_parallel_calls,
-        "deterministic": options.is_ordered,
-    }
+    parallel = parallel_calls(options)
     if options.map_example is not None or not batched:
         dataset = dataset.unbatch()
     if options.map_example is not None:
@@ -149,20 +149,28 @@ def finished(
         if batched:
             is_ragged = isinstance(options, ReadOptions) and options.boxes == "ragged"
             batch = dataset.ragged_batch if is_ragged else dataset.batch
-            dataset = batch(options.batch_size, drop_remainder=options.drop_remainder)
+            dataset = batch(options.batch_size, drop_remainder=options.has_full_batches)
     if options.map_batch is not None:
         dataset = dataset.map(options.map_batch, **parallel)
-    if plan.examples is not None and options.epochs is not None:
+    if plan.examples is not None and options.passes is not None:
         # Keras warns of an early end where it cannot tell how many batches there are.
-        elements = _batches(plan.examples * options.epochs, options)
-        if not batched:
-            elements = plan.examples * options.epochs
+        examples = plan.examples * options.passes
+        elements = batches_of(examples, options) if batched else examples
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(elements))
     # Prefetch last: the next batches are made while the model works on this one.
-    return dataset.prefetch(options.prefetch).with_options(_tf_options(options))
+    return dataset.prefetch(options.tuning.prefetch).with_options(_tf_options(options))
 
 
-def _batches(examples: int, options: RecordOptions) -> int:
+def parallel_calls(options: RecordOptions) -> dict[str, Any]:
+    """Return how ``map`` calls a function in parallel, as its arguments."""
+    return {
+        "num_parallel_calls": options.tuning.num_parallel_calls,
+        "deterministic": options.is_ordered,
+    }
+
+
+def batches_of(examples: int, options: RecordOptions) -> int:
+    """Return how many batches examples give: 100 in batches of 32 → 4, or 3 full ones."""
     whole, rest = divmod(examples, options.batch_size)
     return whole + (rest > 0 and not options.drop_remainder)
 
@@ -172,21 +180,48 @@ def _tf_options(options: RecordOptions) -> tf.data.Options:
     found.deterministic = options.is_ordered
     # While tf.data's autotuner runs, the end of an iterator was seen to stall for half a
     # second and more.
-    found.autotune.enabled = options.autotune
+    found.autotune.enabled = options.tuning.autotune
     # Many images are decoded at the same time: threads within one of them only get in each
     # other's way.
     found.threading.max_intra_op_parallelism = 1
-    if options.threads is not None:
-        found.threading.private_threadpool_size = options.threads
-    if options.shard[1] > 1:
-        found.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    if options.tuning.threads is not None:
+        found.threading.private_threadpool_size = options.tuning.threads
+    found.experimental_distribute.auto_shard_policy = _auto_shard_policy(options)
     return found
 
 
-def _read_shard(path: tf.Tensor) -> tf.data.Dataset:
-    """Return the serialised records (string []) of the shard at ``path`` (string [])."""
+def _auto_shard_policy(options: RecordOptions) -> tf.data.experimental.AutoShardPolicy:
+    """Return how tf.distribute may divide the dataset among workers by itself."""
+    policies = tf.data.experimental.AutoShardPolicy
+    if options.shard[1] > 1:
+        return policies.OFF  # it is one worker's share already
+    if options.is_ordered and (options.seed is not None or not options.shuffle):
+        return policies.DATA  # every n-th batch of the order that all workers see
+    # Of orders that differ, every n-th batch has some examples twice and others never. So by files,
+    # or an error where that cannot be.
+    return policies.FILE
+
+
+def _slices(plan: ReadPlan) -> tuple[Any, ...]:
+    """Return what :func:`_read_piece` takes for each file, in lists."""
+    if not plan.pieces:
+        return (list(plan.files),)
+    starts = [piece.start for piece in plan.pieces]
+    counts = [piece.count for piece in plan.pieces]
+    return list(plan.files), tf.constant(starts, tf.int64), tf.constant(counts, tf.int64)
+
+
+def _read_piece(
+    path: tf.Tensor, start: tf.Tensor | None = None, count: tf.Tensor | None = None
+) -> tf.data.Dataset:
+    """Return serialised records (string []) of the shard at ``path`` (string []).
+
+    With ``start`` and ``count`` (int64 []) only those of a
+    :class:`recordgen.reading.shares.Piece`.
+    """
     is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+    records = tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
+    return records if start is None else records.skip(start).take(count)
 
 
 def _check_schemes(files: tuple[str, ...]) -> None:

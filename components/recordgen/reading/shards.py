@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recordgen import storage
+from recordgen import splits, storage
 from recordgen.dataset import (
     DATASET_FILE,
     SPLIT_PREFIX,
@@ -17,7 +17,13 @@ from recordgen.dataset import (
     read_dataset,
     split_dir,
 )
-from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.errors import (
+    DataError,
+    RecordError,
+    SourceError,
+    SplitNotFoundError,
+    UsageError,
+)
 from recordgen.reading.counting import count_records, is_cheap
 
 _MAGIC = frozenset("*?[")
@@ -101,11 +107,11 @@ def find_shards(
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
             ``fn_args.train_files``), which need no ``split``.
-        split: the split's name, such as ``train``.
+        split: the split's name, such as ``train``, or another word for it, such as ``val``.
 
     Raises:
         SourceError: there is no dataset, or no file matches.
-        DataError: the split is not there.
+        SplitNotFoundError: the split is not there.
         RecordError: a shard is not as long as ``dataset.json`` says.
     """
     if not isinstance(split, str):
@@ -124,18 +130,38 @@ def find_shards(
         return _named([source])
     if storage.exists(storage.join(source, DATASET_FILE)):
         return _listed(source, read_dataset(source), split)
-    if splits := storage.list_folders(source, SPLIT_PREFIX):
-        if split_dir(split) not in splits:
-            raise _no_split(source, split, [name.removeprefix(SPLIT_PREFIX) for name in splits])
-        return _named([storage.join(source, split_dir(split), "*")])
+    if folders := storage.list_folders(source, SPLIT_PREFIX):
+        there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
+        return _named([storage.join(source, split_dir(find_split(source, split, there)), "*")])
     if not storage.list_files(source):
         read_dataset(source)  # says what is missing
     return _named([source])
 
 
+def find_split(where: str, split: str, there: Sequence[str]) -> str:
+    """Return the name of a split that may be given by another word for it.
+
+    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, if there is no split of the very name.
+
+    Args:
+        where: the dataset, for the message.
+        split: the name that was given.
+        there: the splits of the dataset.
+
+    Raises:
+        SplitNotFoundError: it has no such split; lists those that it has.
+    """
+    for name in (split, splits.split_named(split)):
+        if name in there:
+            return name
+    raise SplitNotFoundError(
+        f"{where}: no split {split!r} here, only {', '.join(there) or 'none'}; a split without "
+        f"examples is not written"
+    )
+
+
 def _listed(root: str, dataset: Dataset, split: str) -> ShardSet:
-    if split not in dataset.splits:
-        raise _no_split(root or ".", split, list(dataset.splits))
+    split = find_split(root or ".", split, list(dataset.splits))
     files = tuple(
         ShardFile(storage.join(root, shard.file), shard.examples, shard.bytes, shard.label)
         for shard in dataset.splits[split].shards
@@ -214,10 +240,3 @@ def _counted(file: ShardFile) -> ShardFile:
     if not is_cheap(file.path):
         return file
     return replace(file, examples=count_records(file.path), bytes=storage.size(file.path))
-
-
-def _no_split(where: str, split: str, there: list[str]) -> DataError:
-    return DataError(
-        f"{where}: no split {split!r} here, only {', '.join(there) or 'none'}; a split without "
-        f"examples is not written"
-    )

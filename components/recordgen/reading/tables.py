@@ -11,12 +11,27 @@ import tensorflow as tf
 
 from recordgen.columns import MISSING, Column, Table
 from recordgen.errors import UsageError
-from recordgen.reading.options import AUTO, RecordOptions
+from recordgen.reading.checks import check_one_of
+from recordgen.reading.classes import check_mode
+from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
+from recordgen.reading.records import (
+    Keep,
+    cached,
+    finished,
+    keeping,
+    ordered,
+    parallel_calls,
+    read_records,
+)
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.targets import encoded_labels
+from recordgen.reading.tuning import AUTO
 
 _DTYPES = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
+
+# A row has one target, so there is no ``multi_hot``.
+_LABEL_MODES = (AUTO, "int", "binary", "categorical", None)
 
 # What a row without a weight weighs.
 _PLAIN_WEIGHT = 1.0
@@ -28,18 +43,23 @@ class TableOptions(RecordOptions):
 
     Attributes:
         task: ``tabular``; ``auto``: as ``dataset.json`` says.
+        label_mode: Keras's words for a target of classes: ``int`` (int64 [batch]), ``categorical``
+            (float32 [batch, classes]) or, for two classes, ``binary`` (float32 [batch, 1]); None:
+            no target and no weights. ``auto``: ``int``, or a target of numbers as it is.
         columns: the columns that are features; None: all but the target and the weights.
         defaults: by column, what stands where a value is missing; of columns that are not named
             NaN for numbers, -1 for whole numbers, and empty text.
     """
 
     task: str = AUTO
+    label_mode: str | None = AUTO
     columns: Sequence[str] | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Not super(): a dataclass with slots is another class than the one that is named here.
         RecordOptions.__post_init__(self)
+        check_one_of("label_mode", self.label_mode, _LABEL_MODES)
         if isinstance(self.columns, str) or (self.columns is not None and not self.columns):
             raise UsageError(f"columns must be a list of names, or None (got {self.columns!r})")
         if not isinstance(self.defaults, Mapping):
@@ -48,12 +68,12 @@ class TableOptions(RecordOptions):
 
 def stored_table(shards: ShardSet) -> Table:
     """Return the columns that shards hold. Raises: UsageError: nobody says."""
-    if shards.dataset is None or not shards.dataset.options.get("columns"):
+    if shards.dataset is None or not shards.dataset.options.get("table"):
         raise UsageError(
             f"{shards.files[0].path}: no dataset.json says which columns the examples have; read "
             f"them with recordgen.read(…, feature_spec=…)"
         )
-    return Table.from_json(shards.dataset.options["columns"])
+    return Table.from_json(shards.dataset.options["table"])
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,7 @@ class TableReading:
         _check_known("defaults", options.defaults, [column.name for column in table.stored])
         spec = {column.name: _parsed(column, table, options) for column in table.stored}
         labels = shards.dataset.labels if shards.dataset is not None else ()
+        _check_label_mode(options.label_mode, table, labels)
         return cls(plan, options, table, inputs, spec, labels)
 
     @property
@@ -103,20 +124,19 @@ class TableReading:
         records = read_records(plan, options, self.keep)
         records = ordered(cached(records, plan, options), plan, options)
         # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
-        rows = records.map(
-            self._elements(),
-            num_parallel_calls=options.num_parallel_calls,
-            deterministic=options.is_ordered,
-        )
+        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
+        rows = records.map(self._elements(), **parallel_calls(options))
         return finished(rows, plan, options)
 
     def _elements(self) -> Any:
         """Return what turns a batch of records (string [batch]) into what is handed out."""
-        table = self.table
-        used = {column.name for column in self.inputs} | {table.target, table.weight}
+        table, mode = self.table, self.options.label_mode
+        has_target = table.target is not None and mode is not None
+        used: set[str | None] = {column.name for column in self.inputs}
+        if has_target:
+            used |= {table.target, table.weight}
         spec = {name: item for name, item in self.spec.items() if name in used}
-        to_target = target_reader(table, self.labels) if table.target is not None else None
+        to_target = target_reader(table, self.labels) if has_target else None
 
         def elements(records: tf.Tensor) -> Any:
             parsed = tf.io.parse_example(records, spec)
@@ -124,6 +144,7 @@ class TableReading:
             if to_target is None:
                 return features
             target = to_target(parsed[table.target])
+            target = encoded_labels(target, mode, len(self.labels))
             if table.weight is None:
                 return features, target
             return features, target, parsed[table.weight]
@@ -180,6 +201,18 @@ def _default(column: Column, value: Any) -> Any:
             f"defaults: column {column.name!r} is {column.dtype}, and {value!r} is not of it"
         )
     return value
+
+
+def _check_label_mode(mode: str | None, table: Table, labels: Sequence[str]) -> None:
+    if mode in (AUTO, None):
+        return
+    if table.target is None or table.prediction == "regression":
+        what = "no target" if table.target is None else f"numbers in its target {table.target!r}"
+        raise UsageError(
+            f"label_mode={mode!r} is for a target of classes, and this table has {what}; "
+            f"leave it out"
+        )
+    check_mode(mode, labels)
 
 
 def _check_known(option: str, names: Any, known: Any) -> None:

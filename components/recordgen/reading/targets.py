@@ -54,8 +54,8 @@ class Targets:
         return cls(ClassNumbers.of(classes, text=text, label=label), weights)
 
     @property
-    def mode(self) -> str:
-        """``index``, ``one_hot``, ``multi_hot`` or ``none``."""
+    def mode(self) -> str | None:
+        """``int``, ``binary``, ``categorical``, ``multi_hot`` or None."""
         return self.numbers.classes.mode
 
     @property
@@ -66,7 +66,7 @@ class Targets:
     @property
     def spec(self) -> dict[str, tf.io.VarLenFeature]:
         """The features that are needed, as lists: an example may have no label, or several."""
-        if self.mode != "none":
+        if self.mode is not None:
             names = self.numbers.names
         else:
             names = () if self.numbers.classes.wanted is None else (self.numbers.chosen_by,)
@@ -82,8 +82,8 @@ class Targets:
         """Return the labels of a batch of parsed records, each of which has one that is wanted.
 
         Returns:
-            int64 [batch], or float32 [batch, classes]; of several labels, the first wanted one, or
-            all wanted ones.
+            int64 [batch], float32 [batch, 1] or float32 [batch, classes]; of several labels, the
+            first wanted one, or all wanted ones.
 
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
@@ -92,14 +92,15 @@ class Targets:
         numbers = tf.SparseTensor(stored.indices, self.numbers.numbers(parsed), stored.dense_shape)
         if self.mode == "multi_hot":
             return self._multi_hot(numbers)
-        first = _first_wanted(numbers)
-        return tf.one_hot(first, self._size) if self.mode == "one_hot" else first
+        return encoded_labels(_first_wanted(numbers), self.mode, self._size)
 
     def weights_of(self, labels: tf.Tensor) -> tf.Tensor:
         """Return the weights (float32 [batch]) of a batch of labels."""
         weights = tf.constant(self.weights, tf.float32)
-        if self.mode == "one_hot":
+        if self.mode == "categorical":
             return tf.linalg.matvec(labels, weights)
+        if self.mode == "binary":
+            labels = tf.cast(labels[:, 0], tf.int64)
         return tf.gather(weights, labels)
 
     def _multi_hot(self, numbers: tf.SparseTensor) -> tf.Tensor:
@@ -108,6 +109,19 @@ class Targets:
         shape = [numbers.dense_shape[0], self._size]
         hot = tf.scatter_nd(places, tf.ones(tf.shape(places)[:1]), shape)
         return tf.minimum(hot, 1.0)  # a label that is there twice
+
+
+def encoded_labels(numbers: tf.Tensor, mode: str | None, classes: int) -> tf.Tensor:
+    """Return the numbers of classes (int64 [batch]) as a label mode has them.
+
+    Returns:
+        ``categorical``: float32 [batch, classes]; ``binary``: float32 [batch, 1]; else as they are.
+    """
+    if mode == "categorical":
+        return tf.one_hot(numbers, classes)
+    if mode == "binary":
+        return tf.cast(numbers, tf.float32)[:, None]
+    return numbers
 
 
 def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:

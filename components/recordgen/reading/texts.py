@@ -23,6 +23,7 @@ from recordgen.reading.records import (
     finished,
     keeping,
     ordered,
+    parallel_calls,
     read_records,
 )
 from recordgen.reading.shards import ShardSet
@@ -94,12 +95,8 @@ class TextReading:
         records = read_records(plan, options, self.keep)
         records = ordered(cached(records, plan, options), plan, options)
         # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
-        batches = records.map(
-            self._elements,
-            num_parallel_calls=options.num_parallel_calls,
-            deterministic=options.is_ordered,
-        )
+        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
+        batches = records.map(self._elements, **parallel_calls(options))
         first = next(iter(tf.nest.flatten(batches.element_spec)))
         if options.map_example is not None and None in first.shape[1:].as_list():
             raise UsageError(
@@ -118,7 +115,7 @@ class TextReading:
             if tf.is_tensor(texts) and not isinstance(texts, tf.RaggedTensor | tf.SparseTensor):
                 texts = tf.ensure_shape(texts, (records.shape[0], *texts.shape[1:]))
         parts = [texts]
-        if self.targets.mode != "none":
+        if self.targets.mode is not None:
             label = self.targets.labels(parsed)
             label = tf.ensure_shape(label, (records.shape[0], *label.shape[1:]))
             parts.append(label)

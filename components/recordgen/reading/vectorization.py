@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from recordgen import splits
+from recordgen.reading.checks import check_at_least
 from recordgen.reading.datasets import Source, eval_dataset
-from recordgen.reading.options import check_at_least
+from recordgen.reading.words import has_unspaced, split_words
 
 if TYPE_CHECKING:
     import keras
+    import tensorflow as tf
 
 # Texts that are looked at together: adapting costs a call for each batch.
 _BATCH_SIZE = 1024
@@ -37,7 +39,8 @@ def text_vectorization(
         split: the split to look at.
         task: of files without a ``dataset.json``, one of :data:`recordgen.features.TEXT_TASKS`.
         **settings: further arguments of ``keras.layers.TextVectorization``, such as ``ngrams=2`` or
-            ``standardize=None``.
+            ``standardize=None``. Unless ``split`` is given, words are what lies between blanks,
+            and single characters in scripts without blanks, such as Chinese, Japanese and Thai.
 
     Returns:
         The layer: string [batch] → int64 [batch, n].
@@ -46,13 +49,30 @@ def text_vectorization(
         UsageError: an option is wrong.
         And as :func:`recordgen.input_fn`.
     """
-    import keras
-
     check_at_least(3, max_tokens=max_tokens)
     if sequence_length is not None:
         check_at_least(1, sequence_length=sequence_length)
         settings["output_sequence_length"] = sequence_length
-    texts = eval_dataset(source, batch_size=_BATCH_SIZE, split=split, task=task, label_mode="none")
+    texts = eval_dataset(source, batch_size=_BATCH_SIZE, split=split, task=task, label_mode=None)
+    return learn_words(texts, max_tokens, **settings)
+
+
+def learn_words(
+    texts: tf.data.Dataset, max_tokens: int, **settings: Any
+) -> keras.layers.TextVectorization:
+    """Return a layer that knows the words of texts (string [batch]).
+
+    Args:
+        texts: batches of them.
+        max_tokens: as in :func:`text_vectorization`.
+        **settings: as in :func:`text_vectorization`.
+    """
+    import keras
+
+    # Keras's own way where it is enough: a .keras file with a function of ours in it is only
+    # loaded with custom_objects.
+    if "split" not in settings and has_unspaced(texts):
+        settings["split"] = split_words
     layer = keras.layers.TextVectorization(max_tokens, **settings)
     layer.adapt(texts)
     return layer

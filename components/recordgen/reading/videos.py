@@ -6,22 +6,33 @@ is for ``map_example``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
-from recordgen import features
-from recordgen.errors import DataError, UsageError
-from recordgen.reading.classes import ClassPlan
-from recordgen.reading.options import AUTO, RecordOptions
+from recordgen import features, storage
+from recordgen.errors import DataError
+from recordgen.reading.checks import check_one_of
+from recordgen.reading.classes import ClassPlan, check_mode
+from recordgen.reading.options import RecordOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
-from recordgen.reading.records import Keep, cached, finished, keeping, ordered, read_records
+from recordgen.reading.records import (
+    Keep,
+    cached,
+    finished,
+    keeping,
+    ordered,
+    parallel_calls,
+    read_records,
+)
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.targets import encoded_labels
+from recordgen.reading.tuning import AUTO
 from recordgen.tasks import VideoClassification
 
-LABEL_MODES = (AUTO, "index", "one_hot", "none")
+LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
 
 # What is handed out of each segment, by the feature that holds it.
 _SEGMENT = {
@@ -38,12 +49,13 @@ class VideoOptions(RecordOptions):
     Attributes:
         task: ``video_classification``, which records of others do not say of themselves; ``auto``:
             what ``dataset.json`` says.
-        label_mode: ``index`` (int64), ``one_hot`` (float32 [classes]), or ``none``: segments
-            without a label are read too, and there are no labels; ``auto``: ``index``.
+        label_mode: ``int`` (int64), ``categorical`` (float32 [classes]), of two classes ``binary``
+            (float32 [1]), or None: no labels, and segments without one are read too; ``auto``:
+            ``int``.
     """
 
     task: str = AUTO
-    label_mode: str = AUTO
+    label_mode: str | None = AUTO
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
@@ -51,15 +63,12 @@ class VideoOptions(RecordOptions):
             ("task", (AUTO, VideoClassification.name)),
             ("label_mode", LABEL_MODES),
         ):
-            if getattr(self, name) not in allowed:
-                raise UsageError(
-                    f"{name} must be one of {', '.join(allowed)} (got {getattr(self, name)!r})"
-                )
+            check_one_of(name, getattr(self, name), allowed)
 
     @property
-    def mode(self) -> str:
+    def mode(self) -> str | None:
         """What labels become."""
-        return "index" if self.label_mode == AUTO else self.label_mode
+        return "int" if self.label_mode == AUTO else self.label_mode
 
 
 def plan_videos(shards: ShardSet, options: VideoOptions) -> ReadPlan:
@@ -69,27 +78,19 @@ def plan_videos(shards: ShardSet, options: VideoOptions) -> ReadPlan:
         UsageError: an option does not go with the data.
         DataError: nothing is left to read.
     """
-    plan = plan_records(shards, options)
     names = None if shards.dataset is None else shards.dataset.labels
-    if options.mode == "one_hot" and names is None:
-        raise UsageError(
-            "label_mode='one_hot' needs the number of classes, and there is no dataset.json that "
-            "says it"
-        )
+    check_mode(options.mode, names)
     labelled = None
     if shards.dataset is not None and shards.examples is not None:
         labelled = shards.examples - shards.unlabelled
-    filters = options.mode != "none" and labelled != shards.examples
+    filters = options.mode is not None and labelled != shards.examples
     if filters and labelled == 0:
         raise DataError(
             f"split {shards.split!r} has no labelled segment ({shards.examples} unlabelled); "
-            f"label_mode='none' reads those"
+            f"label_mode=None reads those"
         )
     classes = ClassPlan(options.mode, names, None, False, None, filters, shards.labels)
-    if not filters:
-        return replace(plan, classes=classes)
-    is_all = options.shard[1] == 1 and options.predicate is None
-    return replace(plan, classes=classes, examples=labelled if is_all else None)
+    return plan_records(shards, options, classes)
 
 
 @dataclass(frozen=True)
@@ -99,17 +100,21 @@ class VideoReading:
     Attributes:
         plan: what was decided.
         options: what was asked for.
-        classes: the number of classes, for ``one_hot``.
+        classes: the number of classes, for ``categorical``.
+        folder: where relative uris start; empty: nothing says it.
     """
 
     plan: ReadPlan
     options: VideoOptions
     classes: int
+    folder: str
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> VideoReading:
         """Prepare a planned reading."""
-        return cls(plan, options, len(shards.dataset.labels) if shards.dataset is not None else 0)
+        if shards.dataset is None:
+            return cls(plan, options, 0, "")
+        return cls(plan, options, len(shards.dataset.labels), shards.dataset.folder)
 
     @property
     def keep(self) -> Keep | None:
@@ -124,24 +129,44 @@ class VideoReading:
             cached(read_records(plan, options, self.keep), plan, options), plan, options
         )
         # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.drop_remainder)
-        segments = records.map(
-            self._segments,
-            num_parallel_calls=options.num_parallel_calls,
-            deterministic=options.is_ordered,
-        )
+        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
+        segments = records.map(self._segments, **parallel_calls(options))
         return finished(segments, plan, options)
 
     def _segments(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""
         parsed = tf.io.parse_example(records, _SPEC)
         segments = {name: parsed[feature] for name, feature in _SEGMENT.items()}
+        segments["uri"] = to_addresses(segments["uri"], self.folder)
         label = parsed[features.VIDEO_CLASS_LABEL]
-        if self.options.mode == "none":
+        if self.options.mode is None:
             return segments
-        if self.options.mode == "one_hot":
-            label = tf.one_hot(label, self.classes)
-        return segments, label
+        return segments, encoded_labels(label, self.options.mode, self.classes)
+
+
+def to_addresses(uris: tf.Tensor, folder: str) -> tf.Tensor:
+    """Return where videos lie, from anywhere.
+
+    ``["v/1.gif", "../2.gif", "gs://b/3.gif"]``, ``/data/lists`` → ``["/data/lists/v/1.gif",
+    "/data/2.gif", "gs://b/3.gif"]``
+
+    Args:
+        uris: string [batch], as records name them.
+        folder: where relative ones start; empty: they stay as they are.
+    """
+    if not folder:
+        return uris
+    folders = tf.fill(tf.shape(uris), storage.join(folder, ""))
+    paths = uris
+    # Object stores know no "..": it is taken off here, folder by folder.
+    for parent in storage.parents(folder):
+        folders = tf.where(_begins(paths, r"\.\./"), storage.join(parent, ""), folders)
+        paths = tf.strings.regex_replace(paths, r"^\.\./", "", replace_global=False)
+    return tf.where(_begins(uris, "/|[A-Za-z][A-Za-z0-9+.-]*://"), uris, folders + paths)
+
+
+def _begins(texts: tf.Tensor, pattern: str) -> tf.Tensor:
+    return tf.strings.regex_full_match(texts, f"(?s)({pattern}).*")
 
 
 _SPEC = to_parsing_spec(features.VIDEO_CLASSIFICATION)

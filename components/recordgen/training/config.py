@@ -8,6 +8,7 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size
+from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import (
     Declared,
     ImageClassification,
@@ -69,6 +70,8 @@ class TrainingConfig:
     Attributes:
         model: ``small_cnn``, or the name of a model in ``keras.applications`` such as
             ``MobileNetV2``.
+        scale: the range of pixels that the model takes; ``auto``: what it was trained on, for
+            ``small_cnn`` ``0..1``. The scaling is part of the saved model.
         weights: of a ``keras.applications`` model: None (random) or ``imagenet``, which Keras
             downloads.
         image_size: height and width to which images and frames are resized, in pixels.
@@ -85,6 +88,7 @@ class TrainingConfig:
 
     model: str = SMALL_CNN
     weights: str | None = None
+    scale: str = AUTO
     image_size: tuple[int, int] = (96, 96)
     batch_size: int = 32
     epochs: int = 10
@@ -107,6 +111,7 @@ class TrainingConfig:
             raise UsageError(f"weights must be None or 'imagenet' (got {self.weights!r})")
         if self.weights is not None and self.model == SMALL_CNN:
             raise UsageError(f"model={SMALL_CNN} has no pretrained weights: leave weights unset")
+        self._check_scale()
         for name in ("batch_size", "epochs", "top_k", "frames"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)})")
@@ -115,6 +120,20 @@ class TrainingConfig:
         for name in ("dropout", "augmentation"):
             if not 0 <= getattr(self, name) < 1:
                 raise UsageError(f"{name} must be from 0 to below 1 (got {getattr(self, name)})")
+
+    @property
+    def pixel_scale(self) -> PixelScale:
+        """The range of pixels that the model takes."""
+        if self.scale == AUTO and self.model in BACKBONES:
+            return BACKBONES[self.model]
+        return scale_of(self.scale)
+
+    def _check_scale(self) -> None:
+        if self.pixel_scale != BACKBONES.get(self.model, self.pixel_scale):
+            raise UsageError(
+                f"model={self.model} was trained on other pixels than scale={self.scale!r} gives: "
+                f"leave scale out, or say scale={self.model!r}"
+            )
 
     @classmethod
     def from_custom_config(cls, values: Mapping[str, Any] | None) -> TrainingConfig:

@@ -19,6 +19,7 @@ from recordgen.reading import eval_dataset, read, steps_per_epoch, train_dataset
 from recordgen.reading.columns import ColumnReader
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import parsed_as
+from recordgen.reading.vectorization import learn_words
 from recordgen.schema import Schema
 from recordgen.training.config import LABEL, WEIGHT
 from recordgen.training.labels import truth_of_labels
@@ -95,11 +96,13 @@ class DeclaredLearner(TargetLearner):
 
     def steps_per_epoch(self) -> int:
         """Return how many batches of labelled rows one pass gives."""
-        return steps_per_epoch(self.root, split=self.split, **self._read_as)
+        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self._read_as)
 
     def train_data(self) -> tf.data.Dataset:
         """Return batches of columns and targets."""
-        return train_dataset(self.root, split=self.split, seed=self.config.seed, **self._read_as)
+        return train_dataset(
+            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self._read_as
+        )
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
         """Return the same, once."""
@@ -172,8 +175,8 @@ class DeclaredLearner(TargetLearner):
 
     def _words(self, column: str) -> keras.layers.TextVectorization:
         """Return a layer that knows the words of a column."""
-        layer = keras.layers.TextVectorization(MOST_TOKENS, ngrams=NGRAMS)
-        layer.adapt(self._rows([column]).map(lambda rows: rows[column]))
+        texts = self._rows([column]).map(lambda rows: rows[column])
+        layer = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
         if layer.vocabulary_size() <= len(_NO_WORDS):
             layer.set_vocabulary(["-"])  # one without words cannot be looked up in
         return layer

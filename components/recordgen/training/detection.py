@@ -48,19 +48,22 @@ class ObjectDetector(Learner):
 
     def steps_per_epoch(self) -> int:
         """Return how many batches of images one pass gives, those without boxes among them."""
-        return steps_per_epoch(self.root, self.config.batch_size, split=self.split)
+        return steps_per_epoch(
+            self.root, self.config.batch_size, split=self.split, drop_remainder=True
+        )
 
     def train_data(self) -> tf.data.Dataset:
         """Return batches of images and what is wanted of each cell."""
         share = self.config.augmentation
         # A part of the image, enlarged: boxes follow, which they could not if it were turned.
-        crop = Augmentation(brightness=0, contrast=0, saturation=0, crop=share) if share else None
+        crop = Augmentation(crop=share) if share else None
         data = train_dataset(
             self.root,
             batch_size=self.config.batch_size,
             image_size=self.config.image_size,
             split=self.split,
             seed=self.config.seed,
+            epochs="endless",
             augment=crop,
         )
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

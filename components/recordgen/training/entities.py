@@ -16,6 +16,7 @@ from recordgen.reading import (
     token_lookup,
     train_dataset,
 )
+from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
 from recordgen.training.config import LABEL, SCORES, WEIGHT
@@ -33,10 +34,6 @@ _HASHED = 512
 # How far a token's neighbours lie that a layer looks at.
 _DILATIONS = (1, 2, 4)
 
-# The tokens of recordgen.tasks.tags in RE2's words: blanks, and one token.
-_BLANKS = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
-_TOKEN = r"[\pL\pN_][\pL\pN_\pM]*|[^\pL\pN_ ]\pM*"
-
 # "York-2" → "Xxxx-d": each is replaced in turn.
 _SHAPES = ((r"\p{Lu}", "X"), (r"\p{Ll}", "x"), (r"\pN", "d"), (r"(xxx)x+", r"\1"))
 
@@ -46,7 +43,9 @@ class EntityTagger(Learner):
 
     def steps_per_epoch(self) -> int:
         """Return how many batches of texts one pass gives, those without entities among them."""
-        return steps_per_epoch(self.root, self.config.batch_size, split=self.split)
+        return steps_per_epoch(
+            self.root, self.config.batch_size, split=self.split, drop_remainder=True
+        )
 
     def train_data(self) -> tf.data.Dataset:
         """Return batches of tokens and tags."""
@@ -55,6 +54,7 @@ class EntityTagger(Learner):
             batch_size=self.config.batch_size,
             split=self.split,
             seed=self.config.seed,
+            epochs="endless",
             map_batch=_without_mask,
         )
 
@@ -85,7 +85,7 @@ class EntityTagger(Learner):
 
         @tf.function(input_signature=[TEXT])
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            tokens = _padded(tokenized(text), "")
+            tokens = _padded(split_tokens(text), "")
             is_token = tokens != ""
             said = model(tokens, training=False)
             tags = tf.gather(names, tf.argmax(said, -1))
@@ -197,16 +197,6 @@ class TokenMask(keras.layers.Layer):
     def call(self, tokens: tf.Tensor) -> tf.Tensor:
         """Compare."""
         return _where(tokens != "")
-
-
-def tokenized(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Return the tokens of texts (string [batch]), as :func:`recordgen.tasks.tags.tokenize` does.
-
-    Returns:
-        string [batch, (n)].
-    """
-    texts = tf.strings.regex_replace(texts, _BLANKS, " ")
-    return tf.strings.split(tf.strings.regex_replace(texts, f"({_TOKEN})", r"\1 "))
 
 
 def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from recordgen.reading.decoding import resize_images
+
 #: What a GIF begins with, before its version's 7a or 9a.
 MAGIC = b"GIF8"
 
@@ -56,7 +58,7 @@ def segment_frames(
     decoded = tf.io.decode_gif(video)
     ends = shown_until(video, tf.shape(decoded)[0])
     chosen = tf.gather(decoded, frames_between(ends, start, end, frames))
-    images = tf.image.resize(chosen, image_size) / 255
+    images = resize_images(chosen, image_size) / 255
     return tf.ensure_shape(images, [frames, *image_size, 3])
 
 

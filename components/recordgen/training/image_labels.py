@@ -24,8 +24,7 @@ class ImageLabels(LabelLearner):
     @property
     def reading(self) -> Mapping[str, Any]:
         """How images are read."""
-        # The model augments by itself, see TrainingConfig.augmentation.
-        return {**super().reading, "image_size": self.config.image_size, "augment": None}
+        return {**super().reading, "image_size": self.config.image_size}
 
     def models(self) -> Models:
         """Build a classifier, and train it behind random shifts, turns and zooms."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import keras
 import tensorflow as tf
@@ -24,7 +24,7 @@ class LabelLearner(Learner):
     """
 
     activation: ClassVar[str]
-    label_mode: ClassVar[str]
+    label_mode: ClassVar[Literal["int", "multi_hot"]]
     feature: ClassVar[str]
 
     @property
@@ -34,11 +34,13 @@ class LabelLearner(Learner):
 
     def steps_per_epoch(self) -> int:
         """Return how many batches of labelled examples one pass gives."""
-        return steps_per_epoch(self.root, split=self.split, **self.reading)
+        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
 
     def train_data(self) -> tf.data.Dataset:
         """Return batches of what the model takes, and labels."""
-        return train_dataset(self.root, split=self.split, seed=self.config.seed, **self.reading)
+        return train_dataset(
+            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self.reading
+        )
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
         """Return batches of the same."""
@@ -49,7 +51,7 @@ class OneLabel(LabelLearner):
     """One label per example."""
 
     activation = "softmax"
-    label_mode = "index"
+    label_mode = "int"
 
     def loss(self) -> str:
         """Return the cross-entropy."""

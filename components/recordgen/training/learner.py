@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from recordgen.dataset import Dataset
 from recordgen.errors import DataError, UsageError
+from recordgen.scales import AUTO
 from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig
 
 
@@ -54,11 +55,16 @@ class Learner(ABC):
             raise DataError(f"{self.root}: no example has a label: there is nothing to learn")
 
     def check_model(self) -> None:
-        """Check that no model of ``keras.applications`` is asked for. Raises: UsageError."""
+        """Check that nothing is asked for that only models of images have. Raises: UsageError."""
         if self.config.model != SMALL_CNN:
             raise UsageError(
                 f"model must be {SMALL_CNN} for {self.dataset.task} (got {self.config.model!r}); "
                 f"leave it out"
+            )
+        if self.config.scale != AUTO:
+            raise UsageError(
+                f"scale is for labels of images, not for {self.dataset.task} (got "
+                f"{self.config.scale!r}); leave it out"
             )
 
     def can_validate(self, split: str) -> bool:

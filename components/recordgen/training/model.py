@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable
-
 import keras
 
 from recordgen.errors import UsageError
+from recordgen.scales import BACKBONES
 from recordgen.training.config import SMALL_CNN, TrainingConfig
 
 
@@ -28,10 +25,12 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
         UsageError: the model's name is unknown, or it does not take this image size.
     """
     inputs = keras.Input((*config.image_size, 3), name="image")
+    # In the model, so that nobody who calls or serves it can scale otherwise.
+    images = config.pixel_scale.apply(inputs, white=1)
     if config.model == SMALL_CNN:
-        outputs = small_cnn(inputs, config.image_size)
+        outputs = small_cnn(images, config.image_size)
     else:
-        outputs = _backbone(inputs, config)
+        outputs = _backbone(images, config)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
     outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
     return keras.Model(inputs, outputs, name=config.model)
@@ -77,13 +76,12 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
 
 def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasTensor:
     """Return the pooled features (float32 [batch, n]) of a ``keras.applications`` model."""
-    builders = _backbone_builders()
-    if config.model not in builders:
+    if config.model not in BACKBONES:
         raise UsageError(
             f"model must be {SMALL_CNN} or one of keras.applications: "
-            f"{', '.join(sorted(builders))} (got {config.model!r})"
+            f"{', '.join(sorted(BACKBONES))} (got {config.model!r})"
         )
-    build = builders[config.model]
+    build = getattr(keras.applications, config.model)
     try:
         backbone = build(
             include_top=False,
@@ -93,14 +91,4 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
         )
     except ValueError as exc:
         raise UsageError(f"model={config.model}: {exc}") from exc
-    # Each family has its own idea of a pixel's range, in a function beside its builder.
-    preprocess = sys.modules[build.__module__].preprocess_input
-    return backbone(preprocess(keras.layers.Rescaling(255.0)(images)))
-
-
-def _backbone_builders() -> dict[str, Callable[..., keras.Model]]:
-    return {
-        name: value
-        for name, value in vars(keras.applications).items()
-        if inspect.isfunction(value) and name[0].isupper()
-    }
+    return backbone(images)

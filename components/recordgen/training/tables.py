@@ -58,7 +58,7 @@ class TableLearner(TargetLearner):
     @cached_property
     def table(self) -> Table:
         """The columns."""
-        return Table.from_json(self.dataset.options["columns"])
+        return Table.from_json(self.dataset.options["table"])
 
     @property
     def are_classes(self) -> bool:
@@ -89,7 +89,9 @@ class TableLearner(TargetLearner):
 
     def steps_per_epoch(self) -> int:
         """Return how many batches of rows one pass gives."""
-        return steps_per_epoch(self.root, self.config.batch_size, split=self.split)
+        return steps_per_epoch(
+            self.root, self.config.batch_size, split=self.split, drop_remainder=True
+        )
 
     def train_data(self) -> tf.data.Dataset:
         """Return batches of columns, targets and, if there are any, weights."""
@@ -98,6 +100,7 @@ class TableLearner(TargetLearner):
             batch_size=self.config.batch_size,
             split=self.split,
             seed=self.config.seed,
+            epochs="endless",
             defaults=self._defaults,
             map_batch=self._handed_over,
         )

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
@@ -14,6 +14,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError
 from recordgen.reading import eval_dataset, parsing_spec
+from recordgen.reading.videos import to_addresses
 from recordgen.tasks import VideoClassification
 from recordgen.training.config import TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
@@ -62,7 +63,7 @@ class VideoLearner(OneLabel):
             DataError: one is none of these.
         """
         # What has no label is not read here, but by whoever evaluates the saved model.
-        _check_videos(root, split, "none")
+        _check_videos(root, split, None)
         return super().eval_data(root, split)
 
     def _handed_over(self, segment: Mapping[str, tf.Tensor], label: tf.Tensor) -> Any:
@@ -109,6 +110,7 @@ class VideoLearner(OneLabel):
         """Return the score of each label, float32 [batch, classes]; videos are read for that."""
         spec = parsing_spec(_SEGMENT, task=VideoClassification.name)
         parsed = tf.io.parse_example(records, spec)
+        parsed[features.VIDEO_URI] = to_addresses(parsed[features.VIDEO_URI], self.dataset.folder)
         # One by one: a batch of whole videos may be more than the memory holds.
         clips = tf.map_fn(
             lambda segment: self._read(*segment),
@@ -163,14 +165,14 @@ def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
-def _check_videos(root: str, split: str, label_mode: str) -> None:
+def _check_videos(root: str, split: str, label_mode: Literal["int", "multi_hot"] | None) -> None:
     """Check that all videos of a split begin as GIFs do.
 
     Raises:
         DataError: one is of another kind, or cannot be read.
     """
     data = eval_dataset(root, batch_size=_SEGMENTS_AT_ONCE, split=split, label_mode=label_mode)
-    found = data if label_mode == "none" else data.map(lambda segments, _: segments)
+    found = data if label_mode is None else data.map(lambda segments, _: segments)
     videos = sorted({uri for segments in found for uri in segments["uri"].numpy().tolist()})
     names = [os.fsdecode(video) for video in videos]
     for name in names:

@@ -1,0 +1,67 @@
+"""Random order and random numbers that depend on a seed alone.
+
+``Dataset.shuffle`` and ``Dataset.random`` mix their seed with the one of ``tf.random.set_seed``, so
+a seed given to them means another order in a program that calls it. Here both are given to
+TensorFlow's ops directly. Without a seed the methods are used: then TensorFlow's own rules hold.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+# What TensorFlow takes for the global seed if only the other one is given: so a seed means the
+# order that it has in ``Dataset.shuffle`` where nobody called ``tf.random.set_seed``.
+_GLOBAL_SEED = 87654321
+
+
+def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data.Dataset:
+    """Return a dataset in random order, another one each time it is iterated over.
+
+    Args:
+        dataset: elements of any structure.
+        buffer: elements held for shuffling.
+        seed: decides the orders; None: different each time.
+    """
+    if seed is None:
+        return dataset.shuffle(buffer)
+    specs = [_flat_spec(spec) for spec in tf.nest.flatten(dataset.element_spec)]
+    variant = tf.raw_ops.ShuffleDatasetV3(
+        input_dataset=tf.data.experimental.to_variant(dataset),
+        buffer_size=buffer,
+        seed=_GLOBAL_SEED,
+        seed2=_op_seed(seed),
+        seed_generator=tf.raw_ops.DummySeedGenerator(),
+        reshuffle_each_iteration=True,
+        output_types=[spec.dtype for spec in specs],
+        output_shapes=[spec.shape for spec in specs],
+    )
+    found = tf.data.experimental.from_variant(variant, dataset.element_spec)
+    # A variant does not keep alive the tables and variables that functions before it look up.
+    found.shuffled_from = dataset
+    return found
+
+
+def random_numbers(seed: int | None) -> tf.data.Dataset:
+    """Return an endless dataset of numbers (int64 []), others each time it is iterated over."""
+    if seed is None:
+        return tf.data.Dataset.random(rerandomize_each_iteration=True)
+    spec = tf.TensorSpec((), tf.int64)
+    variant = tf.raw_ops.RandomDatasetV2(
+        seed=_GLOBAL_SEED,
+        seed2=_op_seed(seed),
+        seed_generator=tf.raw_ops.DummySeedGenerator(),
+        rerandomize_each_iteration=True,
+        output_types=[spec.dtype],
+        output_shapes=[spec.shape],
+    )
+    return tf.data.experimental.from_variant(variant, spec)
+
+
+def _op_seed(seed: int) -> int:
+    """Return a seed of any size as one of TensorFlow's 31 bits."""
+    return seed % (2**31 - 1)
+
+
+def _flat_spec(spec: tf.TypeSpec) -> tf.TensorSpec:
+    """Return how the op sees a component: ragged and sparse ones are variants."""
+    return spec if isinstance(spec, tf.TensorSpec) else tf.TensorSpec(None, tf.variant)

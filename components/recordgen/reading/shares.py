@@ -1,0 +1,74 @@
+"""Divide the records of shard files among workers: index arithmetic alone.
+
+All workers compute the same plan from the same counts, without talking to each other. Their shares
+are disjoint, hold every record, and differ by one record at most.
+
+    counts (5, 5, 5), 2 workers → worker 0: file 0, records 0–1 of file 1
+                                  worker 1: records 2–4 of file 1, file 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some records of one file.
+
+    Attributes:
+        file: the file's place in the list of files.
+        start: the first record.
+        count: how many records.
+    """
+
+    file: int
+    start: int
+    count: int
+
+
+def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
+    """Return a share that opens few files: whole ones, and at most two in part.
+
+    The files are cut as if they were one, so all workers together open no more than
+    ``len(counts) + workers - 1``.
+
+    Args:
+        counts: records in each file.
+        index: which worker, from 0.
+        workers: how many there are.
+    """
+    total = sum(counts)
+    first, end = index * total // workers, (index + 1) * total // workers
+    pieces = []
+    before = 0
+    for file, count in enumerate(counts):
+        start, stop = max(first - before, 0), min(end - before, count)
+        if start < stop:
+            pieces.append(Piece(file, start, stop - start))
+        before += count
+    return pieces
+
+
+def even_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
+    """Return a share of every file, for files that differ: those of one class each.
+
+    Each worker's part of a file is as large as the others' to one record. Who gets the odd ones
+    goes round, so that the shares as a whole differ by one record at most, too.
+
+    Args:
+        counts: as in :func:`consecutive_share`.
+        index: as in :func:`consecutive_share`.
+        workers: as in :func:`consecutive_share`.
+    """
+    pieces = []
+    before = 0
+    for file, count in enumerate(counts):
+        place = (index - before) % workers
+        size, odd = divmod(count, workers)
+        mine = size + (place < odd)
+        if mine:
+            pieces.append(Piece(file, place * size + min(place, odd), mine))
+        before += count
+    return pieces

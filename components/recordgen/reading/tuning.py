@@ -1,0 +1,61 @@
+"""Settings that change the speed and memory of reading, but not what is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recordgen.errors import UsageError
+from recordgen.reading.checks import check_at_least, check_one_of, check_type
+
+#: ``tf.data.AUTOTUNE``, defined here so that options can be decoded without TensorFlow.
+AUTOTUNE = -1
+
+#: Let the plan choose: see :func:`recordgen.reading.plan.plan_reading`.
+AUTO = "auto"
+
+DECODERS = ("fast", "exact")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """How a reading uses threads and memory. The defaults suit most machines.
+
+    Attributes:
+        shuffle_buffer: records held for shuffling, where records are shuffled; ``auto``: chosen
+            from their number and size.
+        cycle_length: shards read at the same time.
+        num_parallel_calls: batches parsed and decoded at the same time.
+        prefetch: batches prepared ahead of the model.
+        threads: size of a thread pool for this dataset alone; None: share the process's pool.
+        autotune: let tf.data adjust the numbers that are ``AUTOTUNE`` (-1) while it runs. Off, they
+            are tf.data's fixed defaults: one per core, at most 16.
+        deterministic: give elements in an order that does not depend on timing; None: only with a
+            seed or without shuffling.
+        decoder: how JPEGs are decoded. ``fast`` doubles chroma instead of interpolating it, at the
+            smallest scale that covers the image size; ``exact`` computes every pixel as
+            ``tf.io.decode_jpeg`` does by default and resizes with antialiasing.
+    """
+
+    shuffle_buffer: int | str = AUTO
+    cycle_length: int = AUTOTUNE
+    num_parallel_calls: int = AUTOTUNE
+    prefetch: int = AUTOTUNE
+    threads: int | None = None
+    autotune: bool = False
+    deterministic: bool | None = None
+    decoder: str = "fast"
+
+    def __post_init__(self) -> None:
+        if self.shuffle_buffer == 0:
+            raise UsageError("shuffle_buffer must be at least 1 (got 0); shuffle=False keeps order")
+        if self.shuffle_buffer != AUTO:
+            check_at_least(1, shuffle_buffer=self.shuffle_buffer)
+        for name in ("cycle_length", "num_parallel_calls", "prefetch"):
+            if getattr(self, name) != AUTOTUNE:
+                check_at_least(1, **{name: getattr(self, name)})
+        if self.threads is not None:
+            check_at_least(1, threads=self.threads)
+        check_type(bool, "True or False", autotune=self.autotune)
+        if self.deterministic is not None:
+            check_type(bool, "True, False or None", deterministic=self.deterministic)
+        check_one_of("decoder", self.decoder, DECODERS)

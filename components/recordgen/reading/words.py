@@ -1,0 +1,55 @@
+"""Words and tokens of texts, cut inside a TensorFlow graph: for training and serving alike.
+
+Scripts that write no blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are
+cut into characters; :data:`recordgen.tasks.tags.UNSPACED` lists them.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from recordgen.tasks.tags import UNSPACED
+
+# The tokens of recordgen.tasks.tags in RE2's words: blanks, and one token of a text that has blanks
+# around the characters above.
+_BLANKS = r"[\x09-\x0d\x1c-\x20\x{85}\pZ]+"
+_TOKEN = r"[\pL\pN_][\pL\pN_\pM]*|[^\pL\pN_ ]\pM*"
+
+
+def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Split texts at blanks, and around each character of a script without blanks.
+
+    ``"Good food"`` → ``Good food``; ``"好吃 ok"`` → ``好 吃 ok``
+
+    Args:
+        texts: string [batch].
+
+    Returns:
+        string [batch, (n)]; combining marks stay with the character before them.
+    """
+    return tf.strings.split(_apart(texts))
+
+
+def has_unspaced(texts: tf.data.Dataset) -> bool:
+    """Say whether any of the texts (batches of string [batch]) is in a script without blanks."""
+    pattern = f"(?s).*[{UNSPACED}].*"
+    found = texts.map(lambda batch: tf.reduce_any(tf.strings.regex_full_match(batch, pattern)))
+    return any(found.filter(lambda has: has).take(1))
+
+
+def split_tokens(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Split texts into tokens, exactly as :func:`recordgen.tasks.tags.tokenize` does.
+
+    Args:
+        texts: string [batch].
+
+    Returns:
+        string [batch, (n)].
+    """
+    texts = _apart(tf.strings.regex_replace(texts, _BLANKS, " "))
+    return tf.strings.split(tf.strings.regex_replace(texts, f"({_TOKEN})", r"\1 "))
+
+
+def _apart(texts: tf.Tensor) -> tf.Tensor:
+    """Put blanks around each character of a script without blanks."""
+    return tf.strings.regex_replace(texts, rf"([{UNSPACED}]\pM*)", r" \1 ")

@@ -1,0 +1,130 @@
+"""The range of pixels that a model expects: training and serving scale by the same definition.
+
+>>> scale_of("-1..1")
+PixelScale(factor=2.0, offset=-1.0, is_bgr=False)
+>>> scale_of("MobileNetV2") == scale_of("-1..1")
+True
+
+A pretrained network of ``keras.applications`` answers well only on pixels in the range on which it
+was trained; in another it runs, and answers badly without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from recordgen.errors import UsageError
+
+Channels = tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PixelScale:
+    """What becomes of RGB pixels from 0 to 1: times ``factor``, plus ``offset``.
+
+    Attributes:
+        factor: one for all channels, or one for each.
+        offset: the same.
+        is_bgr: the channels come out as blue, green, red; so ``factor`` and ``offset`` have them.
+    """
+
+    factor: float | Channels
+    offset: float | Channels = 0.0
+    is_bgr: bool = False
+
+    def apply(self, images: Any, *, white: float) -> Any:
+        """Scale images.
+
+        Args:
+            images: RGB, float [..., 3]: a tensor, or a symbolic one of Keras.
+            white: the value of white in them, 1 or 255; black is 0.
+
+        Returns:
+            The same shape and type.
+        """
+        import numpy as np
+
+        if self.is_bgr:
+            images = images[..., ::-1]
+        factor = np.asarray(self.factor, np.float32) / np.float32(white)
+        if (factor != 1).any():
+            images = images * factor
+        return images + np.asarray(self.offset, np.float32) if self.offset else images
+
+
+# Channel means and standard deviations of ImageNet, as the authors of the weights took them.
+_CAFFE_MEANS = (103.939, 116.779, 123.68)
+_TORCH_MEANS, _TORCH_DEVIATIONS = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+_UNIT = PixelScale(1.0)
+_LEVELS = PixelScale(255.0)
+_SIGNED = PixelScale(2.0, -1.0)
+_CAFFE = PixelScale(255.0, (-_CAFFE_MEANS[0], -_CAFFE_MEANS[1], -_CAFFE_MEANS[2]), is_bgr=True)
+_TORCH = PixelScale(
+    (1 / _TORCH_DEVIATIONS[0], 1 / _TORCH_DEVIATIONS[1], 1 / _TORCH_DEVIATIONS[2]),
+    (
+        -_TORCH_MEANS[0] / _TORCH_DEVIATIONS[0],
+        -_TORCH_MEANS[1] / _TORCH_DEVIATIONS[1],
+        -_TORCH_MEANS[2] / _TORCH_DEVIATIONS[2],
+    ),
+)
+
+#: The scale that is meant where none is named: of float pixels ``0..1``, of ``uint8`` ``0..255``.
+AUTO = "auto"
+
+RANGES: Mapping[str, PixelScale] = {"0..1": _UNIT, "0..255": _LEVELS, "-1..1": _SIGNED}
+
+_FAMILIES = {
+    # Keras builds the scaling into these.
+    "ConvNeXtBase ConvNeXtLarge ConvNeXtSmall ConvNeXtTiny ConvNeXtXLarge": _LEVELS,
+    "EfficientNetB0 EfficientNetB1 EfficientNetB2 EfficientNetB3 EfficientNetB4": _LEVELS,
+    "EfficientNetB5 EfficientNetB6 EfficientNetB7": _LEVELS,
+    "EfficientNetV2B0 EfficientNetV2B1 EfficientNetV2B2 EfficientNetV2B3": _LEVELS,
+    "EfficientNetV2L EfficientNetV2M EfficientNetV2S": _LEVELS,
+    "MobileNetV3Large MobileNetV3Small": _LEVELS,
+    "InceptionResNetV2 InceptionV3 MobileNet MobileNetV2 NASNetLarge NASNetMobile": _SIGNED,
+    "ResNet50V2 ResNet101V2 ResNet152V2 Xception": _SIGNED,
+    "ResNet50 ResNet101 ResNet152 VGG16 VGG19": _CAFFE,
+    "DenseNet121 DenseNet169 DenseNet201": _TORCH,
+}
+
+#: The models of ``keras.applications``, and the pixels on which their weights were trained.
+BACKBONES: Mapping[str, PixelScale] = {
+    name: scale for names, scale in _FAMILIES.items() for name in names.split()
+}
+
+
+def scale_of(name: str) -> PixelScale:
+    """Return the scale of a range (``"-1..1"``) or of a model of ``keras.applications``.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    known = {**RANGES, AUTO: _UNIT, **BACKBONES}
+    if isinstance(name, str) and name in known:
+        return known[name]
+    by_letters = {key.lower(): key for key in BACKBONES}
+    plain = str(name).lower().replace("_", "").replace("-", "")
+    close = get_close_matches(plain, by_letters, n=1)
+    hint = f"; did you mean {by_letters[close[0]]!r}?" if close else ""
+    raise UsageError(
+        f"scale must be {', '.join(RANGES)}, or the name of a model in keras.applications, such as "
+        f"MobileNetV2 (got {name!r}){hint}"
+    )
+
+
+def scale_for(name: str, dtype: str) -> PixelScale:
+    """Return the scale for pixels of a type; ``auto`` is 0..1 for floats, 0..255 for ``uint8``.
+
+    Raises:
+        UsageError: there is none of this name, or it gives fractions and the type has none.
+    """
+    if dtype == "uint8" and name != AUTO and scale_of(name) != _LEVELS:
+        raise UsageError(
+            f"scale={name!r} needs a dtype of floats (got 'uint8'); choose dtype='float32', or "
+            f"leave scale out and scale in the model"
+        )
+    return _LEVELS if dtype == "uint8" else scale_of(name)
