@@ -10,12 +10,22 @@ import wrapt
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
+    from recordgen import errors as errors
+    from recordgen import examplegen as examplegen
+    from recordgen import features as features
+    from recordgen import logs as logs
+    from recordgen import progress as progress
+    from recordgen import quiet as quiet
+    from recordgen import reading as reading
+    from recordgen import training as training
+    from recordgen import types as types
     from recordgen.conversion import CheckResult, ConversionResult, check, convert, plan
     from recordgen.dataset import Dataset, read_dataset
     from recordgen.errors import RecordgenError
     from recordgen.options import ConvertOptions
     from recordgen.reading import (
         Augmentation,
+        Tuning,
         eval_dataset,
         input_fn,
         load,
@@ -39,6 +49,7 @@ _EXPORTS = {
     "Dataset": "dataset",
     "RecordgenError": "errors",
     "Schema": "schema",
+    "Tuning": "reading",
     "WriteResult": "writing",
     "check": "conversion",
     "convert": "conversion",
@@ -57,6 +68,19 @@ _EXPORTS = {
     "write": "writing",
 }
 
+# Public modules, loaded on first use: `recordgen.features` after a bare `import recordgen`.
+_MODULES = (
+    "errors",
+    "examplegen",
+    "features",
+    "logs",
+    "progress",
+    "quiet",
+    "reading",
+    "training",
+    "types",
+)
+
 __all__ = [
     "Augmentation",
     "CheckResult",
@@ -65,6 +89,7 @@ __all__ = [
     "Dataset",
     "RecordgenError",
     "Schema",
+    "Tuning",
     "WriteResult",
     "__version__",
     "check",
@@ -86,6 +111,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"recordgen.{name}")
     if name not in _EXPORTS:
         raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"recordgen.{_EXPORTS[name]}"), name)
@@ -94,7 +121,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return list(__all__)
+    return sorted({*__all__, *_MODULES})
 
 
 def _register_accessor(pandas: Any) -> None:

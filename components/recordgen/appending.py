@@ -6,9 +6,10 @@ their own, numbered behind its last one, and new labels numbers of their own beh
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from recordgen import storage
 from recordgen.advice import advice
 from recordgen.dataset import (
     DATASET_FILE,
+    FINDINGS_FILE,
     REJECTS_FILE,
     Dataset,
     ImageStats,
@@ -24,13 +26,13 @@ from recordgen.dataset import (
     dataset_digest,
     read_dataset,
 )
-from recordgen.errors import RecordError, UsageError
+from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.example import parse_example
 from recordgen.labels import Vocabulary
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning import Base
 from recordgen.resolving import KnownRow
-from recordgen.rows import Reject, placing
+from recordgen.rows import Finding, Reject, placing
 from recordgen.splits import split_order
 from recordgen.tasks import TASKS, task_for
 from recordgen.tfrecord import read_records
@@ -61,6 +63,11 @@ class Existing:
     def folders(self) -> frozenset[str]:
         """The folders of the import files it was made of: their relative uris start there."""
         return frozenset(map(storage.folder_of, self.dataset.source))
+
+    @property
+    def folder(self) -> str:
+        """The folder in which the relative uris of its records start, of videos."""
+        return self.dataset.folder or storage.folder_of(self.dataset.source[0])
 
     @property
     def files(self) -> frozenset[str]:
@@ -105,7 +112,9 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
     if other:
         raise UsageError(
             f"{output}: appending needs the options that it was made with: "
-            + ", ".join(f"{name} is {theirs[name]} there and {ours[name]} here" for name in other)
+            + ", ".join(
+                f"{name} is {theirs[name]!r} there and {ours[name]!r} here" for name in other
+            )
         )
     shards = tuple(
         ExistingShard(storage.join(output, shard.file), name)
@@ -139,7 +148,8 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 
 # They decide which rows become examples, or when a run fails, but not what a row becomes.
 _MAY_DIFFER = frozenset(
-    {"input_format", "bad_boxes", "max_reject_fraction", "allow_scheme", "allow_root"}
+    {"input_format", "header", "columns", "bad_boxes", "max_reject_fraction"}
+    | {"allow_scheme", "allow_root"}
 )
 
 
@@ -163,6 +173,8 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
                 f"{shard.path}: record {number} does not say of which {task.noun} it is ({exc}), "
                 f"so nothing can be appended to it"
             ) from exc
+        if task.by_address and not storage.is_relative(said.uri):
+            said = said._replace(uri=storage.from_folder(said.uri, folder, outside=False))
         order = place(task.placed_by(said, folder)).order
         yield KnownRow(order, shard.path, shard.split, said.uri, said.annotation)
 
@@ -177,6 +189,35 @@ def _records(shard: ExistingShard) -> Iterator[bytes]:
         ) from exc
 
 
+def merge_findings(
+    output: str, sources: Collection[str], new: Iterable[Finding]
+) -> Iterator[Finding]:
+    """Yield the findings of the dataset in ``output`` and new ones, by import file and line.
+
+    Args:
+        output: the dataset that is appended to.
+        sources: import files that were read now: what was found in them before is left out.
+        new: what was found now.
+
+    Raises:
+        SourceError: its ``findings.jsonl`` cannot be read.
+    """
+    old = (item for item in _read_findings(output) if item.source not in sources)
+    return heapq.merge(old, new, key=lambda item: (item.source, item.line))
+
+
+def _read_findings(output: str) -> Iterator[Finding]:
+    path = storage.join(output, FINDINGS_FILE)
+    try:
+        with storage.open_read(path) as file:
+            for line in file:
+                yield Finding(**json.loads(line))
+    except FileNotFoundError:
+        return
+    except (OSError, TypeError, ValueError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+
 def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return the dataset that both make together: the shards of the one behind the other's."""
     splits = {
@@ -188,9 +229,15 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
     return replace(
         new,
         source=tuple(dict.fromkeys((*old.source, *new.source))),
+        folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,
         rows=rows,
-        warnings=advice(Vocabulary(new.label_kind, new.labels), splits, rows, TASKS[new.task].noun),
+        warnings=advice(
+            Vocabulary(new.label_kind, new.labels),
+            splits,
+            TASKS[new.task].noun,
+            new.options["eval_from"],
+        ),
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
     )
@@ -207,6 +254,7 @@ def _merge_splits(parts: list[Split]) -> Split:
         shards=tuple(shard for part in parts for shard in part.shards),
         images=ImageStats.merge(part.images for part in parts),
         unlabelled=sum(part.unlabelled for part in parts),
+        assigned=sum(part.assigned for part in parts),
     )
 
 

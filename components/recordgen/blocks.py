@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from recordgen.resolving import KnownRow, PlacedRow
 from recordgen.rows import Reject
@@ -49,6 +49,22 @@ class KnownBlock(_Block[KnownRow]):
     _kind = KnownRow
 
 
+class FindingsFile(NamedTuple):
+    """Some findings of one import file, in order; sorted, such files give the order of all.
+
+    Attributes:
+        source: the import file of the first.
+        line: its line.
+        number: how many such files whoever wrote it has written before.
+        file: its name; each attempt at reading rows writes one of its own.
+    """
+
+    source: str
+    line: int
+    number: int
+    file: str
+
+
 @dataclass(frozen=True)
 class SplitsNamed:
     """That some row names a split."""
@@ -62,10 +78,12 @@ class ReadSummary:
         read: how many there were.
         named: whether any names a split.
         rejects: those that cannot be used.
-        adjusted: what was changed to make others usable, by kind.
+        adjusted: how much was changed to make others usable, by kind.
+        findings: files that say what.
     """
 
     read: int = 0
     named: bool = False
     rejects: tuple[Reject, ...] = ()
     adjusted: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[FindingsFile, ...] = ()

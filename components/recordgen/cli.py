@@ -10,10 +10,12 @@ import argparse
 import json
 import logging
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import logs, storage, terminal
@@ -25,6 +27,7 @@ from recordgen.options import (
     BOX_ORIENTATIONS,
     CHECKS,
     COMPRESSIONS,
+    HEADERS,
     INPUT_FORMATS,
     MISSING_SPLIT,
     PREDICTIONS,
@@ -35,11 +38,13 @@ from recordgen.options import (
     parse_names,
 )
 from recordgen.quiet import quiet_libraries
+from recordgen.roles import ROLES
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from recordgen.progress import Progress
+    from recordgen.sources.detect import Detection
 
 _DEFAULTS = ConvertOptions()
 _REJECTS_SHOWN = 20
@@ -56,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     log_format, debug = _how_to_log(arguments)
     _set_up_logs(log_format, debug=debug)
     try:
-        args = _parser().parse_args(arguments)
+        args = _parse(arguments)
         args.beam_args = beam_args
         if beam_args and args.command in ("inspect", "report"):
             raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
@@ -150,6 +155,7 @@ def _convert(args: argparse.Namespace) -> int:
                 "seconds": result.seconds,
                 "kept_shards": result.kept_shards,
                 "unchanged": result.unchanged,
+                "detection": _detection(result.detection),
                 **dataset.to_json(),
             }
         )
@@ -197,8 +203,15 @@ def _check(args: argparse.Namespace) -> int:
     )
     dataset = result.dataset
     if args.json:
-        rejects = [item._asdict() for item in result.rejects]
-        _print_json({"seconds": result.seconds, "rejects": rejects, **dataset.to_json()})
+        _print_json(
+            {
+                "seconds": result.seconds,
+                "rejects": [item._asdict() for item in result.rejects],
+                "findings": [item._asdict() for item in result.findings],
+                "detection": _detection(result.detection),
+                **dataset.to_json(),
+            }
+        )
     else:
         print(terminal.check_summary(result, limit=_REJECTS_SHOWN))
     code = _exit_code(
@@ -213,6 +226,10 @@ def _check(args: argparse.Namespace) -> int:
         exit_code=code,
     )
     return code
+
+
+def _detection(detection: Detection | None) -> dict[str, Any] | None:
+    return None if detection is None else detection.to_json()
 
 
 def _progress(args: argparse.Namespace) -> Progress | None:
@@ -263,6 +280,17 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    args, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        command: argparse.ArgumentParser = args.parser
+        options = re.findall(r"--[\w-]+", command.format_help())
+        close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return args
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -344,7 +372,7 @@ def _command(
     text: str,
 ) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, parser=command)
     command.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
     command.add_argument("--debug", action="store_true", help="show tracebacks and library logs")
     return command
@@ -367,8 +395,23 @@ def _add_options(command: argparse.ArgumentParser) -> None:
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )
 
-    add("task", "what rows mean; auto: told by the first lines", choices=TASKS)
-    add("input_format", "how rows are written; auto: told by names", choices=INPUT_FORMATS)
+    add("task", "what rows mean; auto: detected from the first lines", choices=TASKS)
+    add(
+        "input_format",
+        "format of the import file; auto: detected from its name and first line",
+        choices=INPUT_FORMATS,
+    )
+    add(
+        "header",
+        "whether the first line of a CSV file names its columns; auto: if its names are known",
+        choices=HEADERS,
+    )
+    add(
+        "columns",
+        "which column holds what, by name or by number from 1: path=image_id,label=source; roles: "
+        f"{', '.join(ROLES)}",
+        metavar="ROLE=NAME,…",
+    )
     add(
         "schema",
         "what the columns of a table hold: a JSON file, or the JSON itself",
@@ -381,6 +424,11 @@ def _add_options(command: argparse.ArgumentParser) -> None:
         "train,eval,test shares for rows that name no split",
         type=_fractions,
         metavar="T,E,T",
+    )
+    add(
+        "eval_from",
+        "move a share of a split to eval, such as train:10 for 10 %% of train",
+        metavar="SPLIT:PERCENT",
     )
     add("split_by", "draw splits by the row's uri or the file's content", choices=SPLIT_BY)
     add("missing_split", "draw a split for rows without one, or drop them", choices=MISSING_SPLIT)

@@ -1,6 +1,6 @@
 """The columns of a table: their names and types, and what they are for.
 
-What was decided of a table travels as one JSON text, ``ConvertOptions.columns``, so that workers, a
+What was decided of a table travels as one JSON text, ``ConvertOptions.table``, so that workers, a
 resumed run and ``dataset.json`` see the same.
 """
 
@@ -151,5 +151,5 @@ class Table:
             return cls(**values)
         except (KeyError, TypeError, ValueError) as exc:
             raise UsageError(
-                f"columns are decided from the import files, and are not to be given ({exc})"
+                f"the columns of a table are detected from its files and cannot be given ({exc})"
             ) from exc

@@ -10,17 +10,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
 import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
 
-from recordgen import storage, transforms
-from recordgen.appending import find_existing, merge, task_there
+from recordgen import logs, storage, transforms
+from recordgen.appending import find_existing, merge, merge_findings, task_there
 from recordgen.dataset import (
     DATASET_FILE,
     Dataset,
@@ -32,9 +32,10 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.metrics import total_counts
-from recordgen.options import AUTO, ConvertOptions, check_names, parse_names
+from recordgen.options import ConvertOptions, check_names, parse_names
 from recordgen.outcome import (
     all_rejects,
+    first_findings,
     read_outcome,
     read_plan,
     stop_unless_usable,
@@ -42,7 +43,8 @@ from recordgen.outcome import (
 )
 from recordgen.progress import Progress, watching
 from recordgen.report import render_dataset
-from recordgen.rows import Reject
+from recordgen.roles import columns_text, parse_columns
+from recordgen.rows import Adjustments, Finding, Reject, with_findings
 from recordgen.runners import (
     dying_with_workers,
     last_line,
@@ -54,7 +56,9 @@ from recordgen.runners import (
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
 from recordgen.schema import Schema
 from recordgen.sources import ImportFile, find_import_files, with_lists
-from recordgen.sources.deciding import decide
+from recordgen.sources.detect import Detection, columns_of_table, detect, detect_frame
+from recordgen.sources.header import Given
+from recordgen.sources.preview import preview_files, preview_lines, preview_rows
 from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
 from recordgen.tasks import TASKS, Tabular, task_for
@@ -78,13 +82,14 @@ class ConversionResult:
         output: the folder or URL prefix that was written.
         dataset: the content of its ``dataset.json``.
         rejects: the rows that were left out, as in ``rejects.jsonl``.
+        findings: what was changed in rows, the first 10,000; ``findings.jsonl`` has all.
         seconds: wall-clock time.
         counts: what was counted, by the names in :mod:`recordgen.metrics`.
         kept_shards: shards of an interrupted run that were kept; None: there was nothing to go
             on with, or it was not asked for.
         unchanged: the finished dataset that was there is what would have been written; nothing
             was.
-        task_reason: which lines have decided the task; empty if it was given.
+        detection: how the source was read.
     """
 
     output: str
@@ -94,7 +99,8 @@ class ConversionResult:
     counts: Mapping[str, int] = field(default_factory=dict)
     kept_shards: int | None = None
     unchanged: bool = False
-    task_reason: str = ""
+    findings: tuple[Finding, ...] = ()
+    detection: Detection | None = None
 
 
 @dataclass(frozen=True)
@@ -104,14 +110,18 @@ class CheckResult:
     Attributes:
         dataset: as :class:`ConversionResult` has it; its shards have no bytes.
         rejects: the rows that would be left out.
+        findings: what would be changed in rows, the first 10,000; ``rows.adjusted`` counts all.
         seconds: wall-clock time.
         counts: what was counted, by the names in :mod:`recordgen.metrics`.
+        detection: how the source was read.
     """
 
     dataset: Dataset
     rejects: tuple[Reject, ...]
     seconds: float
     counts: Mapping[str, int] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+    detection: Detection | None = None
 
 
 def convert(
@@ -139,7 +149,8 @@ def convert(
             default runner works in this process.
         progress: is told how far the run is; None: nobody is.
         **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
-            ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``schema`` a
+            ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
+            such as ``{"path": "image_id", "label": "source"}``, ``schema`` a
             :class:`recordgen.Schema` that says what the columns of ``source`` hold.
 
     Raises:
@@ -154,7 +165,9 @@ def convert(
         raise UsageError("either overwrite the dataset that is there, or append to it")
     target = storage.normal(os.fspath(output))
     decoded = make_options(options)
-    opened, decided = open_source(source, task_there(target, decoded) if append else decoded)
+    opened, decided = open_source(
+        source, task_there(target, decoded) if append else decoded, progress
+    )
     need_reachable(beam_args, [target, *opened.paths])
     return convert_source(
         opened,
@@ -180,7 +193,7 @@ def check(
     Args and Raises: as :func:`convert`, but any number of rejects is a result, not an error.
     """
     started = time.monotonic()
-    opened, decoded = open_source(source, make_options(options))
+    opened, decoded = open_source(source, make_options(options), progress)
     unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
@@ -189,10 +202,13 @@ def check(
             shards = transforms.plan_rows(pipeline, opened, unlimited, staging)
             transforms.check_shards(shards, unlimited, staging)
         staged, results = read_outcome(staging, unlimited)
+        findings = first_findings(staging, staged)
     rejects = all_rejects(staged, results)
     dataset = to_dataset(opened, staged, results, decoded)
     counts = total_counts(staged, results)
-    return CheckResult(dataset, rejects, time.monotonic() - started, counts)
+    return CheckResult(
+        dataset, rejects, time.monotonic() - started, counts, findings, opened.detection
+    )
 
 
 def plan(
@@ -217,7 +233,7 @@ def plan(
     decoded = make_options(options)
     if append_to is not None:
         decoded = task_there(os.fspath(append_to), decoded)
-    opened, decoded = open_source(source, decoded)
+    opened, decoded = open_source(source, decoded, progress)
     if append_to is not None:
         _need_names(decoded)
     existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
@@ -226,7 +242,7 @@ def plan(
         staging = Staging(folder)
         with _running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
             transforms.plan_rows(pipeline, opened, decoded, staging, existing)
-        return read_plan(staging)
+        return replace(read_plan(staging), detection=opened.detection)
 
 
 def convert_files(
@@ -252,7 +268,7 @@ def convert_files(
 
     Raises: as :func:`convert`.
     """
-    opened, decided = _open_files(files, options)
+    opened, decided = _told(_open_files(files, options), progress)
     return convert_source(
         opened,
         output,
@@ -284,7 +300,15 @@ def convert_source(
     if resume and is_there and not (overwrite or append):
         dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
         seconds = time.monotonic() - started
-        return ConversionResult(output, dataset, rejects, seconds, counts, unchanged=True)
+        return ConversionResult(
+            output,
+            dataset,
+            rejects,
+            seconds,
+            counts,
+            unchanged=True,
+            detection=source.detection,
+        )
     begin = resume_run if resume else open_run
     if append:
         _need_names(options)
@@ -305,13 +329,17 @@ def convert_source(
             # An import file that was read again tells its rejects anew.
             old = [item for item in existing.rejects if item.source not in source.names]
             rejects = tuple(sorted({*old, *rejects}))
+        found = run.staging.read_findings(staged)
+        if existing is not None:
+            found = merge_findings(output, source.names, found)
+        first = first_findings(run.staging, staged)
         kept = existing.files if existing else frozenset()
 
         def path_of(file: str) -> str:
             return storage.join(output, file) if file in kept else run.staging.path(file)
 
         report = render_dataset(dataset, rejects, path_of)
-        commit(run.staging, output, dataset, rejects, report, kept)
+        commit(run.staging, output, dataset, rejects, report, found, kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,
@@ -320,7 +348,8 @@ def convert_source(
         time.monotonic() - started,
         total_counts(staged, results),
         resumed if run.leftovers else None,
-        task_reason=source.reason,
+        findings=first,
+        detection=source.detection,
     )
 
 
@@ -393,6 +422,8 @@ def make_options(values: dict[str, Any]) -> ConvertOptions:
     for name in ("allow_scheme", "allow_root"):
         if name in values:
             values = {**values, name: parse_names(values[name])}
+    if isinstance(columns := values.get("columns", ""), Mapping):
+        values = {**values, "columns": columns_text(parse_columns(columns))}
     if isinstance(schema := values.get("schema", ""), Mapping | Schema):
         declared = schema if isinstance(schema, Schema) else Schema(schema)
         values = {**values, "schema": json.dumps(declared.to_json(), ensure_ascii=False)}
@@ -405,8 +436,15 @@ def make_options(values: dict[str, Any]) -> ConvertOptions:
     return ConvertOptions(**values)
 
 
-def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+def open_source(
+    source: AnySource, options: ConvertOptions, progress: Progress | None = None
+) -> tuple[Source, ConvertOptions]:
     """Find the import files, or take the rows of a DataFrame.
+
+    Args:
+        source: as for :func:`convert`.
+        options: how to read it.
+        progress: if somebody follows the run, how the source is read is logged.
 
     Returns:
         The source; and the options, with task and format as they are or were found to be.
@@ -417,42 +455,58 @@ def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, Con
     """
     pandas = sys.modules.get("pandas")  # whoever has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
-        if options.task == AUTO and options.target_column:
-            options = replace(options, task=Tabular.name)
-        if options.task in TASKS and TASKS[options.task].kind == Tabular.kind:
-            return _open_table(source, options)
-        from recordgen.sources.dataframe import dataframe_rows, dataframe_task
-        from recordgen.sources.declared_rows import frame_rows
-
-        if options.schema:
-            return Source.of_rows(frame_rows(source, task_for(options)), {}), options
-        options = replace(options, task=dataframe_task(source, options.task))
-        adjusted: Counter[str] = Counter()
-        return Source.of_rows(
-            dataframe_rows(source, task_for(options), adjusted), adjusted
-        ), options
+        return _told(_open_frame(source, options), progress)
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if isinstance(source, str) or (isinstance(source, Sequence) and source):
-        return _open_files(find_import_files(source), options)
+        return _told(_open_files(find_import_files(source), options), progress)
     raise UsageError(f"source must be a path, several paths or a DataFrame (got {source!r})")
 
 
-def _open_table(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
-    from recordgen.sources.table_frame import frame_lines, frame_table
+def _told(
+    opened: tuple[Source, ConvertOptions], progress: Progress | None
+) -> tuple[Source, ConvertOptions]:
+    """Log how a source is read, if somebody follows the run."""
+    detection = opened[0].detection
+    if progress is not None and detection is not None:
+        logs.detected(detection)
+    return opened
 
-    table = frame_table(frame, options)
-    return Source.of_lines(frame_lines(frame, table)), replace(options, columns=table.to_json())
+
+def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
+    detection = detect_frame(frame, options)
+    options = detection.options
+    if TASKS[options.task].kind == Tabular.kind:
+        from recordgen.sources.table_frame import frame_lines, frame_table
+
+        table = frame_table(frame, options)
+        options = replace(options, table=table.to_json())
+        source = Source.of_lines(frame_lines(frame, table))
+        detection = replace(detection, options=options, columns=columns_of_table(table))
+        rows = preview_lines(chain.from_iterable(source.rows))
+    else:
+        from recordgen.sources.dataframe import dataframe_rows
+        from recordgen.sources.declared_rows import frame_rows
+
+        task = task_for(options)
+        adjusted = Adjustments()
+        found = (
+            frame_rows(frame, task)
+            if options.schema
+            else dataframe_rows(frame, task, adjusted, Given.of(options))
+        )
+        source = Source.of_rows(with_findings(found, adjusted))
+        rows = preview_rows(chain.from_iterable(source.rows), task)
+    return replace(source, detection=replace(detection, rows=rows)), options
 
 
 def _open_files(
     files: Sequence[ImportFile], options: ConvertOptions
 ) -> tuple[Source, ConvertOptions]:
-    finding = decide(files, options)
-    if finding.reason:
-        _log.debug("task %s: %s", finding.options.task, finding.reason)
-    source = Source.of_files(with_lists(files, finding.options))
-    return replace(source, reason=finding.reason), finding.options
+    detection = detect(files, options)
+    with_all = with_lists(files, detection.options)
+    detection = replace(detection, rows=preview_files(with_all, detection.options))
+    return replace(Source.of_files(with_all), detection=detection), detection.options
 
 
 @contextmanager

@@ -4,6 +4,7 @@ OUT/Split-train/data_tfrecord-00000-of-00008   only shards lie in Split-* folder
 OUT/dataset.json                               written last: the commit mark
 OUT/labels.txt                                 line number (from 0) = image/class/label
 OUT/rejects.jsonl                              one line per rejected row
+OUT/findings.jsonl                             one line per thing that was changed in another row
 OUT/report.html                                all of it for people, see :mod:`recordgen.report`
 """
 
@@ -25,6 +26,7 @@ FORMAT = "recordgen/1"
 DATASET_FILE = "dataset.json"
 LABELS_FILE = "labels.txt"
 REJECTS_FILE = "rejects.jsonl"
+FINDINGS_FILE = "findings.jsonl"
 REPORT_FILE = "report.html"
 SPLIT_PREFIX = "Split-"
 
@@ -132,6 +134,7 @@ class Split:
         shards: the files.
         images: what the images have in common; None: not known.
         unlabelled: examples without a label.
+        assigned: examples whose split was assigned, not named by their row.
     """
 
     examples: int
@@ -140,6 +143,7 @@ class Split:
     shards: tuple[Shard, ...]
     images: ImageStats | None = None
     unlabelled: int = 0
+    assigned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ class RowCounts:
         adjusted: what was changed to make rows usable, by kind, such as ``boxes_clipped``.
         dropped: rows without a split, left out by ``missing_split=drop``.
         existing: rows whose example was in the dataset that was appended to.
-        assigned: of the examples, those whose split was drawn.
+        assigned: of the examples, those whose split was assigned, not named.
         rejected: rejected rows by reason.
     """
 
@@ -197,6 +201,7 @@ class Dataset:
         warnings: what the user should know.
         digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
         features: how the features of written examples are stored, by name; empty for images.
+        folder: where relative ``video/uri`` start; empty: records name no files.
     """
 
     task: str
@@ -213,6 +218,7 @@ class Dataset:
     warnings: tuple[str, ...]
     digest: str
     features: Mapping[str, FeatureSpec] = field(default_factory=dict)
+    folder: str = ""
 
     @property
     def examples(self) -> int:
@@ -228,8 +234,9 @@ class Dataset:
         """Return the dataset as it stands in ``dataset.json``."""
         values = {"format": FORMAT, **asdict(self)}
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
-        if not self.features:
-            del values["features"]
+        for name in ("features", "folder"):
+            if not values[name]:
+                del values[name]
         return values
 
     @classmethod
@@ -251,6 +258,7 @@ class Dataset:
                 ImageStats.from_json(split.get("images")),
                 # Written since examples may have several labels; before, each had one or none.
                 split.get("unlabelled", split["examples"] - sum(split["labels"].values())),
+                split.get("assigned", 0),
             )
             for name, split in values.pop("splits").items()
         }

@@ -6,7 +6,8 @@ RecordgenError
 │   └── OutputBusyError    another run writes into OUTPUT
 ├── DataError              the data cannot give a dataset                      exit code 1
 │   ├── NothingToConvertError   no row survived planning
-│   └── TooManyRejectsError     more rows were rejected than allowed
+│   ├── TooManyRejectsError     more rows were rejected than allowed
+│   └── SplitNotFoundError      a dataset has no such split
 ├── SourceError            an import file is missing or cannot be read         exit code 1
 ├── StorageError           storage failed; the data may be fine                exit code 1
 │   ├── UnknownSchemeError      no storage is known for a URL's scheme
@@ -70,6 +71,13 @@ class NothingToConvertError(DataError):
 
 class TooManyRejectsError(DataError):
     """The share of rejected rows is above ``max_reject_fraction``."""
+
+
+class SplitNotFoundError(DataError, KeyError):
+    """A dataset has no split of this name. A ``KeyError``, as ``load(…)["test"]`` may raise it."""
+
+    def __str__(self) -> str:
+        return self.message  # KeyError would quote it
 
 
 class SourceError(RecordgenError):

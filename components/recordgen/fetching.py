@@ -221,7 +221,8 @@ def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError
     if isinstance(exc, IsADirectoryError | NotADirectoryError):
         return _refused(RejectCode.NOT_A_FILE, f"expected a regular file: {path}")
     if isinstance(exc, OSError):
-        return _refused(RejectCode.MISSING_FILE, f"no such file: {path}{_detail(exc)}")
+        message = f"no such file: {path}{_detail(exc)}{storage.backslash_hint(path)}"
+        return _refused(RejectCode.MISSING_FILE, message)
     if isinstance(exc, UnknownSchemeError):
         return _refused(RejectCode.UNKNOWN_SCHEME, str(exc))
     if isinstance(exc, FileTooLargeError):

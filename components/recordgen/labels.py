@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,6 +49,21 @@ class Vocabulary:
         return self._index[label]
 
 
+def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the groups of labels that differ only by capitals, blanks or their Unicode form.
+
+    ``["Cat", "cat", "dog", "hot dog", "hotdog"]`` → ``[("Cat", "cat"), ("hot dog", "hotdog")]``
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(_plain(name), []).append(name)
+    return [tuple(group) for group in found.values() if len(group) > 1]
+
+
+def _plain(name: str) -> str:
+    return "".join(unicodedata.normalize("NFKC", name.casefold()).split())
+
+
 def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     """Add labels to a vocabulary whose numbers stand in records already.
 
@@ -68,7 +84,7 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
             f"with --overwrite"
         )
     size = max([len(known.names), *(int(label) + 1 for label in new)])
-    if size > max(len(known.names), _sparse_limit(len(known.names) + len(new))):
+    if size > _sparse_limit(len(known.names) + len(new)):
         raise DataError(
             f"the dataset's labels are whole numbers up to {len(known.names) - 1}, and "
             f"{size - 1} is far beyond; convert all rows anew, with --overwrite"

@@ -24,13 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import metrics
 from recordgen.errors import DataError
-from recordgen.terminal import megabytes, time_left
+from recordgen.terminal import format_of, megabytes, time_left
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from recordgen.conversion import ConversionResult
     from recordgen.progress import Snapshot
     from recordgen.rows import Reject
+    from recordgen.sources.detect import Detection
 
 FORMATS = ("text", "json")
 
@@ -111,6 +112,13 @@ def started(command: str, source: str, **more: str) -> None:
     _say("started", f"{command} {source}", fields)
 
 
+def detected(detection: Detection) -> None:
+    """Log how the source is read, before the work begins."""
+    task, found = detection.options.task, format_of(detection)
+    rows = "; ".join(map(str, detection.rows))
+    _say("detected", f"reading {task} from {found}; {rows}", detection.to_json())
+
+
 def finished(
     message: str,
     counts: Mapping[str, int],
@@ -180,7 +188,8 @@ def interrupted(error: BaseException, exit_code: int, *, traceback: bool) -> Non
 
 def unfinished(output: str, shards: int) -> None:
     """Log that a run which has ended left something to go on with."""
-    _log.warning("%d finished shards wait in %s: --resume keeps them", shards, output)
+    count = "1 finished shard waits" if shards == 1 else f"{shards} finished shards wait"
+    _log.warning("%s in %s: --resume keeps %s", count, output, "it" if shards == 1 else "them")
 
 
 class ProgressLog:

@@ -14,8 +14,9 @@ from typing import Any
 from recordgen.access import Access
 from recordgen.errors import UsageError
 from recordgen.labels import LABEL_MODES
+from recordgen.roles import TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.schema import Schema
-from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
+from recordgen.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.storage import is_local, local_path
 
 #: What is to be found out from the import files themselves.
@@ -35,6 +36,7 @@ TASKS = (
     "declared",
 )
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
+HEADERS = (AUTO, "yes", "no")
 CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
 SPLIT_BY = ("uri", "content")
@@ -46,7 +48,8 @@ PREDICTIONS = (AUTO, "classification", "regression")
 
 _DECLARED = "declared"
 
-_OF_TABLES = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
+#: The options that only tables have.
+TABLE_OPTIONS = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
 
 #: What stands for no value where an option that takes several cannot be left out.
 NO_NAMES = "none"
@@ -60,10 +63,16 @@ class ConvertOptions:
         task: what rows mean, see :mod:`recordgen.tasks`; ``auto``: found out from the first lines.
         input_format: ``csv``, ``jsonl``, ``folder`` (of images), ``iob`` (sentences and their
             tags), or ``auto``: told by name and content.
+        header: whether the first line of each CSV file names its columns: ``yes``, ``no``, or
+            ``auto``: it does if its names are known; a line that may be either stops the run.
+        columns: which column holds what, as :func:`recordgen.roles.parse_columns` takes it:
+            ``path=image_id,label=source``. Empty: known names and positions decide.
         schema: what the columns of a table hold, as JSON; see :class:`recordgen.schema.Schema`.
             Empty: none is declared. With one, the task is ``declared``.
         seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
         split_fractions: shares for rows that name no split.
+        eval_from: ``SPLIT:PERCENT``, such as ``train:10``: that share of the split's rows, named or
+            drawn, moves to ``eval``, which must have no other rows; empty: none moves.
         split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that
             copies of one file under several names never straddle splits. Content is read once
             more for that.
@@ -90,8 +99,8 @@ class ConvertOptions:
             and few whole numbers are classes.
         tfmd_schema: path or URL of a TensorFlow Metadata schema (pbtxt) with the types of a
             table's columns; empty: they are told from all rows.
-        columns: of a table, what was decided of its columns, see :class:`recordgen.columns.Table`;
-            not to be given.
+        table: the columns of a table as they were detected, see
+            :class:`recordgen.columns.Table`; cannot be given.
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
         max_image_pixels: images of more pixels are rejected before they are decoded.
         max_reject_fraction: the run fails above this share of rejected rows, 0..1.
@@ -102,9 +111,12 @@ class ConvertOptions:
 
     task: str = AUTO
     input_format: str = AUTO
+    header: str = AUTO
+    columns: str = ""
     schema: str = ""
     seed: int = 0
     split_fractions: SplitFractions = DEFAULT_FRACTIONS
+    eval_from: str = ""
     split_by: str = "uri"
     missing_split: str = "assign"
     labels: str = "auto"
@@ -120,7 +132,7 @@ class ConvertOptions:
     weight_column: str = ""
     prediction: str = AUTO
     tfmd_schema: str = field(default="", metadata={"affects_bytes": False})
-    columns: str = field(default="", metadata={"decided": True})
+    table: str = field(default="", metadata={"decided": True})
     max_image_mb: float = 30
     max_image_pixels: int = 100_000_000
     max_reject_fraction: float = 0.01
@@ -131,6 +143,7 @@ class ConvertOptions:
     def __post_init__(self) -> None:
         # Here, not where rows are checked: a worker has a working directory of its own.
         object.__setattr__(self, "allow_root", tuple(map(_absolute, self.allow_root)))
+        self._settle_columns()
         if self.schema:
             if self.task not in (AUTO, _DECLARED):
                 raise UsageError(
@@ -142,6 +155,7 @@ class ConvertOptions:
             object.__setattr__(self, "task", _DECLARED)
         _one_of("task", self.task, TASKS)
         _one_of("input_format", self.input_format, INPUT_FORMATS)
+        _one_of("header", self.header, HEADERS)
         _one_of("split_by", self.split_by, SPLIT_BY)
         _one_of("missing_split", self.missing_split, MISSING_SPLIT)
         _one_of("labels", self.labels, LABEL_MODES)
@@ -151,6 +165,8 @@ class ConvertOptions:
         _one_of("bad_boxes", self.bad_boxes, BAD_BOXES)
         _one_of("box_orientation", self.box_orientation, BOX_ORIENTATIONS)
         _one_of("prediction", self.prediction, PREDICTIONS)
+        if (share := self.eval_share) is not None:
+            object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
         _above_zero("shard_mb", self.shard_mb)
         _above_zero("max_image_mb", self.max_image_mb)
         _above_zero("max_image_pixels", self.max_image_pixels)
@@ -176,6 +192,24 @@ class ConvertOptions:
             _above_zero("threads", self.threads)
         _ = self.access
 
+    def _settle_columns(self) -> None:
+        """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
+        roles = parse_columns(self.columns)
+        object.__setattr__(self, "columns", columns_text(roles))
+        for role, option in TABLE_ROLES.items():
+            for name in roles.get(role, ()):
+                if getattr(self, option) not in ("", name):
+                    raise UsageError(
+                        f"columns says {role}={name}, and {option} is {getattr(self, option)!r}; "
+                        f"leave one of them out"
+                    )
+                object.__setattr__(self, option, name)
+
+    @property
+    def roles(self) -> Roles:
+        """The columns that are given, by role."""
+        return parse_columns(self.columns)
+
     @property
     def shard_bytes(self) -> int:
         """Aimed-at size of a shard in bytes."""
@@ -186,10 +220,15 @@ class ConvertOptions:
         """Largest payload that is accepted, in bytes."""
         return int(self.max_image_mb * 1_000_000)
 
+    @property
+    def eval_share(self) -> EvalFrom | None:
+        """What ``eval_from`` says; None: no row moves. Raises: UsageError."""
+        return EvalFrom.parse(self.eval_from) if self.eval_from else None
+
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""
         default = {f.name: f.default for f in fields(self)}
-        return [name for name in _OF_TABLES if getattr(self, name) != default[name]]
+        return [name for name in TABLE_OPTIONS if getattr(self, name) != default[name]]
 
     @property
     def access(self) -> Access:

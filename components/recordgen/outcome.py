@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 
+from recordgen import storage
 from recordgen.advice import advice
 from recordgen.dataset import Dataset, ImageStats, RowCounts, Split, dataset_digest, shard_file
 from recordgen.errors import NothingToConvertError, RunnerError, TooManyRejectsError
 from recordgen.options import ConvertOptions
 from recordgen.planning import too_many
-from recordgen.rows import Reject
+from recordgen.rows import Finding, Reject
 from recordgen.runs import leave_rejects
 from recordgen.shards import ShardResult
 from recordgen.staging import StagedPlan, Staging
 from recordgen.tasks import task_for
 from recordgen.transforms import Source
 from recordgen.version import __version__
+
+# Results stay small, however much was changed in rows.
+_FINDINGS_KEPT = 10_000
 
 
 def read_plan(staging: Staging) -> StagedPlan:
@@ -60,6 +65,11 @@ def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Rej
     """Return what was rejected while planning and while writing, sorted."""
     rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
     return tuple(sorted(rejects))
+
+
+def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
+    """Return what was changed in rows, by import file and line, as far as results hold it."""
+    return tuple(islice(staging.read_findings(staged), _FINDINGS_KEPT))
 
 
 def stop_unless_usable(
@@ -122,7 +132,13 @@ def to_dataset(
             # A shard whose rows were all rejected has no images to speak of.
             images = ImageStats.merge(item.images for item in mine if item.shard.examples)
             splits[name] = Split(
-                examples, size, dict(sorted(labels.items())), shards, images, unlabelled
+                examples,
+                size,
+                dict(sorted(labels.items())),
+                shards,
+                images,
+                unlabelled,
+                assigned=sum(result.drawn for result in mine),
             )
     reencoded: Counter[str] = Counter()
     for result in results:
@@ -133,7 +149,7 @@ def to_dataset(
         examples=sum(split.examples for split in splits.values()),
         duplicates=staged.duplicates,
         merged=staged.merged,
-        adjusted=dict(sorted((Counter(staged.adjusted) + Counter(source.adjusted)).items())),
+        adjusted=dict(sorted(staged.adjusted.items())),
         dropped=staged.dropped,
         existing=staged.existing,
         assigned=sum(result.drawn for result in results),
@@ -151,7 +167,11 @@ def to_dataset(
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
-        warnings=(*advice(staged.vocabulary, splits, rows, task.noun), *task.advice()),
+        warnings=(
+            *advice(staged.vocabulary, splits, task.noun, options.eval_from),
+            *task.advice(),
+        ),
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=task.stored_features(),
+        folder=storage.folder_of(source.names[0]) if task.by_address else "",
     )

@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from recordgen.errors import DataError
+from recordgen.errors import DataError, UsageError
 from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.resolving import BucketSummary, Group
-from recordgen.splits import split_order
+from recordgen.splits import EVAL, EvalFrom, split_order
 
 # Every group is a file of its own at least, and every bucket counts its rows by group.
 _MAX_GROUPS = 10_000
@@ -146,10 +146,11 @@ def make_plan(
         read: rows in the import files.
         parse_rejected: rows rejected before they had a bucket, by reason.
         adjusted: what was changed to make rows usable, by kind.
-        options: ``shard_mb`` and ``labels``.
+        options: ``shard_mb``, ``labels`` and ``eval_from``.
         base: what is there already; None: nothing.
 
     Raises:
+        UsageError: ``eval_from`` does not fit the rows, see :func:`check_eval_from`.
         DataError: the labels do not fit ``options.labels``, or are too many for shards of their
             own.
     """
@@ -157,7 +158,7 @@ def make_plan(
     rejected: Counter[str] = Counter(parse_rejected)
     rows: Counter[Group] = Counter()
     size: Counter[Group] = Counter()
-    duplicates = merged = dropped = existing = 0
+    duplicates = merged = dropped = existing = moved = 0
     for summary in summaries:
         rows.update(summary.rows)
         size.update(summary.bytes)
@@ -167,12 +168,15 @@ def make_plan(
         merged += summary.merged
         dropped += summary.dropped
         existing += summary.existing
+        moved += summary.moved
     if len(rows) > _MAX_GROUPS:
         raise DataError(
             f"shard_by=label gives each label of each split files of its own: {len(rows):,} here, "
             f"more than the {_MAX_GROUPS:,} allowed; use shard_by=hash"
         )
     base = base or Base()
+    if (share := options.eval_share) is not None:
+        check_eval_from(share, rows, moved, base)
     groups: dict[str, dict[str | None, GroupPlan]] = {}
     shards: Counter[str] = Counter(base.shards)
     for group in sorted(rows, key=_numbered):
@@ -201,6 +205,34 @@ def make_plan(
         existing,
         dict(rejected),
     )
+
+
+def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
+    """Check that ``eval`` gets rows from one split alone, and that this split has some.
+
+    Args:
+        share: what ``eval_from`` says.
+        rows: planned rows by group, after the move.
+        moved: how many of them it put into ``eval``.
+        base: what is there already.
+
+    Raises:
+        UsageError: other rows are in ``eval``, or none are in the split that gives.
+    """
+    found: Counter[str] = Counter()
+    for group, count in rows.items():
+        found[group.split] += count
+    if others := found[EVAL] - moved:
+        raise UsageError(
+            f"eval_from={share} needs an empty split eval, and {others:,} other rows are in it: "
+            f"they name it, or were drawn into it; leave eval_from out, or keep rows that name no "
+            f"split in train with split_fractions=100"
+        )
+    if found and not base.shards and not found[share.split] + moved:
+        raise UsageError(
+            f"eval_from={share}: no row is in split {share.split!r}; there are "
+            f"{', '.join(sorted(found, key=split_order))}"
+        )
 
 
 def _numbered(group: Group) -> tuple[tuple[int, str], str]:

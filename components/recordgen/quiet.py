@@ -14,11 +14,10 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import re
+import subprocess
 import sys
-import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 # Its logger must be the one that it makes itself: others do not know who called it.
@@ -50,10 +49,20 @@ _TWICE = ("apache_beam", "gcsfs")
 
 # What absl's C++ logging writes before it is set up, by level: "I0000 00:00:1795266568.853320 …".
 _ABSL_LINES = (
-    re.compile(rb"(I\d{4} \d\d:|WARNING: All log messages before absl::InitializeLog\(\))"),
-    re.compile(rb"W\d{4} \d\d:"),
-    re.compile(rb"E\d{4} \d\d:"),
+    r"I\d{4} \d\d:|WARNING: All log messages before absl::InitializeLog\(\)",
+    r"W\d{4} \d\d:",
+    r"E\d{4} \d\d:",
 )
+
+# Copies stdin to stderr, without the lines that begin with a pattern.
+_FILTER = """
+import re, sys
+unwanted = re.compile(sys.argv[1].encode())
+for line in sys.stdin.buffer:
+    if not unwanted.match(line):
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+"""
 
 # In PYTHONWARNINGS, which worker processes read, a module stands for itself alone.
 _WARNING_MODULES = ("google.api_core._python_version_support", "google.cloud.aiplatform.models")
@@ -82,8 +91,8 @@ def load_tensorflow() -> None:
     """Import TensorFlow without the lines that ``TF_CPP_MIN_LOG_LEVEL`` says nobody wants.
 
     Its newer versions write some of them whatever that variable says, straight to the process's
-    stderr. All other lines follow when it is loaded. What is logged through absl from then on is
-    shown from errors up.
+    stderr. All other lines appear as they are written, also the last words of an import that aborts
+    the process. From then on, absl shows errors only.
 
     Raises:
         ImportError: it is not there, or broken.
@@ -101,19 +110,25 @@ def _unwanted_levels() -> int:
 
 
 @contextmanager
-def _without_lines(patterns: tuple[re.Pattern[bytes], ...]) -> Iterator[None]:
-    """Hold back what is written to file descriptor 2, then write all lines but some."""
+def _without_lines(patterns: Sequence[str]) -> Iterator[None]:
+    """Filter what this process writes to file descriptor 2, line by line.
+
+    Another process filters: it still passes on what this one wrote last if the import aborts it.
+    """
+    if not patterns:
+        yield
+        return
     sys.stderr.flush()
     stderr = os.dup(2)
-    with tempfile.TemporaryFile() as held:
-        os.dup2(held.fileno(), 2)
+    command = [sys.executable, "-I", "-S", "-c", _FILTER, "|".join(patterns)]
+    read_end, write_end = os.pipe()
+    with subprocess.Popen(command, stdin=read_end):
+        os.close(read_end)
+        os.dup2(write_end, 2)
+        os.close(write_end)
         try:
             yield
         finally:
             sys.stderr.flush()
-            os.dup2(stderr, 2)
+            os.dup2(stderr, 2)  # closes the last write end, so the filter ends
             os.close(stderr)
-            held.seek(0)
-            for line in held:
-                if not any(pattern.match(line) for pattern in patterns):
-                    os.write(2, line)

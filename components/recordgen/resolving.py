@@ -18,6 +18,7 @@ from recordgen import storage
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Reject, RejectCode, content_digest, is_content_uri, placing, reject
+from recordgen.splits import EVAL, EvalFrom
 from recordgen.storage import FileInfo
 from recordgen.tasks.task import AnnotationError, Task
 
@@ -87,7 +88,7 @@ class PlannedRow(NamedTuple):
         annotation: see :class:`recordgen.rows.Row`.
         bytes: the payload's size.
         version: changes when the payload does.
-        drawn: its split was drawn, not named.
+        drawn: its split was assigned, not named.
     """
 
     order: int
@@ -126,6 +127,7 @@ class BucketSummary:
         dropped: rows without a split, left out on request.
         rejects: rows left out, and why.
         existing: rows whose example is in the dataset that is appended to.
+        moved: planned rows of ``eval`` that ``eval_from`` put there.
     """
 
     bucket: int
@@ -137,6 +139,7 @@ class BucketSummary:
     dropped: int
     rejects: tuple[Reject, ...]
     existing: int = 0
+    moved: int = 0
 
 
 def bucket_of(order: int, buckets: int) -> int:
@@ -223,7 +226,7 @@ def resolve_bucket(
     Args:
         bucket: its number.
         placed: all rows of the bucket, in any order.
-        options: seed, split fractions, split_by, shard_by.
+        options: seed, split fractions, eval_from, split_by, shard_by.
         task: what annotations mean.
         drop_unnamed: leave out rows without a split.
         infos: returns the size and version of each payload in storage, or why it is refused.
@@ -236,23 +239,34 @@ def resolve_bucket(
     """
     rejects: list[Reject] = []
     there = list(known)
+    share = options.eval_share
     ordered = sorted(placed, key=_order)
+    beside: dict[tuple[str, int], bool] = {}
     if there:
-        ordered = _beside_known_parts(ordered, there, folders, task, rejects)
+        ordered = _beside_known_parts(ordered, there, folders, task, share, rejects, beside)
     distinct, duplicates, merged = _distinct(ordered, task, rejects)
-    new, existing = _without_known(distinct, there, folders, task, rejects)
+    new, existing = _without_known(distinct, there, folders, task, share, rejects)
     kept = [row for row in new if row.split is not None] if drop_unnamed else new
     # Each row of an image names one file: what holds for all tasks would cost a quarter more.
     answers = infos(kept) if task.kind == "image" else _infos(kept, task, infos)
     found = list(_without_refused(kept, answers, rejects))
     if options.split_by == "content":
-        found = list(_draw_by_content(found, options.seed, task, content_keys, rejects))
+        found = list(_draw_by_content(found, options.seed, task, share, content_keys, rejects))
+    moved = 0
     by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
     by_label = options.shard_by == "label"
     choose = options.split_fractions.choose
     for (order, draw, source, line, named, uri, annotation), (size, version) in found:
-        key = (named or choose(draw), _one_label(annotation, task) if by_label else None)
-        row = PlannedRow(order, source, line, uri, annotation, size, version, named is None)
+        split, is_drawn = named or choose(draw), named is None
+        if share is not None or beside:
+            if (source, line) in beside:
+                is_drawn = beside[source, line]
+                moved += share is not None and split == EVAL
+            elif share is not None and share.moves(split, draw):
+                split, is_drawn = EVAL, True
+                moved += 1
+        key = (split, _one_label(annotation, task) if by_label else None)
+        row = PlannedRow(order, source, line, uri, annotation, size, version, is_drawn)
         by_group.setdefault(key, []).append(row)
     groups = {Group(*key): rows for key, rows in by_group.items()}
     planned = chain.from_iterable(groups.values())
@@ -267,6 +281,7 @@ def resolve_bucket(
         len(new) - len(kept),
         tuple(rejects),
         existing,
+        moved,
     )
     return groups, summary
 
@@ -312,7 +327,7 @@ def _whole_payloads(
     """Give the parts of a payload one split, so that it never straddles two."""
     payloads: dict[str, list[PlacedRow]] = {}
     for row in rows:
-        payloads.setdefault(storage.resolve(row.uri, row.source) if row.uri else "", []).append(row)
+        payloads.setdefault(_payload(row, task) if row.uri else "", []).append(row)
     kept: list[PlacedRow] = []
     for payload, same in payloads.items():
         if not payload or len({task.part(row.annotation) for row in same}) == 1:
@@ -324,6 +339,11 @@ def _whole_payloads(
     return kept
 
 
+def _payload(row: PlacedRow, task: Task) -> str:
+    """Return what tells the payload of a row from others: where it lies."""
+    return row.uri if task.by_address else storage.resolve(row.uri, row.source)
+
+
 def _by_example(rows: Sequence[PlacedRow], task: Task) -> list[list[PlacedRow]]:
     """Tell rows apart that fall together: one relative uri in two folders is two payloads.
 
@@ -331,7 +351,7 @@ def _by_example(rows: Sequence[PlacedRow], task: Task) -> list[list[PlacedRow]]:
     """
     found: dict[tuple[str, str], list[PlacedRow]] = {}
     for row in rows:
-        payload = storage.resolve(row.uri, row.source) if row.uri else row.source
+        payload = _payload(row, task) if row.uri else row.source
         part = task.part(row.annotation) if row.uri else f"{row.line:020d}"
         found.setdefault((payload, part), []).append(row)
     return [found[key] for key in sorted(found)]
@@ -342,21 +362,38 @@ def _beside_known_parts(
     known: Iterable[KnownRow],
     folders: Collection[str],
     task: Task,
+    share: EvalFrom | None,
     rejects: list[Reject],
+    beside: dict[tuple[str, int], bool],
 ) -> list[PlacedRow]:
-    """Give rows the split in which other parts of their payload are already."""
+    """Give rows the split in which other parts of their payload are already.
+
+    Args:
+        rows: all rows of a bucket.
+        known: its examples.
+        folders: those of the import files that they were made of.
+        task: what annotations mean.
+        share: moves rows to ``eval``.
+        rejects: gets the rows that name another split.
+        beside: gets the file and line of each such row, and whether its split was assigned.
+    """
     parts: dict[str, dict[str, KnownRow]] = {}
     for item in known:
         parts.setdefault(item.uri, {}).setdefault(task.part(item.annotation), item)
     kept: list[PlacedRow] = []
     for row in rows:
         there = parts.get(row.uri, {}) if row.uri else {}
-        is_another = storage.is_relative(row.uri) and storage.folder_of(row.source) not in folders
-        if is_another or len({*there, task.part(row.annotation)}) == 1:
+        is_another = _is_elsewhere(row, folders, task)
+        first = next(iter(there.values()), None)
+        if is_another or first is None:
             kept.append(row)
             continue
-        first = next(iter(there.values()))
-        if row.split in (None, first.split):
+        is_whole = len({*there, task.part(row.annotation)}) == 1
+        if is_whole and (row.split is None or not _agrees(row.split, first.split, share)):
+            kept.append(row)  # its example is there, or it contradicts that
+            continue
+        if _agrees(row.split, first.split, share):
+            beside[row.source, row.line] = row.split != first.split
             kept.append(row._replace(split=first.split))
         else:
             message = (
@@ -372,6 +409,7 @@ def _without_known(
     known: Iterable[KnownRow],
     folders: Collection[str],
     task: Task,
+    share: EvalFrom | None,
     rejects: list[Reject],
 ) -> tuple[list[PlacedRow], int]:
     """Return the rows without an example yet, and how many others say what theirs says."""
@@ -384,8 +422,8 @@ def _without_known(
     existing = 0
     for row in rows:
         found = examples.get((row.uri, task.part(row.annotation)), [])
-        if found and storage.is_relative(row.uri):
-            if storage.folder_of(row.source) not in folders:
+        if found and storage.is_relative(row.uri) and not task.by_address:
+            if _is_elsewhere(row, folders, task):
                 found = []  # it has the name of an example, and is another file
             elif len(folders) > len(found) > 0 and len(folders) > 1:
                 message = (
@@ -397,14 +435,30 @@ def _without_known(
                 continue
         if not found:
             new.append(row)
-        elif (conflict := _contradiction(row, found, task)) is None:
+        elif (conflict := _contradiction(row, found, task, share)) is None:
             existing += 1
         else:
             rejects.append(conflict)
     return new, existing
 
 
-def _contradiction(row: PlacedRow, examples: Sequence[KnownRow], task: Task) -> Reject | None:
+def _is_elsewhere(row: PlacedRow, folders: Collection[str], task: Task) -> bool:
+    """Say whether a row has the relative uri of an example, and starts at another folder."""
+    return (
+        storage.is_relative(row.uri)
+        and not task.by_address
+        and storage.folder_of(row.source) not in folders
+    )
+
+
+def _agrees(named: str | None, stored: str, share: EvalFrom | None) -> bool:
+    """Say whether an example in the split ``stored`` may be of a row that names ``named``."""
+    return named in (None, stored) or (share is not None and (named, stored) == (share.split, EVAL))
+
+
+def _contradiction(
+    row: PlacedRow, examples: Sequence[KnownRow], task: Task, share: EvalFrom | None
+) -> Reject | None:
     """Return the reject of a row that says something else than each of its examples."""
     first = examples[0]
     said = row.annotation
@@ -416,7 +470,7 @@ def _contradiction(row: PlacedRow, examples: Sequence[KnownRow], task: Task) -> 
         stored = first.annotation
         has_label = stored is not None and len(task.labels(stored)) > 0
         word = f"label {task.shown(stored)}" if stored is not None and has_label else "no label"
-    elif all(row.split not in (None, item.split) for item in same):
+    elif not any(_agrees(row.split, item.split, share) for item in same):
         code, word = RejectCode.CONFLICTING_SPLITS, f"split {same[0].split!r}"
         shard = same[0].shard
     else:
@@ -489,17 +543,19 @@ def _draw_by_content(
     found: Sequence[tuple[PlacedRow, FileInfo]],
     seed: int,
     task: Task,
+    share: EvalFrom | None,
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
 ) -> Iterator[tuple[PlacedRow, FileInfo]]:
-    """Give rows whose split is drawn the lottery ticket of their content."""
+    """Replace the draw of rows by that of their content, where a draw decides about their split."""
     place = placing(seed)
-    unnamed = [row for row, _ in found if row.split is None and task.is_stored(row.uri)]
-    keys = dict(_without_refused(unnamed, content_keys(unnamed), rejects))
+    undecided = (None,) if share is None else (None, share.split)
+    asked = [row for row, _ in found if row.split in undecided and task.is_stored(row.uri)]
+    keys = dict(_without_refused(asked, content_keys(asked), rejects))
     for row, info in found:
-        if row.split is None and is_content_uri(row.uri):
+        if row.split in undecided and is_content_uri(row.uri):
             yield row._replace(draw=place(content_digest(row.uri)).draw), info
-        elif row.split is not None or not task.is_stored(row.uri):
+        elif row.split not in undecided or not task.is_stored(row.uri):
             yield row, info
         elif row in keys:
             yield row._replace(draw=place(keys[row]).draw), info

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -97,6 +98,64 @@ class Reject(NamedTuple):
     uri: str
     code: str
     message: str
+
+
+class Finding(NamedTuple):
+    """One thing that was changed in a row to make it usable: a box that was left out, say.
+
+    A line of ``findings.jsonl`` has these fields; those of :class:`Reject` have the same names.
+
+    Attributes:
+        source: the import file as it was named.
+        line: 1-based physical line number in that file.
+        uri: the payload's address as the line gives it.
+        code: the kind, by which ``rows.adjusted`` in ``dataset.json`` counts findings.
+        message: what was found, and what was done.
+    """
+
+    source: str
+    line: int
+    uri: str
+    code: str
+    message: str
+
+
+class Adjustments:
+    """Collects what is changed to make a row usable, until the row is there."""
+
+    def __init__(self) -> None:
+        self._notes: list[tuple[str, str]] = []
+
+    def add(self, code: str, message: str) -> None:
+        """Note one change; see :class:`Finding`."""
+        self._notes.append((code, message))
+
+    def taken_for(self, row: Row | Reject) -> list[Finding]:
+        """Return what was noted since the last row, about this one; a reject has nothing."""
+        notes, self._notes = self._notes, []
+        if isinstance(row, Reject):
+            return []
+        return [Finding(row.source, row.line, row.uri, code, message) for code, message in notes]
+
+
+def with_findings(
+    rows: Iterable[Row | Reject], adjusted: Adjustments
+) -> Iterator[Row | Reject | Finding]:
+    """Yield rows, and behind each of them what was changed in it.
+
+    Args:
+        rows: makes each row when it is asked for, and notes in ``adjusted`` what it changes.
+        adjusted: what ``rows`` notes in.
+    """
+    for row in rows:
+        yield row
+        yield from adjusted.taken_for(row)
+
+
+def to_lines(items: Iterable[Reject | Finding]) -> Iterator[str]:
+    """Yield the line of JSON that ``rejects.jsonl`` or ``findings.jsonl`` has for each item."""
+    for item in items:
+        yield json.dumps(item._asdict(), ensure_ascii=False) + "\n"
 
 
 class Named(Protocol):

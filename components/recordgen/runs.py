@@ -9,17 +9,18 @@ all that the next run needs to end what it began (:func:`resume_run`) or to star
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from uuid import uuid4
 
 from recordgen import lease, storage
 from recordgen.dataset import (
     DATASET_FILE,
+    FINDINGS_FILE,
     LABELS_FILE,
     REJECTS_FILE,
     REPORT_FILE,
@@ -37,7 +38,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
-from recordgen.rows import Reject
+from recordgen.rows import Finding, Reject, to_lines
 from recordgen.staging import STAGING, STORAGE_THREADS, Staging
 from recordgen.tasks import TASKS
 
@@ -142,6 +143,7 @@ def commit(
     dataset: Dataset,
     rejects: Iterable[Reject],
     report: str,
+    findings: Iterable[Finding] = (),
     kept: Collection[str] = (),
 ) -> None:
     """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
@@ -154,6 +156,7 @@ def commit(
         dataset: the whole dataset.
         rejects: all rejects.
         report: the page about it.
+        findings: what was changed in rows, in order; not held in memory.
         kept: files of its shards that lie in ``output`` already, if it was appended to: its commit
             mark stays until the new one replaces it.
 
@@ -185,7 +188,8 @@ def commit(
         storage.remove(storage.join(output, name))  # of the dataset that this one replaces
     for name, text in files_of_task.items():
         _put(staging, output, name, text)
-    _put(staging, output, REJECTS_FILE, _reject_lines(rejects))
+    _put(staging, output, REJECTS_FILE, "".join(to_lines(rejects)))
+    _put_findings(staging, output, findings)
     _put(staging, output, REPORT_FILE, report)
     put_dataset(staging, output, dataset)
 
@@ -205,7 +209,7 @@ def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
     """
     kept = storage.exists(storage.join(output, DATASET_FILE))
     path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
-    storage.write_text(path, _reject_lines(rejects))
+    storage.write_text(path, "".join(to_lines(rejects)))
     return path
 
 
@@ -323,8 +327,18 @@ def _put(staging: Staging, output: str, name: str, text: str) -> None:
     storage.move(staging.path(name), storage.join(output, name))
 
 
-def _reject_lines(rejects: Iterable[Reject]) -> str:
-    return "".join(json.dumps(item._asdict(), ensure_ascii=False) + "\n" for item in rejects)
+def _put_findings(staging: Staging, output: str, findings: Iterable[Finding]) -> None:
+    """Write ``findings.jsonl`` line by line; where there are none, there is no file."""
+    lines = to_lines(findings)
+    first = next(lines, None)
+    path = storage.join(output, FINDINGS_FILE)
+    if first is None:
+        storage.remove(path)  # of the dataset that this one replaces
+        return
+    with storage.replacing(staging.path(FINDINGS_FILE)) as file:
+        for line in chain([first], lines):
+            file.write(line.encode())
+    storage.move(staging.path(FINDINGS_FILE), path)
 
 
 def _clear_shards(output: str, kept: Collection[str] = ()) -> None:

@@ -180,7 +180,7 @@ class ShardResult:
         split: the split's name.
         shard: file, counts and digest (no bytes if only checked).
         labels: examples by label; one with several counts for each of them.
-        drawn: examples whose split was drawn.
+        drawn: examples whose split was assigned, not named.
         reencoded: images whose bytes were not passed through, by reason.
         rejects: rows whose payload was refused.
         images: what the images have in common; None: not known, or there are none.
@@ -325,7 +325,7 @@ class Tally:
         Args:
             examples: how many there are.
             digested: what they add to the digest, one behind the other.
-            drawn: how many have a split that was drawn.
+            drawn: how many have a split that was assigned, not named.
             labels: how many have which label.
             rejects: those beside them that were refused.
             payload_bytes: of all of them.

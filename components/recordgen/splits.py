@@ -1,9 +1,12 @@
-"""Splits: the spellings of ML_USE, and the seeded draw for rows that name none."""
+"""Splits: the words of ML_USE, and the seeded draw for rows that name none."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import accumulate
 
 from recordgen.errors import UsageError
@@ -15,58 +18,85 @@ TEST = "test"
 #: TFX's Trainer, Evaluator and Transform look for ``train`` and ``eval`` by name.
 SPLITS = (TRAIN, EVAL, TEST)
 
-# Vertex AI "About data splits for AutoML models" and the spellings its exports use.
-_ML_USE: Mapping[str, str | None] = {
+# Every word that names a split, in a row, a folder's or file's name, or an input split. Vertex
+# AI publishes and exports some ("About data splits for AutoML models"); people call their files and
+# columns by the others.
+_PUBLISHED: Mapping[str, str | None] = {
     "train": TRAIN,
     "training": TRAIN,
     "validation": EVAL,
     "validate": EVAL,
     "test": TEST,
     "unassigned": None,
-    "": None,
 }
+_COMMON: Mapping[str, str | None] = {
+    "val": EVAL,
+    "valid": EVAL,
+    "dev": EVAL,
+    "eval": EVAL,
+    "evaluation": EVAL,
+    "testing": TEST,
+}
+_ML_USE: Mapping[str, str | None] = {**_PUBLISHED, **_COMMON, "": None}
 
-#: The spellings of ML_USE in small letters, but for the empty one.
+#: The words of ML_USE in lower case, without the empty one; and those that Vertex AI publishes.
 ML_USE_WORDS = tuple(filter(None, _ML_USE))
+PUBLISHED_WORDS = tuple(_PUBLISHED)
 
-# Beside the spellings of ML_USE: what folders and files are called.
-_EVAL_NAMES = frozenset({"val", "valid", "eval", "dev"})
+#: The bits of a draw that decide about :class:`EvalFrom`. ``SplitFractions`` goes by the upper
+#: ones, so the two choices are independent.
+SECOND_DRAW = (1 << 32) - 1
 
 ML_USE_EXPECTED = "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"
 
+# "TSET" and "VALIDTION" are close to a word, "DOG" and "CAT" are not.
+_CLOSE = 0.75
+
 
 def split_order(split: str) -> tuple[int, str]:
-    """Return where a split comes: train, eval, test, then others by name."""
+    """Return the sort key of a split: train, eval, test, then others by name."""
     return (SPLITS.index(split) if split in SPLITS else len(SPLITS)), split
 
 
 def is_ml_use(text: str) -> bool:
-    """Say whether ``text`` is a spelling of ML_USE (the empty field is one)."""
+    """Return whether ``text`` is a word of ML_USE in any case; the empty text is one."""
     return text.lower() in _ML_USE
 
 
 def parse_ml_use(text: str) -> str | None:
-    """Return the split that an ML_USE field names, or None for "draw one".
+    """Return the split that a word of ML_USE names, or None for "draw one".
 
-    ``TRAIN``, ``training`` → ``"train"``; ``Validate`` → ``"eval"``; ``UNASSIGNED`` → None.
+    ``TRAIN``, ``training`` → ``"train"``; ``Validate``, ``val``, ``dev`` → ``"eval"``;
+    ``UNASSIGNED`` → None.
 
     Raises:
-        ValueError: the spelling is unknown.
+        ValueError: the word is unknown; the message names the word that was probably meant.
     """
     try:
         return _ML_USE[text.lower()]
     except KeyError:
-        raise ValueError(f"ml_use must be {ML_USE_EXPECTED} (got {text!r})") from None
+        meant = near_ml_use(text)
+        hint = f"; did you mean {meant}?" if meant else ""
+        raise ValueError(f"ml_use must be {ML_USE_EXPECTED} (got {text!r}{hint})") from None
 
 
-def is_split_name(name: str) -> bool:
-    """Say whether a folder or file of this name holds a split: ``train``, ``val``, ``Test``."""
-    return name != "" and (name.lower() in _EVAL_NAMES or is_ml_use(name))
+def split_named(name: str) -> str:
+    """Return the split that a name stands for: ``val`` → ``"eval"``; other names stay."""
+    return (parse_ml_use(name) if is_ml_use(name) else None) or name
 
 
-def split_of_name(name: str) -> str | None:
-    """Return the split that such a name stands for; None: draw one."""
-    return EVAL if name.lower() in _EVAL_NAMES else parse_ml_use(name)
+def near_ml_use(text: str, likeness: float = _CLOSE) -> str | None:
+    """Return the published word of ML_USE that ``text`` misspells, in capitals, or None.
+
+    ``TRIAN`` → ``TRAIN``; ``validaton`` → ``VALIDATION``; ``cat`` → None. Short words such as
+    ``val`` are no candidates: too many other words are close to them.
+
+    Args:
+        text: an unknown word.
+        likeness: the least similarity, 0 to 1, see :func:`difflib.get_close_matches`.
+    """
+    found = get_close_matches(text.lower(), PUBLISHED_WORDS, n=1, cutoff=likeness)
+    return found[0].upper() if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +141,62 @@ class SplitFractions:
     def choose(self, draw: int) -> str:
         """Return the split for a 64-bit ``draw``: each split owns a share of the 64-bit range."""
         ticket = draw * sum(self.weights) >> 64
-        for name, end in zip(self.names, accumulate(self.weights), strict=True):
-            if ticket < end:
-                return name
-        raise AssertionError("unreachable: a ticket is below the sum of all weights")
+        # A share of 0 ends where it starts, so no ticket lies in it.
+        return self.names[bisect_right(list(accumulate(self.weights)), ticket)]
 
     def __str__(self) -> str:
-        return ",".join(f"{n}:{w}" for n, w in zip(self.names, self.weights, strict=True))
+        return ",".join(map("{}:{}".format, self.names, self.weights))
 
 
 DEFAULT_FRACTIONS = SplitFractions(SPLITS, (80, 10, 10))
+
+
+@dataclass(frozen=True, slots=True)
+class EvalFrom:
+    """A share of one split that moves to ``eval``, such as 10 % of ``train``.
+
+    Attributes:
+        split: the split that gives rows to ``eval``.
+        percent: how many rows in a hundred, above 0 and below 100.
+    """
+
+    split: str
+    percent: float
+
+    @classmethod
+    def parse(cls, text: str) -> EvalFrom:
+        """Parse ``SPLIT:PERCENT``: ``"train:10"``, ``"TRAIN:2.5"``.
+
+        Raises:
+            UsageError: it has another form, the percentage is not between 0 and 100, or the split
+                is ``eval`` itself.
+        """
+        name, _, number = text.rpartition(":")
+        split = parse_ml_use(name) if is_ml_use(name) else name
+        try:
+            percent = float(number)
+        except ValueError:
+            percent = math.nan
+        if not split or split == EVAL or not 0 < percent < 100:
+            raise UsageError(
+                f"eval_from must be a split other than eval and a percentage between 0 and 100, "
+                f"such as train:10 (got {text!r})"
+            )
+        return cls(split, percent)
+
+    @property
+    def end(self) -> int:
+        """The first value of :data:`SECOND_DRAW` that stays in the split."""
+        return round(self.percent / 100 * (SECOND_DRAW + 1))
+
+    def moves(self, split: str, draw: int) -> bool:
+        """Say whether a row of ``split`` moves to ``eval``.
+
+        Args:
+            split: the split that the row names, or that was drawn for it.
+            draw: its 64-bit draw.
+        """
+        return split == self.split and draw & SECOND_DRAW < self.end
+
+    def __str__(self) -> str:
+        return f"{self.split}:{self.percent:g}"

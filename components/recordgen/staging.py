@@ -2,6 +2,7 @@
 
     OUT/.recordgen-staging/RUN/run.json                who runs, and that it still does
                                plan.json               the plan and its rejects
+                               findings/….jsonl        what was changed in rows
                                vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
@@ -26,16 +27,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recordgen import errors, storage
+from recordgen.blocks import FindingsFile
 from recordgen.errors import RecordgenError, StorageError
 from recordgen.labels import Vocabulary
 from recordgen.planning import Plan
 from recordgen.resolving import Group, PlannedRow
-from recordgen.rows import Reject
+from recordgen.rows import Finding, Reject, to_lines
 from recordgen.shards import PlannedRows, ShardResult
 from recordgen.stretches import BucketFile, ShardOutline, Stretch, encode_bucket, rows_of
+
+if TYPE_CHECKING:
+    from recordgen.sources.detect import Detection
 
 STAGING = ".recordgen-staging"
 
@@ -61,6 +66,8 @@ class StagedPlan:
         dropped: rows left out for want of a split.
         existing: rows whose example is in the dataset that is appended to.
         rejects: rows rejected while planning.
+        findings: files that say what was changed in rows, in order.
+        detection: how the source was read, where the launcher adds it.
     """
 
     splits: Mapping[str, Mapping[str, int]]
@@ -72,6 +79,8 @@ class StagedPlan:
     dropped: int
     existing: int
     rejects: tuple[Reject, ...]
+    findings: tuple[str, ...] = ()
+    detection: Detection | None = None
 
     @property
     def rows(self) -> int:
@@ -99,7 +108,32 @@ class Staging:
         """The file that says who runs, see :mod:`recordgen.lease`."""
         return self.path("run.json")
 
-    def write_plan(self, plan: Plan, rejects: Sequence[Reject]) -> None:
+    def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
+        """Leave what was changed in some rows for the launcher.
+
+        Args:
+            findings: in order, at least one.
+            number: how many such files came before of the same rows.
+        """
+        name = f"{uuid.uuid4().hex}.jsonl"
+        storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
+        return FindingsFile(findings[0].source, findings[0].line, number, name)
+
+    def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
+        """Yield what was changed in rows, by import file and line; one file is held at a time.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        for name in plan.findings:
+            path = self.path("findings", name)
+            with _to_be_seen(path):
+                text = storage.read_text(path)
+            yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
+
+    def write_plan(
+        self, plan: Plan, rejects: Sequence[Reject], findings: Iterable[FindingsFile] = ()
+    ) -> None:
         """Leave the plan for the launcher, and its vocabulary for workers."""
         vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
         storage.write_text(self.path("vocabulary.json"), vocabulary)
@@ -120,6 +154,7 @@ class Staging:
             "dropped": plan.dropped,
             "existing": plan.existing,
             "rejects": rejects,
+            "findings": [item.file for item in findings],
         }
         storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
 
@@ -130,7 +165,9 @@ class Staging:
         except FileNotFoundError:
             return None
         rejects = tuple(Reject(*item) for item in data.pop("rejects"))
-        return StagedPlan(vocabulary=self.read_vocabulary(), rejects=rejects, **data)
+        findings = tuple(data.pop("findings"))
+        vocabulary = self.read_vocabulary()
+        return StagedPlan(vocabulary=vocabulary, rejects=rejects, findings=findings, **data)
 
     def read_vocabulary(self) -> Vocabulary:
         """Return the labels of all planned rows.

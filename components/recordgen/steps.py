@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any, TypeAlias, TypeVar
 
 import apache_beam as beam
@@ -22,7 +22,7 @@ from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import Base, make_plan, too_many
 from recordgen.resolving import BucketSummary, Group, KnownRow, bucket_of, resolve_bucket
-from recordgen.rows import Reject, Row, placing
+from recordgen.rows import Finding, Reject, Row, placing
 from recordgen.shards import Planned, ShardResult, ShardTask
 from recordgen.sources import ImportFile, RowReader
 from recordgen.staging import Staging
@@ -34,6 +34,9 @@ from recordgen.tasks import task_for
 BLOCK_ROWS = 2000
 _BLOCK_ROWS_PER_BUCKET = 250
 _MAX_BLOCK_ROWS = 200_000
+
+# Findings wait in files of about 2 MB.
+_FINDINGS_AT_ONCE = 10_000
 
 #: The key of what all buckets say together. Not None: its hash differs from process to process,
 #: and some runners group by that.
@@ -77,19 +80,16 @@ class _Block:
     read: int = 0
     named: bool = False
     rejects: list[Reject] = field(default_factory=list)
-    adjusted: Counter[str] = field(default_factory=Counter)
 
     def flush(self) -> Iterator[Any]:
         for bucket, rows in self.buckets.items():
             yield bucket, RowBlock.of(rows)
-        yield summarised(self.read, self.named, self.rejects, self.adjusted)
+        yield summarised(ReadSummary(self.read, self.named, tuple(self.rejects)))
 
 
-def summarised(
-    read: int, named: bool, rejects: Iterable[Reject], adjusted: Mapping[str, int]
-) -> tuple[int, ReadSummary]:
+def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
     """Return a summary and its bucket: all go to one place in the end, and 0 is always there."""
-    return 0, ReadSummary(read, named, tuple(rejects), dict(adjusted))
+    return 0, summary
 
 
 class ReadingStep(PlanningStep):
@@ -127,11 +127,19 @@ class ReadRows(ReadingStep):
         rows = reader.read(source) if isinstance(source, ImportFile) else iter(source)
         place, task = placing(self._options.seed), task_for(self._options)
         access = self._options.access
-        block = _Block(adjusted=reader.adjusted)
+        block = _Block()
+        findings: list[Finding] = []
+        numbers = count()
         for row in rows:
+            if isinstance(row, Finding):
+                findings.append(row)
+                if len(findings) == _FINDINGS_AT_ONCE:
+                    yield self._left(findings, next(numbers))
+                    findings = []
+                continue
             block.read += 1
             if task.by_address and isinstance(row, Row):
-                row = _located(row, access)
+                row = located(row, self._folder, access)
             if isinstance(row, Reject):
                 block.rejects.append(row)
             else:
@@ -142,20 +150,37 @@ class ReadRows(ReadingStep):
             if block.read == self._block_rows:
                 self._count(block.read, len(block.rejects))
                 yield from block.flush()
-                reader.adjusted.clear()
-                block = _Block(adjusted=reader.adjusted)
+                block = _Block()
         self._count(block.read, len(block.rejects))
         yield from block.flush()
+        if findings:
+            yield self._left(findings, next(numbers))
+
+    def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
+        """Leave findings in the staging folder; memory does not grow with them."""
+        file = self._staging.write_findings(findings, number)
+        adjusted = Counter(item.code for item in findings)
+        return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
 
 
-def _located(row: Row, access: Access) -> Row | Reject:
-    """Give a row the address of its payload, which nothing here opens, if it may reach that."""
+def located(row: Row, folder: str, access: Access) -> Row | Reject:
+    """Give a row the one uri that all rows of its payload have, if it may reach that.
+
+    A relative uri starts at ``folder``, in whichever import file it stands, so a copy of all files
+    elsewhere gives the same rows. An absolute one becomes relative if it lies below ``folder``.
+
+    Args:
+        row: its payload is never opened here.
+        folder: that of the first import file, see :func:`recordgen.storage.folder_of`.
+        access: what rows may reach.
+    """
     path = storage.address(row.uri, row.source)
     try:
         check_reach(path, row, access)
     except PayloadError as exc:
         return Reject(row.source, row.line, row.uri, exc.code, exc.message)
-    return row._replace(uri=path)
+    outside = storage.is_relative(row.uri)
+    return row._replace(uri=storage.from_folder(path, folder, outside=outside))
 
 
 class ReadExisting(Step):
@@ -266,7 +291,8 @@ class MakePlan(Step):
             base=self._base,
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
-        self._staging.write_plan(plan, rejects)
+        findings = sorted(file for summary in read for file in summary.findings)
+        self._staging.write_plan(plan, rejects, findings)
         # With too many rejects the run fails anyway: do not read a single payload for it.
         if not too_many(plan.rejects, plan.read, self._options):
             for outline in cut(plan, files):

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from recordgen.columns import Table
 from recordgen.resolving import BucketSummary, Group
 from recordgen.rows import Lines, seeded_hash
-from recordgen.splits import SplitFractions
+from recordgen.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.stretches import ShardOutline
 from recordgen.table_examples import count_labels
 from recordgen.table_shards import Columns, PlannedLines, packed, unpacked
@@ -96,6 +96,7 @@ def resolve_lines(
     blocks: Iterable[LineBlock],
     *,
     fractions: SplitFractions,
+    share: EvalFrom | None,
     table: Table,
     drop_unnamed: bool,
 ) -> tuple[dict[Group, PlannedLines], BucketSummary]:
@@ -105,6 +106,7 @@ def resolve_lines(
         bucket: its number.
         blocks: all lines of the bucket, in any order.
         fractions: of lines that name no split.
+        share: moves lines to ``eval``.
         table: the columns of the table.
         drop_unnamed: leave out lines without a split.
 
@@ -115,7 +117,7 @@ def resolve_lines(
     placed = lines.num_rows
     if drop_unnamed:
         lines = lines.filter(pc.is_valid(lines["split"]))
-    groups = _in_splits(lines, fractions, table) if lines.num_rows else {}
+    groups, moved = _in_splits(lines, fractions, share, table) if lines.num_rows else ({}, 0)
     labels: Counter[str] = Counter()
     for planned in groups.values():
         for block in planned.blocks:
@@ -130,16 +132,26 @@ def resolve_lines(
         dropped=placed - lines.num_rows,
         rejects=(),
         existing=0,
+        moved=moved,
     )
     return groups, summary
 
 
 def _in_splits(
-    lines: Columns, fractions: SplitFractions, table: Table
-) -> dict[Group, PlannedLines]:
-    shares = shares_of(lines["draw"].to_numpy(), fractions.weights)
-    drawn = pa.array(fractions.names).take(pa.array(shares))
+    lines: Columns, fractions: SplitFractions, share: EvalFrom | None, table: Table
+) -> tuple[dict[Group, PlannedLines], int]:
+    """Return the lines by group, and how many of them moved to ``eval``."""
+    draws = lines["draw"].to_numpy()
+    drawn = pa.array(fractions.names).take(pa.array(shares_of(draws, fractions.weights)))
     splits = pc.coalesce(lines["split"], pa.chunked_array([drawn]))
+    is_assigned = pc.is_null(lines["split"])
+    moved = 0
+    if share is not None:
+        is_low = pa.chunked_array([pa.array((draws & np.uint64(SECOND_DRAW)) < share.end)])
+        moves = pc.and_(pc.equal(splits, share.split), is_low)
+        splits = pc.if_else(moves, EVAL, splits)
+        is_assigned = pc.or_(is_assigned, moves)
+        moved = pc.sum(moves).as_py() or 0
     in_names = sum(len(column.name) + _FEATURE_BYTES for column in table.stored)
     planned = pa.table(
         {
@@ -148,14 +160,14 @@ def _in_splits(
             "text": lines["text"],
             # Names stand in every record.
             "bytes": pc.add(pc.cast(pc.utf8_length(lines["text"]), pa.int64()), in_names),
-            "drawn": pc.is_null(lines["split"]),
+            "drawn": is_assigned,
         }
     )
     groups = {}
     for split in pc.unique(splits).to_pylist():
         mine = planned.filter(pc.equal(splits, split)).combine_chunks()
         groups[Group(split, None)] = PlannedLines(mine.to_batches(max_chunksize=_BLOCK_LINES))
-    return groups
+    return groups, moved
 
 
 def _ordered(blocks: Sequence[LineBlock]) -> Columns:

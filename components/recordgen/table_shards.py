@@ -38,7 +38,7 @@ class PlannedLines:
 
     Attributes:
         blocks: columns ``source``, ``line``, ``text``, ``bytes`` (of the record, about) and
-            ``drawn`` (the split was drawn, not named).
+            ``drawn`` (the split was assigned, not named).
     """
 
     blocks: Sequence[Block]
@@ -71,7 +71,7 @@ class PlannedLines:
     ) -> Iterator[Sequence[bytes]]:
         """Yield the framed records of a block at a time, in order; a few are in flight."""
         del vocabulary
-        table = Table.from_json(options.columns)
+        table = Table.from_json(options.table)
         waiting: deque[tuple[Block, Future[_Made]]] = deque()
         with ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool:
             try:

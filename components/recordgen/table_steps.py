@@ -25,7 +25,7 @@ class ReadLines(ReadingStep):
     def __init__(self, options: ConvertOptions, buckets: int, staging: Staging) -> None:
         super().__init__(staging)
         self._seed = options.seed
-        self._table = Table.from_json(options.columns)
+        self._table = Table.from_json(options.table)
         self._buckets = buckets
 
     def process(self, source: Any) -> Any:  # noqa: D102
@@ -40,7 +40,7 @@ class ReadLines(ReadingStep):
                 lines = item if split is None else item.with_split(split)
                 self._count(len(lines.texts), 0)
                 yield from place(lines, self._seed, self._buckets)
-                yield summarised(len(lines.texts), any(lines.splits), (), {})
+                yield summarised(ReadSummary(len(lines.texts), any(lines.splits)))
                 continue
             rejects.append(item)
             if len(rejects) == BLOCK_ROWS:
@@ -51,7 +51,7 @@ class ReadLines(ReadingStep):
 
     def _summarised_rejects(self, rejects: Sequence[Reject]) -> tuple[int, ReadSummary]:
         self._count(len(rejects), len(rejects))
-        return summarised(len(rejects), False, rejects, {})
+        return summarised(ReadSummary(len(rejects), rejects=tuple(rejects)))
 
 
 class ResolveLines(ResolveBuckets):
@@ -67,7 +67,8 @@ class ResolveLines(ResolveBuckets):
             bucket,
             [part for part in parts if isinstance(part, LineBlock)],
             fractions=self._options.split_fractions,
-            table=Table.from_json(self._options.columns),
+            share=self._options.eval_share,
+            table=Table.from_json(self._options.table),
             drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
         )
         return {group: lines.encode() for group, lines in planned.items()}, summary

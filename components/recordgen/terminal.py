@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features, metrics
+from recordgen.options import AUTO
 from recordgen.rows import is_content_uri
 
 if TYPE_CHECKING:
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
     from recordgen.dataset import Dataset
     from recordgen.inspection import Record
     from recordgen.progress import Snapshot
-    from recordgen.rows import Reject
+    from recordgen.rows import Finding, Reject
+    from recordgen.sources.detect import Detection
     from recordgen.staging import StagedPlan
 
 _CLASSES_SHOWN = 20
+_COLUMNS_SHOWN = 12
 _CELL_VALUES = 4
 _CELL_CHARACTERS = 40
 
@@ -83,8 +86,8 @@ def conversion_summary(result: ConversionResult) -> str:
         "",
         *_split_table(dataset),
         "",
-        *_class_table(dataset),
-        f"Task       {dataset.task}{f' ({result.task_reason})' if result.task_reason else ''}",
+        *_class_table(dataset, f"see {result.output}/dataset.json"),
+        *detection_lines(result.detection),
         *_row_lines(dataset),
     ]
     if dataset.examples > examples:
@@ -96,6 +99,8 @@ def conversion_summary(result: ConversionResult) -> str:
         )
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
+    if result.findings and not result.unchanged:
+        lines.append(f"What was adjusted is in {result.output}/findings.jsonl")
     lines += [
         f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
         f"Report     {result.output}/report.html",
@@ -105,16 +110,23 @@ def conversion_summary(result: ConversionResult) -> str:
 
 
 def check_summary(result: CheckResult, *, limit: int) -> str:
-    """Return the summary of a check, with the first rejects."""
+    """Return the summary of a check, with the first rejects and findings."""
     dataset = result.dataset
     rate = dataset.rows.read / result.seconds
     lines = [
         f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, {rate:,.0f} rows/s: "
         f"{dataset.examples:,} usable, {len(result.rejects):,} rejected",
         "",
-        *_class_table(dataset),
+        *_class_table(dataset, "--json lists all"),
+        *detection_lines(result.detection),
         *_row_lines(dataset),
-        *reject_lines(result.rejects, limit),
+        *_first_lines(result.rejects, limit, len(result.rejects), "--json lists all"),
+        *_first_lines(
+            result.findings,
+            limit,
+            sum(dataset.rows.adjusted.values()),
+            f"--json lists {len(result.findings):,}; convert writes all to findings.jsonl",
+        ),
     ]
     return "\n".join(lines)
 
@@ -136,14 +148,43 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
         f"none of them was checked",
         "",
         *_table(("split", "rows", "shards", "bytes"), rows),
-        *reject_lines(plan.rejects, _CLASSES_SHOWN),
+        *([f"Adjusted  {_detail(plan.adjusted)}"] if plan.adjusted else []),
+        "",
+        *detection_lines(plan.detection),
+        *_first_lines(plan.rejects, _CLASSES_SHOWN, len(plan.rejects), "--json lists all"),
     ]
     return "\n".join(lines)
+
+
+def detection_lines(detection: Detection | None) -> list[str]:
+    """Return how a source was read: its task, format and columns, and some of its rows."""
+    if detection is None:
+        return []
+    task, reason = detection.options.task, detection.reason
+    lines = [f"Task       {task}{f' ({reason})' if reason else ''}"]
+    if (found := format_of(detection)) != AUTO:
+        lines.append(f"Format     {found}")
+    if detection.columns:
+        columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
+        more = len(detection.columns) - len(columns)
+        lines.append(f"Columns    {', '.join(columns)}{f', and {more} more' if more else ''}")
+    for number, row in enumerate(detection.rows):
+        lines.append(f"{'' if number else 'Read as':<10} {row}")
+    return lines
+
+
+def format_of(detection: Detection) -> str:
+    """Return a format in words: ``csv, separated by commas, no header``."""
+    if detection.options.input_format != "csv":
+        return detection.options.input_format
+    header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
+    return f"csv, separated by commas{header}"
 
 
 def plan_json(plan: StagedPlan) -> dict[str, Any]:
     """Return a dry run as JSON."""
     return {
+        "detection": None if plan.detection is None else plan.detection.to_json(),
         "splits": plan.splits,
         "labels": plan.vocabulary.names,
         "label_kind": plan.vocabulary.kind,
@@ -235,18 +276,25 @@ def _cell(value: object) -> str:
 
 def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
     """Return the first rejects, each as ``file:line: code: message``."""
+    return _first_lines(rejects, limit, len(rejects), "recordgen check --json lists all")
+
+
+def _first_lines(
+    items: Sequence[Reject | Finding], limit: int, count: int, where: str
+) -> list[str]:
+    """Return the first of ``count`` rejects or findings as lines, and where the others are."""
     lines = [
         f"{item.source}:{item.line}: {item.code}: {item.message}"
         + (f" [{item.uri}]" if _is_worth_naming(item) else "")
-        for item in rejects[:limit]
+        for item in items[:limit]
     ]
-    if len(rejects) > limit:
-        lines.append(f"… and {len(rejects) - limit:,} more (--json lists all)")
+    if count > limit:
+        lines.append(f"… and {count - limit:,} more ({where})")
     return lines
 
 
-def _is_worth_naming(item: Reject) -> bool:
-    """Say whether a reject's address tells more than its message and its line."""
+def _is_worth_naming(item: Reject | Finding) -> bool:
+    """Say whether an address tells more than its message and its line."""
     return bool(item.uri) and item.uri not in item.message and not is_content_uri(item.uri)
 
 
@@ -272,7 +320,8 @@ def _split_table(dataset: Dataset) -> list[str]:
     return _table(("split", "examples", "shards", "bytes"), rows)
 
 
-def _class_table(dataset: Dataset) -> list[str]:
+def _class_table(dataset: Dataset, where: str) -> list[str]:
+    """Return how many examples the first classes have; ``where`` says what has the others."""
     counts: dict[str, Mapping[str, int]] = {
         name: split.labels for name, split in dataset.splits.items()
     }
@@ -285,7 +334,7 @@ def _class_table(dataset: Dataset) -> list[str]:
     ]
     lines = _table(("class", *counts), rows)
     if len(labels) > _CLASSES_SHOWN:
-        lines.append(f"… and {len(labels) - _CLASSES_SHOWN:,} more classes, see dataset.json")
+        lines.append(f"… and {len(labels) - _CLASSES_SHOWN:,} more classes ({where})")
     return [*lines, ""]
 
 

@@ -18,11 +18,11 @@ whoever takes one of them. Every step costs a small run a hundredth of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 
@@ -33,7 +33,7 @@ from recordgen.errors import SourceError
 from recordgen.options import ConvertOptions
 from recordgen.planning import Base
 from recordgen.resuming import compare_shard, keep_or_write_shard
-from recordgen.rows import Lines, Reject, Row
+from recordgen.rows import Finding, Lines, Reject, Row
 from recordgen.runs import Run
 from recordgen.shards import ShardResult, check_shard, write_shard
 from recordgen.sources import ImportFile
@@ -49,6 +49,9 @@ from recordgen.steps import (
     WorkOnShards,
 )
 from recordgen.tasks import TASKS
+
+if TYPE_CHECKING:
+    from recordgen.sources.detect import Detection
 
 # A bucket's rows are held in memory together, so small sources have small ones; of large ones, each
 # takes so many bytes of import file.
@@ -67,17 +70,15 @@ class Source:
 
     Attributes:
         files: import files.
-        rows: blocks of rows, or of lines.
+        rows: blocks of rows with what was changed in them, or of lines.
         bytes: size of all of it, for the number of buckets.
-        adjusted: what was changed to make rows in memory usable, by kind.
-        reason: which lines have decided the task; empty if it was given.
+        detection: how it is read.
     """
 
     files: tuple[ImportFile, ...] = ()
-    rows: tuple[tuple[Row | Lines | Reject, ...], ...] = ()
+    rows: tuple[tuple[Row | Lines | Reject | Finding, ...], ...] = ()
     bytes: int = 0
-    adjusted: Mapping[str, int] = field(default_factory=dict)
-    reason: str = ""
+    detection: Detection | None = None
 
     @classmethod
     def of_files(cls, files: Sequence[ImportFile]) -> Source:
@@ -85,12 +86,12 @@ class Source:
         return cls(files=tuple(files), bytes=sum(map(_size, files)))
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row | Reject], adjusted: Mapping[str, int]) -> Source:
-        """Return rows as a source, and what ``adjusted`` counts once all of them were made."""
+    def of_rows(cls, rows: Iterable[Row | Reject | Finding]) -> Source:
+        """Return rows as a source."""
         waiting = iter(rows)
         blocks = tuple(iter(lambda: tuple(islice(waiting, BLOCK_ROWS)), ()))
         size = sum(map(len, blocks)) * _ROW_BYTES
-        return cls(rows=blocks, bytes=size, adjusted=dict(adjusted))
+        return cls(rows=blocks, bytes=size)
 
     @classmethod
     def of_lines(cls, lines: Iterable[Lines | Reject]) -> Source:
@@ -156,7 +157,7 @@ def plan_rows(
         rows and the whole plan are left in ``staging``.
     """
     buckets = _buckets(source, existing)
-    folder = storage.folder_of(source.names[0])
+    folder = existing.folder if existing else storage.folder_of(source.names[0])
     read, resolve = _planning_steps(options, buckets, folder, staging, existing)
     # Create spreads several sources over the workers by a shuffle, which one does not need.
     parts = [

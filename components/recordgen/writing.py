@@ -23,6 +23,7 @@ from typing import Any
 from recordgen import lease, storage
 from recordgen.dataset import (
     DATASET_FILE,
+    FINDINGS_FILE,
     LABELS_FILE,
     REJECTS_FILE,
     REPORT_FILE,
@@ -271,7 +272,8 @@ def _commit(
     staging.start_moving()
     if others is None:
         folders = storage.list_folders(target, SPLIT_PREFIX)
-        stale = [DATASET_FILE, LABELS_FILE, REJECTS_FILE, FAILED_REJECTS_FILE, *folders]
+        files = [DATASET_FILE, LABELS_FILE, REJECTS_FILE, FINDINGS_FILE, FAILED_REJECTS_FILE]
+        stale = [*files, *folders]
     else:
         put_dataset(staging, target, others)
         stale = [split_dir(split)]

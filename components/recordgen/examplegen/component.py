@@ -54,7 +54,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
     becomes an ``Examples`` artifact: ``Split-train`` with 1.jpg, ``Split-eval`` with 2.jpg, 3.png
     in a split that is drawn, each record with the features of :mod:`recordgen.features`, and
-    ``dataset.json``, ``labels.txt``, ``rejects.jsonl`` and ``report.html`` beside the splits::
+    ``dataset.json``, ``labels.txt``, ``rejects.jsonl``, ``findings.jsonl`` and ``report.html``
+    beside the splits::
 
         example_gen = AutoMLExampleGen(input_base="gs://bucket/flowers")
         statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
@@ -85,8 +86,11 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         fingerprint_images: bool | RuntimeParameter = True,
         task: str | RuntimeParameter = "auto",
         input_format: str | RuntimeParameter = "auto",
+        header: str | RuntimeParameter = "auto",
+        columns: str | RuntimeParameter = "",
         schema: str | RuntimeParameter = "",
         seed: int | RuntimeParameter = 0,
+        eval_from: str | RuntimeParameter = "",
         split_by: str | RuntimeParameter = "uri",
         missing_split: str | RuntimeParameter = "assign",
         labels: str | RuntimeParameter = "auto",
@@ -131,9 +135,15 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 it off for millions of images far away and set ``dataset_version``.
             task: what rows mean: a name of :data:`recordgen.tasks.TASKS`, or ``auto``.
             input_format: ``csv``, ``jsonl``, ``folder``, ``iob`` or ``auto``.
+            header: whether the first line of a CSV file names its columns: ``yes``, ``no`` or
+                ``auto``.
+            columns: which column holds what, such as ``path=image_id,label=source``; by name, or
+                by number from 1.
             schema: what the columns of a table hold, as JSON: ``{"photo": "image"}``; see
                 :class:`recordgen.schema.Schema`.
             seed: decides order, shards and drawn splits.
+            eval_from: move a share of a split to ``eval``: ``train:10`` moves 10 % of ``train``;
+                empty: none.
             split_by: draw splits by ``uri`` or by ``content``.
             missing_split: ``assign`` or ``drop`` rows without a split.
             labels: ``auto``, ``text`` or ``integer``.
@@ -166,8 +176,11 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         options = {
             "task": task,
             "input_format": input_format,
+            "header": header,
+            "columns": columns,
             "schema": schema,
             "seed": seed,
+            "eval_from": eval_from,
             "split_by": split_by,
             "missing_split": missing_split,
             "labels": labels,

@@ -18,7 +18,7 @@ from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Row
 from recordgen.sources import ImportFile, RowReader, with_lists
-from recordgen.sources.deciding import decide
+from recordgen.sources.detect import detect
 from recordgen.storage import Terms
 from recordgen.tasks import Task, task_for
 
@@ -104,7 +104,7 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
 
     if not present:
         return f"images:0,sha256:{digest.hexdigest()}"
-    options = decide(present, options).options
+    options = detect(present, options).options
     present = with_lists(present, options)
     for file in present:
         if file.named_by is not None:

@@ -15,9 +15,9 @@ from tfx.utils import proto_utils
 
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import ConvertOptions, parse_names
+from recordgen.options import TABLE_OPTIONS, ConvertOptions, parse_names
 from recordgen.sources import ImportFile
-from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions
+from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
 
 DATASET_VERSION_KEY = "dataset_version"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
@@ -28,8 +28,11 @@ DEFAULT_PATTERN = "*.csv"
 OPTION_TYPES: Mapping[str, type] = {
     "task": str,
     "input_format": str,
+    "header": str,
+    "columns": str,
     "schema": str,
     "seed": int,
+    "eval_from": str,
     "split_by": str,
     "missing_split": str,
     "labels": str,
@@ -52,6 +55,9 @@ OPTION_TYPES: Mapping[str, type] = {
     "allow_root": str,
     "threads": int,
 }
+
+# The options that decide what rows mean, and so which payloads they name.
+_HOW_TO_READ = ("task", "input_format", "header", "columns", "schema", *TABLE_OPTIONS)
 
 #: Those that take several values: as text with commas between them.
 SEVERAL = ("allow_scheme", "allow_root")
@@ -192,7 +198,7 @@ class ExampleGenParameters:
 
 def reading_options(properties: Mapping[str, Any]) -> ConvertOptions:
     """Return the options that say how rows are read and what they reach. Raises: UsageError."""
-    return ConvertOptions(**_options(properties, ("task", "input_format", "schema", *SEVERAL)))
+    return ConvertOptions(**_options(properties, (*_HOW_TO_READ, *SEVERAL)))
 
 
 def _options(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -214,13 +220,14 @@ def import_files(
     """Return the import files of all input splits.
 
     With several input splits, or an ``output_config`` that is given and empty, an input split's
-    name is the split of its rows that name none; else those rows are drawn.
+    name is the split of its rows that name none; else those rows are drawn. A word of ML_USE
+    names the same split as it does in a row: ``val`` is ``eval``.
     """
     named = len(input_config.splits) > 1 or (
         output_config is not None and not output_config.split_config.splits
     )
     return tuple(
-        ImportFile(path, split.name if named else None)
+        ImportFile(path, split_named(split.name) if named else None)
         for split in input_config.splits
         for path in _matching(storage.join(input_base, split.pattern))
     )

@@ -18,7 +18,12 @@ from recordgen.report.outlines import outlines
 from recordgen.report.pictures import Picture
 from recordgen.rows import Reject
 from recordgen.tasks import ImageMultiLabel, ObjectDetection, TextMultiLabel
-from recordgen.tasks.object_detection import BOXES_CLIPPED, BOXES_DROPPED, BOXES_SWAPPED
+from recordgen.tasks.object_detection import (
+    BOXES_CLIPPED,
+    BOXES_DROPPED,
+    BOXES_SWAPPED,
+    FILES_IN_PIXELS,
+)
 from recordgen.terminal import megabytes
 
 REJECTS_SHOWN = 50
@@ -40,6 +45,7 @@ _COUNTED = {
 
 # The kinds of ``rows.adjusted``.
 _WORDS = {
+    FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
     BOXES_CLIPPED: "boxes clipped: they reached over the image's edge",
     BOXES_SWAPPED: "boxes turned round: their corners were inverted",
     BOXES_DROPPED: "boxes left out: they were empty, or the option bad_boxes says so",

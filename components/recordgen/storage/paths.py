@@ -56,11 +56,28 @@ def is_relative(uri: str) -> bool:
     return "://" not in uri and not uri.startswith("/")
 
 
+def backslash_hint(path: str) -> str:
+    r"""Return the end of a message about a path of Windows, ``images\a.jpg``; empty: it is none.
+
+    A file of another system may have a backslash in its name, so none is replaced.
+    """
+    if "\\" not in path:
+        return ""
+    return "; a backslash separates folders on Windows alone: write / in its place"
+
+
 def folder_of(source: str) -> str:
     """Return the folder in which an import file lies, as one text for each folder."""
     if is_local(source):
         return os.path.abspath(posixpath.dirname(local_path(source)))
     return posixpath.dirname(source)
+
+
+def parents(folder: str) -> list[str]:
+    """Return the folders in which a folder lies, the innermost first: ``/a/b`` → ``/a``, ``/``."""
+    place, names = _tree(folder)
+    root = f"{place}/"
+    return [root + "/".join(names[:end]) for end in reversed(range(len(names)))]
 
 
 def resolve(uri: str, source: str) -> str:
@@ -92,6 +109,28 @@ def address(uri: str, source: str) -> str:
     """
     path = resolve(uri, source)
     return os.path.abspath(local_path(path)) if is_local(path) else path
+
+
+def from_folder(path: str, folder: str, *, outside: bool) -> str:
+    """Return the relative path that leads from a folder to an address, or else the address.
+
+    ``/data/v/1.mp4``, ``/data`` → ``v/1.mp4``; with ``outside``, ``/data/v/1.mp4``, ``/data/lists``
+    → ``../v/1.mp4``
+
+    Args:
+        path: as :func:`address` returns it.
+        folder: as :func:`folder_of` returns it.
+        outside: also of an address that lies outside of the folder, on the same storage.
+    """
+    place, names = _tree(path)
+    other, inside = _tree(folder)
+    if place != other:
+        return path
+    found = posixpath.relpath("/" + "/".join(names), "/" + "/".join(inside))
+    if found.startswith("../") and not outside:
+        return path
+    # The name of an object may hold what a path may not, such as "//".
+    return found if address(found, join(folder, "")) == path else path
 
 
 def below_shared(address: str, folder: str) -> str:
