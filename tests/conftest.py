@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 from PIL import Image
 
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+# A loaded machine is no failure: neither a deadline nor slow generation fails a property test.
+settings.register_profile(
+    "recordgen", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+# `make mutants` runs these tests thousands of times: few cases, and no search for the smallest one.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("recordgen"),
+    max_examples=20,
+    phases=[Phase.explicit, Phase.generate],
+    database=None,
+)
+settings.load_profile("recordgen")
 
 COMPONENTS = Path(__file__).parents[1] / "components"
 ABOUT_TFX = ("examplegen", "pipelines")  # folders of tests
@@ -50,6 +66,16 @@ def encoded(image: Image.Image, kind: str, **settings: object) -> bytes:
     out = io.BytesIO()
     image.save(out, kind, **settings)
     return out.getvalue()
+
+
+@pytest.fixture
+def as_loud_as_before() -> Iterator[None]:
+    """Commands that run in this process silence its loggers; the next test has them back."""
+    loggers = [logging.getLogger(name) for name in ("", "absl", "tensorflow", "apache_beam")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture

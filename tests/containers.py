@@ -79,7 +79,7 @@ class Engine:
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
-    """Yield the engine; without it or the image skip, or fail where RECORDGEN_IMAGE is set."""
+    """Yield the engine; where it cannot run the image skip, or fail if RECORDGEN_IMAGE is set."""
     found = subprocess.run(
         [ROOT / "scripts" / "image", "env"], capture_output=True, text=True, check=False
     )
@@ -94,6 +94,10 @@ def engine() -> Iterator[Engine]:
     if not names:
         _give_up(f"no image {IMAGE}: make image builds it")
     named = dataclasses.replace(bare, image=names[0])
+    # An image that another checkout built may need the settings that only `make image` writes here.
+    tried = named.run(command=["true"])
+    if tried.returncode != 0:
+        _give_up(f"{IMAGE} does not run here, make image may help: {tried.stderr.strip()[-500:]}")
     if named.program == "docker":
         address = bare.call("context", "inspect", "--format={{.Endpoints.docker.Host}}")
         yield dataclasses.replace(named, docker_host=address.stdout.strip())

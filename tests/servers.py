@@ -77,7 +77,7 @@ class Proxy:
 
     Attributes:
         fault: says what to do with a request; None: hand it on.
-        latency_seconds: what every answer waits.
+        gathered: so many requests for images must be under way before the first one is answered.
         busiest: the highest number of requests that were under way at once.
         seen: requests by method and path.
         faults: how many were not simply handed on.
@@ -85,15 +85,14 @@ class Proxy:
 
     url: str = ""
     fault: Callable[[web.Request], Fault | None] = lambda request: None
-    latency_seconds: float = 0.0
+    gathered: int = 0
     busiest: int = 0
     seen: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: int = 0
 
     def reset(self) -> None:
         self.fault = lambda request: None
-        self.latency_seconds = 0.0
-        self.busiest = self.faults = 0
+        self.gathered = self.busiest = self.faults = 0
         self.seen.clear()
 
     def spoil_first(self, times: int, *faults: Fault, method: str = "") -> None:
@@ -128,7 +127,8 @@ def proxying(upstream: str) -> Iterator[Proxy]:
         try:
             if request.headers.get("Expect") == "100-continue" and request.transport:
                 request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            await asyncio.sleep(proxy.latency_seconds)
+            while "/images/" in request.path and proxy.busiest < proxy.gathered:
+                await asyncio.sleep(0.04)  # also time for more than may be under way
             return await answer(request)
         finally:
             under_way -= 1

@@ -74,14 +74,65 @@ def test_schemes(source: str, uri: str, schemes: tuple[str, ...], allowed: bool)
     assert (reason is None) == allowed, reason
 
 
-def test_refusals_name_the_remedy() -> None:
-    """What to type stands in the message."""
-    refusal = Access().refusal
-    assert "--allow-scheme https allows it" in str(refusal("https://host/1.jpg", LOCAL))
-    assert "--allow-scheme s3 allows it" in str(refusal("s3://b/1.jpg", GS))
-    assert "--allow-scheme" not in str(refusal("local:///data/1.jpg", LOCAL))
-    assert "copy it to this machine" in str(refusal("/etc/passwd", GS))
-    assert "another --allow-root PREFIX" in str(Access((), ("/a",)).refusal("/b/1.jpg", LOCAL))
+_ROOTS = ("/a", "gs://b/c")
+
+# import file, payload, roots, why the row may not reach it
+REFUSALS = [
+    (LOCAL, "/a/1.jpg", _ROOTS, None),
+    (GS, "gs://b/c/1.jpg", _ROOTS, None),
+    (
+        LOCAL,
+        "https://host/1.jpg",
+        (),
+        "rows of a local import file reach https:// only if that is asked for; --allow-scheme "
+        "https allows it",
+    ),
+    (
+        GS,
+        "s3://b/1.jpg",
+        (),
+        "rows of an import file on gs:// reach s3:// only if that is asked for; --allow-scheme s3 "
+        "allows it",
+    ),
+    (LOCAL, "local:///data/1.jpg", (), "local:// is not read; write the path alone"),
+    (
+        GS,
+        "/etc/passwd",
+        ("/etc",),
+        "rows of an import file on gs:// reach no local files; if you trust it, copy it to this "
+        "machine",
+    ),
+    (
+        LOCAL,
+        "zip://1.jpg::/a/b.zip",
+        (),
+        "a chain of URLs is not followed; copy the files to a folder or bucket",
+    ),
+    (
+        LOCAL,
+        "/b/1.jpg",
+        _ROOTS,
+        "it lies outside of /a, gs://b/c; another --allow-root PREFIX allows more",
+    ),
+    (
+        LOCAL,
+        "gs://b/c/../1.jpg",
+        _ROOTS,
+        "--allow-root is given, and a path with '..' or a URL that can be read in several ways "
+        "cannot be compared with it; write it plainly",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "path", "roots", "message"), REFUSALS)
+def test_refusals_name_the_remedy(
+    source: str, path: str, roots: tuple[str, ...], message: str | None
+) -> None:
+    """What to type stands in the message, and who checks requests says the same."""
+    access = Access((), roots)
+    assert access.refusal(path, source) == message
+    if path.startswith("https"):
+        assert RowGate(access, source).refusal(path) == message
 
 
 # import file, row, where its payload lies
@@ -104,8 +155,12 @@ def test_resolve(source: str, uri: str, path: str) -> None:
 @pytest.mark.parametrize("scheme", ["file", "local", "https://", "", "HTTPS", "a b"])
 def test_schemes_that_are_none(scheme: str) -> None:
     """The local one cannot be allowed to import files from elsewhere."""
-    with pytest.raises(UsageError, match="allow_scheme must be"):
-        Access((scheme,))
+    with pytest.raises(UsageError) as caught:
+        Access(("https", scheme))
+    assert str(caught.value) == (
+        f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); local files "
+        f"are open to local import files, and never to others"
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,8 +168,12 @@ def test_schemes_that_are_none(scheme: str) -> None:
 )
 def test_roots_that_are_none(root: str) -> None:
     """A root must be something that can be compared with."""
-    with pytest.raises(UsageError, match="allow_root must be"):
-        Access((), (root,))
+    with pytest.raises(UsageError) as caught:
+        Access((), ("/a", root))
+    assert str(caught.value) == (
+        f"allow_root must be a folder or a plain URL prefix such as gs://bucket/images "
+        f"(got {root!r})"
+    )
 
 
 # root, payload, whether it lies under the root
@@ -149,6 +208,17 @@ ROOTS = [
     ("https://host/images", "https://host/images/..%5csecret.jpg", False),
     ("https://host/images", "https://host/images%2fsecret.jpg", False),
     ("https://host/images", "https://host:x/images/1.jpg", False),
+    ("https://host/images", "https://host/images\\1.jpg", False),
+    ("https://host/images", "https://ho st/images/1.jpg", False),
+    ("https://host/a//", "https://host/a/1.jpg", True),
+    ("https://host/%61", "https://host/a/1.jpg", True),
+    ("gs://bucket/a/", "gs://bucket/a/1.jpg", True),
+    ("gs://bucket/a%20b", "gs://bucket/a b/1.jpg", False),
+    ("gs://bucket/a", "gs://bucket//a/1.jpg", False),
+    ("abfs://box/a", "abfss://box/a/1.jpg", True),
+    ("az://box/a", "abfs://box/a/1.jpg", True),
+    ("s3://b/a", "s3a://b/a/1.jpg", True),
+    ("/data/images", "/data/images/1\0.jpg", False),
 ]
 
 
@@ -281,6 +351,26 @@ def test_private_servers(
     assert gate.refusal(url) is None
     assert gate.may_be_private(url, redirected=False) == directly
     assert gate.may_be_private(url, redirected=True) == redirected
+
+
+# import file, access, URL, whether what is configured may be sent there
+TOLD = [
+    (LOCAL, Access(("https",)), "https://web.example/1.jpg", False),
+    (LOCAL, Access(("https",), ("https://web.example/a",)), "https://web.example/a/1.jpg", True),
+    (LOCAL, Access(("https",), ("https://web.example/a",)), "https://web.example/b/1.jpg", False),
+    (HTTPS, Access(), "https://web.example/b/1.jpg", True),
+    (HTTPS, Access(), "https://other.example/1.jpg", False),
+    (HTTPS, Access((), ("/a",)), "https://web.example/b/1.jpg", True),
+    (GS, Access(("https",)), "https://web.example/1.jpg", False),
+]
+
+
+@pytest.mark.parametrize(("source", "access", "url", "told"), TOLD)
+def test_who_is_told_credentials(source: str, access: Access, url: str, told: bool) -> None:
+    """Servers that the user named and the import file's own, and none by a redirect."""
+    gate = RowGate(access, source)
+    assert gate.may_be_told(url, redirected=False) == told
+    assert not gate.may_be_told(url, redirected=True)
 
 
 def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

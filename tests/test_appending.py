@@ -6,20 +6,24 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from PIL import ExifTags, Image
 
 from pipelines.digits import write_digits
 from recordgen import convert, read_dataset, runs, storage
+from recordgen.appending import find_existing, merge
 from recordgen.cli import main
 from recordgen.conversion import ConversionResult, plan
-from recordgen.dataset import Dataset
+from recordgen.dataset import Dataset, RowCounts, dataset_digest
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.example import parse_example
-from recordgen.labels import Vocabulary, extend_vocabulary
+from recordgen.labels import Vocabulary
+from recordgen.options import ConvertOptions
+from recordgen.planning import Base
+from recordgen.splits import SplitFractions
 from recordgen.staging import STAGING, Staging
 from recordgen.tfrecord import read_records
 from tests.conftest import encoded, noise
@@ -201,24 +205,117 @@ def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) ->
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-# options of the second run, what the message says
-REFUSED = [
-    ({"seed": 3}, "seed is 0 there and 3 here"),
-    ({"compression": "gzip"}, "compression is none there and gzip here"),
-    ({"overwrite": True}, "either overwrite"),
-]
+# What decides how a row is stored, and another value than the default; then what does not.
+MUST_AGREE = {
+    "task": "image_multi_label",
+    "seed": 3,
+    "split_fractions": SplitFractions.parse("1,1"),
+    "split_by": "content",
+    "eval_from": "train:10",
+    "missing_split": "drop",
+    "labels": "text",
+    "shard_by": "label",
+    "shard_mb": 9,
+    "compression": "gzip",
+    "check": "header",
+    "max_side": 100,
+    "box_orientation": "upright",
+    "split_column": "x",
+    "target_column": "x",
+    "weight_column": "x",
+    "prediction": "regression",
+    "max_image_mb": 9,
+    "max_image_pixels": 9_000_000,
+}
+MAY_DIFFER = {
+    "input_format": "jsonl",
+    "header": "yes",
+    "bad_boxes": "drop",
+    "max_reject_fraction": 0.5,
+    "allow_scheme": ("https",),
+    "allow_root": ("/",),
+}
 
 
-@pytest.mark.parametrize(("options", "message"), REFUSED)
-def test_refused(
-    tmp_path: Path, lines: list[str], options: dict[str, object], message: str
-) -> None:
-    """Options that decide what is written must be those of the dataset."""
-    out = tmp_path / "out"
-    source = write(tmp_path, "one.csv", lines[:30])
-    convert(source, out, **OPTIONS)
-    with pytest.raises(UsageError, match=message):
-        convert(source, out, append=True, **{**OPTIONS, **options})
+def test_options_of_the_second_run(tmp_path: Path, lines: list[str]) -> None:
+    """Options that decide how a row is stored must be those of the dataset; others may differ.
+
+    A new option must be put into one of the tables above.
+    """
+    out = str(tmp_path / "out")
+    options = ConvertOptions(task="image_classification")
+    assert find_existing(out, options) is None
+    convert(write(tmp_path, "one.csv", lines[:9]), out, task=options.task)
+    decided = {"columns", "schema", "table"}  # they come with their task
+    assert {*MUST_AGREE, *MAY_DIFFER} | decided == set(options.recorded())
+    for name, value in MUST_AGREE.items():
+        other = replace(options, **{name: value})
+        message = (
+            f"{out}: appending needs the options that it was made with: {name} is "
+            f"{options.recorded()[name]!r} there and {other.recorded()[name]!r} here"
+        )
+        with pytest.raises(UsageError) as caught:
+            find_existing(out, other)
+        assert str(caught.value) == message
+    existing = find_existing(out, replace(options, **MAY_DIFFER))
+    assert existing is not None
+    assert existing.dataset == read_dataset(out)
+    assert existing.folders == {str(tmp_path)}
+    assert existing.files == set(files(Path(out)))
+    assert existing.base == Base(
+        {name: len(split.shards) for name, split in existing.dataset.splits.items()},
+        Vocabulary("text", existing.dataset.labels),
+    )
+    with pytest.raises(UsageError, match="either overwrite"):
+        convert(str(tmp_path / "one.csv"), out, append=True, overwrite=True)
+
+
+def test_a_dataset_in_two_parts_is_that_of_one(tmp_path: Path) -> None:
+    """dataset.json counts what both runs did: the same as one run over all rows."""
+    lines: list[str] = []
+    for number in range(24):
+        exif = Image.Exif()
+        exif[ExifTags.Base.Orientation] = 6 if number % 4 == 1 else 1
+        image = noise(20 + number, 10, seed=number)
+        (tmp_path / f"{number}.png").write_bytes(encoded(image, "PNG", exif=exif))
+        use = ("TRAIN", "VALIDATION", "")[number % 3]
+        box = ",.1,.1,,,.9,2,," if number % 4 == 2 else ",.1,.1,,,.9,.9,,"
+        label = ("cat", "", "dog", "")[number // 3 % 4]
+        # Each part has unlabelled, merged, doubled and missing images, and boxes to be clipped.
+        lines.append(f"{use},{number}.png,{label}{box}" if label else f"{use},{number}.png")
+        if number % 6 == 0:
+            lines += [f"{use},{number}.png,bird{box}"] * 2
+        if number % 12 == 5:
+            lines.append(f"{use},missing{number}.png")
+    half = next(at for at, line in enumerate(lines) if ",12.png" in line)
+    options = {**OPTIONS, "task": "object_detection"}
+    parts, whole = tmp_path / "parts", tmp_path / "whole"
+    first = convert(write(tmp_path, "a.csv", lines[:half]), parts, **options).dataset
+    found = convert(write(tmp_path, "b.csv", lines[half:]), parts, append=True, **options).dataset
+    expected = convert(write(tmp_path, "all.csv", lines), whole, **options).dataset
+    for one in (first.rows, found.rows):
+        assert all((one.merged, one.duplicates, one.adjusted, one.rejected, one.assigned))
+    assert (found.rows, found.reencoded) == (expected.rows, expected.reencoded)
+    assert found.warnings == expected.warnings
+    assert list(found.splits) == list(expected.splits) == ["train", "eval", "test"]
+    for name, split in expected.splits.items():
+        assert name == "test" or 0 < first.splits[name].unlabelled < split.unlabelled
+        # The other shards say something else, in as many bytes of examples.
+        other = found.splits[name]
+        assert replace(other, shards=split.shards, bytes=split.bytes) == split
+        assert other.bytes == sum(shard.bytes for shard in other.shards)
+    assert found.digest == dataset_digest(
+        [shard for split in found.splits.values() for shard in split.shards]
+    )
+    # What no single run counts together.
+    counts = RowCounts(1, 2, 3, 4, 5, 6, {"b": 7, "a": 8}, 9, {"y": 10, "x": 11})
+    more = replace(counts, rejected={"b": 20, "c": 30}, adjusted={"x": 40})
+    merged = merge(replace(first, rows=counts), replace(first, rows=more))
+    assert merged.rows == RowCounts(
+        2, 4, 6, 8, 10, 12, {"a": 8, "b": 27, "c": 30}, 18, {"x": 51, "y": 10}
+    )
+    assert merged.source == first.source
+    assert merge(first, found).source == (f"{tmp_path}/a.csv", f"{tmp_path}/b.csv")
 
 
 def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:
@@ -349,43 +446,8 @@ def test_advice_is_about_the_whole(tmp_path: Path, lines: list[str]) -> None:
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:200]), out, **OPTIONS)
     result = convert(write(tmp_path, "two.csv", lines[:201]), out, append=True, **OPTIONS)
-    assert not [text for text in result.dataset.warnings if "lost all" in text or "split" in text]
-
-
-LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
-
-
-@given(LABELS, LABELS)
-def test_numbers_of_labels_stay(old: set[str], new: set[str]) -> None:
-    """Extending never moves a label that is there, and gives every label one number."""
-    known = Vocabulary("text", tuple(sorted(old)))
-    extended = extend_vocabulary(known, new)
-    assert extended.names[: len(old)] == known.names
-    assert sorted(extended.names) == sorted(old | new)
-
-
-# known whole numbers, new labels, how many names there are then; None: refused
-WHOLE_NUMBERS = [
-    (10, ["3"], 10),
-    (10, ["12"], 13),
-    (10, ["999"], 1000),
-    (10, ["1000"], None),
-    (10, ["cat"], None),
-    (10, ["07"], None),
-    (5000, ["12"], 5000),
-]
-
-
-@pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
-def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int | None) -> None:
-    """A number is its own index; what is no number, or far beyond, is refused with the remedy."""
-    vocabulary = Vocabulary("integer", tuple(map(str, range(known))))
-    if size is None:
-        with pytest.raises(DataError, match="--overwrite"):
-            extend_vocabulary(vocabulary, new)
-    else:
-        names = extend_vocabulary(vocabulary, new).names
-        assert names == tuple(map(str, range(size)))
+    said = ("lost all", "split train", "no example")
+    assert not [text for text in result.dataset.warnings if any(word in text for word in said)]
 
 
 def test_result_names_what_it_is(tmp_path: Path, lines: list[str]) -> None:

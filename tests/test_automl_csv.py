@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recordgen.errors import SourceError
-from recordgen.rows import Reject, Row
+from recordgen.errors import SourceError, UsageError
+from recordgen.rows import Adjustments, Reject, Row
 from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources.foreign_formats import of_file
 from recordgen.sources.layout import EMPTY
 from recordgen.sources.lines import (
     MAX_LINE_BYTES,
-    OTHER_FILES,
     UTF16_MARKS,
     bounded_lines,
 )
 from recordgen.tasks import ImageClassification, ObjectDetection, Task
+from recordgen.tasks.task import check_uri
 
 
 def parse(text: str | bytes) -> list[Row | Reject]:
     data = text.encode() if isinstance(text, str) else text
-    return list(parse_all(bounded_lines(io.BytesIO(data))))
+    return list(parse_all(bounded_lines(io.BytesIO(data), "f.csv")))
 
 
 def parse_all(lines: Iterable[bytes], task: Task | None = None) -> Iterator[Row | Reject]:
     return parse_lines(
-        lines, source="f.csv", task=task or ImageClassification(), adjusted=Counter()
+        lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
     )
 
 
@@ -118,7 +118,7 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> N
     whole = parse(data)
     for size in (1000, 65_537):
         monkeypatch.setattr("recordgen.sources.lines._CHUNK_BYTES", size)
-        assert list(parse_all(bounded_lines(OnlyRead()))) == whole
+        assert list(parse_all(bounded_lines(OnlyRead(), "f.csv"))) == whole
     assert [item.line for item in whole[-2:]] == [51, 52]
 
 
@@ -155,11 +155,26 @@ def test_header_names_columns_in_any_order(header: str, line: str) -> None:
     assert parse(f"{header}\n{line}\n") == [Row("f.csv", 2, "eval", "a.jpg", "cat")]
 
 
-@pytest.mark.parametrize("header", ["image_id,label,split", "XMin,YMin,XMax,YMax,label"])
+@pytest.mark.parametrize("header", ["picture,label,split", "XMin,YMin,XMax,YMax,label"])
 def test_a_header_without_paths(header: str) -> None:
     """A line of known names is a header, and one of them must be a path's."""
-    with pytest.raises(SourceError, match=rf"paths \({header}\); name that one image_uri"):
+    with pytest.raises(UsageError, match=rf"holds paths \({header}\); say which column holds what"):
         list(parse_all([header.encode(), b"1,2,3,4,5"], ObjectDetection()))
+
+
+# line under a header of two names, whether it is a row
+SURPLUS = [("a.jpg,cat,", True), ("a.jpg,cat,,", True), ("a.jpg,cat,x", False), ("a.jpg", True)]
+
+
+@pytest.mark.parametrize(("line", "is_row"), SURPLUS)
+def test_surplus_fields_under_a_header(line: str, is_row: bool) -> None:
+    """A value beyond the last column rejects its row; empty fields there do not."""
+    [found] = parse(f"path,label\n{line}\n")
+    if is_row:
+        assert found == Row("f.csv", 2, None, "a.jpg", "cat" if "cat" in line else None)
+    else:
+        message = "expected 2 fields as in the header (got 3); quote a field that holds a comma"
+        assert found == Reject("f.csv", 2, "a.jpg", "too_many_fields", message)
 
 
 def test_header_only_on_the_first_line() -> None:
@@ -178,10 +193,11 @@ def test_a_repeated_header_is_no_row() -> None:
 _field = st.text(
     st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=30
 )
+_label = _field.filter(lambda text: text.lower() not in ("nan", "<na>"))  # rejected
 _ml_use = st.sampled_from(["TRAIN", "Training", "validation", "VALIDATE", "Test", "UNASSIGNED", ""])
 
 
-@given(st.lists(st.tuples(_ml_use, _field, _field), min_size=1, max_size=20), st.booleans())
+@given(st.lists(st.tuples(_ml_use, _field, _label), min_size=1, max_size=20), st.booleans())
 @example([("TRAIN", 'a"b,c.jpg', ",")], True)
 def test_whatever_csv_writer_writes_is_read_back(
     rows: list[tuple[str, str, str]], quote_all: bool
@@ -195,7 +211,7 @@ def test_whatever_csv_writer_writes_is_read_back(
     splits = {"train": "train", "training": "train", "validation": "eval", "validate": "eval"}
     splits["test"] = "test"
     assert found == [
-        Row("f.csv", line, splits.get(ml_use.lower()), uri, label)
+        Row("f.csv", line, splits.get(ml_use.lower()), check_uri(uri), label)
         for line, (ml_use, uri, label) in enumerate(rows, start=2)
     ]
 
@@ -205,10 +221,9 @@ def test_any_bytes_give_one_item_per_line(data: bytes) -> None:
     """Whatever the bytes, each non-blank line gives exactly one row or reject: nothing is lost."""
     try:
         found = parse(data)
-    except SourceError:  # another file, other separators, or columns of a header that nobody knows
-        others = (*UTF16_MARKS, *OTHER_FILES)
-        begin = data.removeprefix(b"\xef\xbb\xbf").lower()
-        assert begin.startswith(tuple(map(bytes.lower, others))) or set(data) & set(b',;\t\r{"')
+    except (SourceError, UsageError):  # another file, other separators, or an unknown header
+        is_other = data.startswith(UTF16_MARKS) or of_file(data) is not None
+        assert is_other or set(data) & set(b',;\t\r{"')
         return
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     expected = [number for number, line in enumerate(lines, start=1) if line.strip(EMPTY)]

@@ -14,6 +14,8 @@ import pytest
 from benchmarks.memory import PeakMemory, pss_bytes, tree
 from tests.conftest import COMPONENTS, encoded, noise
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +102,11 @@ def test_dry_run_counts_the_shards_of_each_label(source: str, tmp_path: Path) ->
 WRONG = [
     (["convert", "{output}/none.csv", "{output}"], 1, "no such import file"),
     (["convert", "{source}"], 2, "required: OUTPUT"),
+    (
+        ["convert", "{source}", "{output}", "--sed", "3"],
+        2,
+        "unrecognized arguments: --sed 3; did you mean --seed?; see recordgen convert --help",
+    ),
     (["convert", "{source}", "{output}", "--check=maybe"], 2, "invalid choice: 'maybe'"),
     (["convert", "{source}", "{output}", "--shard-by=class"], 2, "invalid choice: 'class'"),
     (
@@ -156,7 +162,7 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     assert code == 130
     second, first = errors.splitlines()
     assert first == "recordgen: interrupted; nothing was committed, run it again"
-    assert f"finished shards wait in {output}: --resume keeps them" in second
+    assert re.search(rf"shards? waits? in {output}: --resume keeps (it|them)$", second)
     assert not (output / "dataset.json").exists()
 
 

@@ -39,9 +39,12 @@ COMPONENT = ROOT / "component.yaml"
 OTHER_VALUES: dict[str, Any] = {
     "task": "declared",
     "input_format": "csv",
+    "header": "no",
+    "columns": "split=split,target=price,weight=weight",
     "schema": '{"split": "split", "photo": "image", "breed": "label"}',
     "seed": 7,
     "split_fractions": "60,20,20",
+    "eval_from": "train:10",
     "split_by": "content",
     "missing_split": "drop",
     "labels": "text",
@@ -64,7 +67,14 @@ OTHER_VALUES: dict[str, Any] = {
     "allow_root": ["/", "gs://bucket/images"],
     "threads": 3,
 }
-OF_TABLES = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
+OF_TABLES = (
+    "columns",
+    "split_column",
+    "target_column",
+    "weight_column",
+    "prediction",
+    "tfmd_schema",
+)
 # What is not an option of the conversion, but of the step.
 STEP_INPUTS = {"source": None, "beam_args": [], "transfer": "auto"}
 
@@ -211,7 +221,7 @@ converted = partial(call, run=WITH_BEAM.run)
 
 def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """dataset.json records the inputs, also where an earlier try of the same task got to."""
-    source = make_csv(rows)
+    source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from fills eval
     others = {name: value for name, value in OTHER_VALUES.items() if name not in OF_TABLES}
     for given in ({}, others):
         done = converted(step, tmp_path, source=source, **given)
@@ -237,7 +247,7 @@ def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
 
 def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """Counts are parameters, artifacts say what they hold, and the report is one HTML page."""
-    source = make_csv([*rows, "TRAIN,nowhere.jpg,a"])
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
     done = call(step, tmp_path, source=source, max_reject_fraction=0.5)
     assert done.lines[-1]["event"] == "finished"
     dataset = read_dataset(done.uris["dataset"])

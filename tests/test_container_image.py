@@ -17,7 +17,7 @@ from recordgen.dataset import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT, Engine
 
-pytestmark = pytest.mark.container
+pytestmark = [pytest.mark.container, pytest.mark.once]
 
 NOBODY = "54321:54321"  # has no line in /etc/passwd
 READ_ONLY = ("--read-only", "--tmpfs=/tmp")

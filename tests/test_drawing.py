@@ -9,7 +9,7 @@ from math import dist
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
@@ -48,14 +48,12 @@ BOX = st.builds(
 )
 
 
-@settings(deadline=None)  # the first one loads the font
 @given(SIDE, SIDE, st.lists(BOX, max_size=5))
 def test_any_box_can_be_drawn(width: int, height: int, boxes: list[StoredBox]) -> None:
     """Whatever boxes and labels are, the picture keeps its size."""
     assert drawn(noise(width, height), *boxes).shape == (height, width, 3)
 
 
-@settings(deadline=None)  # the first one loads the font
 @given(st.data(), SIDE, SIDE)
 def test_a_box_is_where_it_should_be(data: st.DataObject, width: int, height: int) -> None:
     """The outermost pixels of a box have its colour, between black ones; no others change."""
@@ -80,7 +78,6 @@ def test_a_box_is_where_it_should_be(data: st.DataObject, width: int, height: in
     assert (drawn(image, StoredBox("", 3, *shares)) == expected).all()
 
 
-@settings(deadline=None)  # the first one loads the font
 @given(SHARE, SHARE, SHARE, SHARE)
 @example(0.0, 0.0, 1.0, 1.0)
 @example(1.0, 1.0, 1.0, 1.0)

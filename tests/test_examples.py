@@ -1,11 +1,8 @@
-"""What the documentation shows: examples run, code compiles, tables name the options there are."""
+"""The programs and samples in examples/."""
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import importlib.util
-import re
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +12,10 @@ from PIL import Image
 
 from pipelines.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
-from recordgen.reading.options import Augmentation, ReadOptions, RecordOptions
 from tests.conftest import run_python
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
-# One row of a table, and its first cell if that is a name in code.
-ROW = re.compile(r"^\| `(\w+)` \|(.*)\|$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +87,7 @@ class DLPack:
 
 def test_batches_are_handed_on_without_a_copy(digits):
     """What PyTorch and JAX are given is the memory that TensorFlow has filled."""
-    dataset = train_dataset(digits, epochs=1, batch_size=8, image_size=(16, 16))
+    dataset = train_dataset(digits, batch_size=8, image_size=(16, 16))
     for tensor in next(iter(dataset)):
         handed_on = np.from_dlpack(DLPack(tensor))
         assert handed_on.ctypes.data == np.asarray(memoryview(tensor)).ctypes.data
@@ -108,46 +101,3 @@ def test_torch_loop_without_torch():
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith("pip install torch")
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("document", ["README.md", "docs/reading.md"])
-def test_code_of_the_documents_compiles(document):
-    """Every Python block is Python."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text("utf-8"), re.DOTALL)
-    assert blocks
-    for block in blocks:
-        compile(block, document, "exec")
-
-
-def tables(head):
-    """Return name → the other cells, of all rows below a ``head`` as their first cell."""
-    found = {}
-    for table in re.findall(rf"^\| {head} \|.*\n(?:\|.*\n)+", READING, re.MULTILINE):
-        for name, rest in ROW.findall(table):
-            assert name not in found, name
-            found[name] = [cell.strip() for cell in rest.split(" | ")]
-    return found
-
-
-@pytest.mark.parametrize(
-    ("head", "kind"),
-    [
-        # first cell of the tables, what they describe
-        ("option", ReadOptions),
-        ("change", Augmentation),
-    ],
-)
-def test_tables_name_every_field_with_its_default(head, kind):
-    """No field is missing, none is invented; where one default holds for all, it is the field's."""
-    rows = tables(head)
-    defaults = {field.name: field.default for field in dataclasses.fields(kind)}
-    assert set(rows) == set(defaults)
-    for name, (default, *_) in rows.items():
-        if default.count("`") == 2:  # two values: training and evaluation differ
-            assert ast.literal_eval(default.strip("`")) == defaults[name], name
-
-
-def test_tables_mark_what_read_takes():
-    """A tick stands where the field is one of every record, not of images alone."""
-    ticked = {name for name, cells in tables("option").items() if cells[1] == "✓"}
-    assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}

@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
@@ -133,14 +133,6 @@ def chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
-def png(*, interlace: int = 0, rows: int = 40) -> bytes:
-    """Return a gray PNG of 40 by 40 whose pixel data hold ``rows`` rows."""
-    header = struct.pack(">IIBBBBB", 40, 40, 8, 0, 0, 0, interlace)
-    pixels = zlib.compress(bytes(41 * rows))
-    chunks = chunk(b"IHDR", header), chunk(b"IDAT", pixels), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
 # name: file, code, words of the message
 REFUSED = {
     "empty": (b"", "empty_file", "0 bytes"),
@@ -158,8 +150,6 @@ REFUSED = {
     "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
     "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
     "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
-    "png with half its rows": (png(rows=20), "truncated", "820 of 1640 bytes of pixel data"),
-    "png with an illegal header": (png(interlace=7), "corrupt", "header is not legal"),
     "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels", "mode 'F'"),
 }
 
@@ -184,15 +174,15 @@ def test_damage_that_other_decoders_hide() -> None:
 def test_broken_exif_turns_nothing() -> None:
     """A broken Exif block neither ends the run nor rejects the image."""
     broken = chunk(b"eXIf", b"garbage, no TIFF header")
-    data = png()
+    data = encoded(BASE, "PNG")
     stored = check_image(data[:33] + broken + data[33:], OPTIONS)
     assert (stored.format, stored.reencoded) == ("png", None)
-    cut = encoded(BASE, "PNG")[:-30]
+    cut = data[:-30]
     assert check_image(cut, ConvertOptions(check="header")).data == cut
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400)
 def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
     """Whatever bytes are damaged: an image is refused as such, or TensorFlow decodes it."""
     data = KINDS[name][0]
@@ -235,3 +225,4 @@ def test_every_orientation(orientation: int) -> None:
     assert Image.open(io.BytesIO(stored.data)).getexif().get(0x0112, 1) == 1
     small = check_image(data, ConvertOptions(max_side=32))
     assert small.height / small.width == stored.height / stored.width
+    assert stored.orientation == small.orientation == orientation

@@ -15,6 +15,8 @@ import pytest
 
 from recordgen.version import __version__
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # What scripts/image calls besides the engine.

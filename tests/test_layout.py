@@ -56,9 +56,6 @@ OTHERS: list[tuple[str | bytes, str]] = [
     ("sep=;\r\na.jpg;cat", r"a.csv:1: .* this line is a note to Excel \(sep=;\); leave it out"),
     ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each line is one field in quotes"),
     ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, and the file is read as CSV"),
-    (b"PK\x03\x04\x14\x00", "a.csv: this is no import file, but an Excel workbook or a ZIP"),
-    (b"\x1f\x8b\x08\x00", "a.csv: this is no import file, but packed with gzip; unpack it"),
-    ("<!DOCTYPE HTML><html>", "a.csv: this is no import file, but a web page"),
     ("Anna B-PER\nflew O\n\nYork\tNNP I-LOC", "a.csv:1: this line is a token and its tag"),
 ]
 
@@ -89,7 +86,6 @@ COMMAS = [
     "You sent an E-mail,spam\nI sent an E-mail,ham",
     "TRAIN,a b.jpg,Vitamin B-12\nTRAIN,c d.jpg,Vitamin B-6",
     '"sep=; is a hint",excel\n"sep=, is one, too",excel',
-    "<html>Hello</html>,spam\n<html>Hi</html>,ham",
 ]
 
 

@@ -70,6 +70,22 @@ def test_public_names_exist() -> None:
         _ = recordgen.nonsense
 
 
+def test_public_modules_after_a_bare_import() -> None:
+    """``recordgen.features`` is there without an import of its own, and is loaded no sooner."""
+    code = (
+        "import sys, recordgen\n"
+        "names = [name for name in recordgen._MODULES if name != 'examplegen']\n"
+        "assert not {f'recordgen.{name}' for name in names} & set(sys.modules)\n"
+        "for name in names:\n"
+        "    assert getattr(recordgen, name).__name__ == f'recordgen.{name}', name\n"
+        "    assert name in dir(recordgen), name\n"
+        "print(recordgen.reading.decode_images.__name__)\n"
+        "print(len(recordgen.features.STATISTICS_ALLOWLIST) > 0)\n"
+    )
+    done = run_python("-W", "ignore", "-c", code)
+    assert done.stdout == "decode_images\nTrue\n", done.stderr
+
+
 def test_public_functions_are_not_hidden_by_modules() -> None:
     """Importing every module first leaves recordgen.convert a function."""
     code = (

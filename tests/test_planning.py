@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from recordgen import stretches
 from recordgen.errors import DataError, PayloadError, UsageError
-from recordgen.labels import build_vocabulary
+from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import GroupPlan, SplitPlan, make_plan
+from recordgen.planning import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
 from recordgen.resolving import (
     BucketSummary,
     Group,
@@ -23,7 +23,7 @@ from recordgen.resolving import (
     merge_rows,
     resolve_bucket,
 )
-from recordgen.rows import Row, placing
+from recordgen.rows import Reject, RejectCode, Row, placing
 from recordgen.splits import SplitFractions
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
@@ -38,6 +38,8 @@ MERGES = [
     (A1._replace(line=2, annotation=None), A1, [], 1),
     (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
     (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
+    # A contradiction is one across splits, too: neither label can be believed.
+    (A1._replace(line=2, split="eval", annotation="dog"), None, ["conflicting_labels"] * 2, 0),
     (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
 ]
 
@@ -206,6 +208,88 @@ def test_shards_are_numbered_through_the_groups_of_a_split() -> None:
     assert (plan.rows, plan.bytes) == (21, 1950)
 
 
+def test_a_plan_adds_up() -> None:
+    """What the buckets and the reading of rows counted is in the plan, beside what was there."""
+    train, test = Group("train", None), Group("test", None)
+    code = RejectCode.MISSING_FILE.value
+    rejects = tuple(Reject("a.csv", line, "x.jpg", code, "no such file") for line in (1, 2))
+    summaries = [
+        BucketSummary(0, {train: 3}, {train: 999_999}, {"b": 2, "a": 1}, 1, 2, 3, rejects, 4),
+        BucketSummary(1, {train: 4, test: 1}, {train: 2, test: 7}, {"c": 1}, 10, 20, 30, (), 40),
+    ]
+    plan = make_plan(
+        summaries,
+        read=100,
+        parse_rejected={code: 5, "no_path": 6},
+        adjusted={"boxes_clipped": 7},
+        options=ConvertOptions(shard_mb=0.5),
+        base=Base({"train": 2, "eval": 1}, Vocabulary("text", ("c", "d"))),
+    )
+    assert plan == Plan(
+        splits={
+            "train": SplitPlan(5, {None: GroupPlan(7, 1_000_001, 2, 3)}, 2),
+            "test": SplitPlan(1, {None: GroupPlan(1, 7, 0, 1)}, 0),
+        },
+        vocabulary=Vocabulary("text", ("c", "d", "a", "b")),
+        read=100,
+        duplicates=11,
+        merged=22,
+        adjusted={"boxes_clipped": 7},
+        dropped=33,
+        existing=44,
+        rejected={code: 7, "no_path": 6},
+    )
+    assert (plan.rows, plan.bytes, plan.rejects) == (8, 1_000_008, 13)
+    assert make_plan(
+        [], read=0, parse_rejected={}, adjusted={}, options=ConvertOptions(labels="integer")
+    ) == Plan({}, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
+    with pytest.raises(DataError, match="labels=integer needs"):
+        make_plan(
+            summaries,
+            read=100,
+            parse_rejected={},
+            adjusted={},
+            options=ConvertOptions(labels="integer"),
+        )
+
+
+# bytes of a group, its rows, how many shards of 100 bytes it is cut into
+CUTS = [(1, 9, 1), (100, 9, 1), (101, 9, 2), (200, 9, 2), (201, 9, 3), (9000, 2, 2), (0, 3, 1)]
+
+
+@pytest.mark.parametrize(("size", "rows", "shards"), CUTS)
+def test_shards_of_a_group(size: int, rows: int, shards: int) -> None:
+    """No shard is above its size on average, and there are no more of them than rows."""
+    group = Group("train", None)
+    plan = make_plan(
+        [BucketSummary(0, {group: rows}, {group: size}, {}, 0, 0, 0, ())],
+        read=rows,
+        parse_rejected={},
+        adjusted={},
+        options=ConvertOptions(shard_mb=0.0001),
+    )
+    assert plan.splits["train"].shards == shards
+
+
+def test_bytes_fall_into_shards_of_equal_size() -> None:
+    """The first and the last byte of each; what lies behind the end is in the last one."""
+    group = GroupPlan(rows=9, bytes=100, first=5, shards=4)
+    ends = [0, 24, 25, 49, 50, 74, 75, 99, 100, 1000]
+    assert [group.shard_at(at) for at in ends] == [5, 5, 6, 6, 7, 7, 8, 8, 8, 8]
+    assert GroupPlan(rows=2, bytes=0, first=1, shards=1).shard_at(0) == 1
+    assert GroupPlan(rows=3, bytes=1, first=0, shards=3).shard_at(0) == 0
+
+
+# rejects, rows that were read, the largest share, whether the run fails
+SHARES = [(1, 100, 0.01, False), (2, 100, 0.01, True), (0, 0, 0.0, False), (1, 1, 1.0, False)]
+
+
+@pytest.mark.parametrize(("rejects", "read", "share", "fails"), SHARES)
+def test_share_of_rejects(rejects: int, read: int, share: float, fails: bool) -> None:
+    """The share that is allowed is still allowed."""
+    assert too_many(rejects, read, ConvertOptions(max_reject_fraction=share)) == fails
+
+
 def test_too_many_labels_for_shards_of_their_own() -> None:
     """10,000 files for labels are planned; one more is an error that names the remedy."""
     options = ConvertOptions(shard_by="label")
@@ -214,7 +298,11 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
     plan = make_plan([summary], read=10_000, parse_rejected={}, adjusted={}, options=options)
     assert plan.splits["train"].shards == 10_000
     other = BucketSummary(1, {Group("eval", "0"): 1}, {Group("eval", "0"): 1}, {}, 0, 0, 0, ())
-    with pytest.raises(DataError, match=r"10,001 here, .* 10,000 allowed; use shard_by=hash"):
+    message = (
+        "shard_by=label gives each label of each split files of its own: 10,001 here, more than "
+        "the 10,000 allowed; use shard_by=hash"
+    )
+    with pytest.raises(DataError, match=message):
         make_plan([summary, other], read=10_001, parse_rejected={}, adjusted={}, options=options)
 
 
@@ -280,41 +368,6 @@ def test_empty_plan_has_no_splits() -> None:
     assert (plan.splits, plan.rejects) == ({}, 3)
 
 
-# labels, mode, kind, names
-VOCABULARIES = [
-    (["dog", "cat", "dog"], "auto", "text", ("cat", "dog")),
-    (["0", "3"], "auto", "integer", ("0", "1", "2", "3")),
-    (["10", "9"], "text", "text", ("10", "9")),
-    (["0", "01"], "auto", "text", ("0", "01")),
-    (["1", "-1"], "auto", "text", ("-1", "1")),
-    (["1", "cat"], "auto", "text", ("1", "cat")),
-    (["999"], "auto", "integer", tuple(map(str, range(1000)))),
-    ([], "auto", "text", ()),
-]
-
-
-@pytest.mark.parametrize(("labels", "mode", "kind", "names"), VOCABULARIES)
-def test_vocabulary(labels: list[str], mode: str, kind: str, names: tuple[str, ...]) -> None:
-    """Text is sorted; whole numbers keep their value, 0 included."""
-    found = build_vocabulary(labels, mode)
-    assert (found.kind, found.names, found.warnings) == (kind, names, ())
-    assert [found.names[found.index(label)] for label in labels] == labels
-
-
-def test_sparse_numbers_become_text_with_a_warning() -> None:
-    """Zip codes are no class numbers, unless the user says so."""
-    found = build_vocabulary(["10115", "80331"])
-    assert (found.kind, found.names) == ("text", ("10115", "80331"))
-    assert "too sparse" in found.warnings[0]
-    assert build_vocabulary(["10115", "80331"], "integer").index("10115") == 10115
-
-
-def test_forced_integer_needs_whole_numbers() -> None:
-    """labels=integer with a text label is an error that shows the label."""
-    with pytest.raises(DataError, match=r"whole number ≥ 0 .*got 'cat'"):
-        build_vocabulary(["1", "cat"], "integer")
-
-
 # keyword, value, what the message says
 WRONG_OPTIONS = [
     ("check", "maybe", "check must be one of decode, header, none (got 'maybe')"),
@@ -334,10 +387,3 @@ def test_options_validate_themselves(name: str, value: object, words: str) -> No
     with pytest.raises(UsageError) as caught:
         ConvertOptions(**{name: value})
     assert words in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["", "a", "80,10,5,5", "0,0,0", "-1,2", "80;10;10"])
-def test_wrong_fractions(text: str) -> None:
-    """Fractions are one to three whole numbers, not all zero."""
-    with pytest.raises(UsageError, match="split fractions"):
-        SplitFractions.parse(text)

@@ -33,6 +33,8 @@ from recordgen.transforms import Source
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 from tests.preloaded import WITH_BEAM
 
+pytestmark = pytest.mark.once
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 
@@ -42,6 +44,7 @@ DOCS = Path(__file__).parents[1] / "docs/convert.md"
 ROWS = {"rows_read", "rows_planned", "rows_rejected", "seconds"}
 FIELDS = {
     "started": {"command", "source", "output", "version"},
+    "detected": {"task", "reason", "format", "delimiter", "header", "columns", "rows"},
     "planning": ROWS,
     "planned": ROWS | {"planned_bytes"},
     "progress": ROWS
@@ -174,7 +177,7 @@ def test_every_line_on_stderr_is_json(mixed_source: str, tmp_path: Path) -> None
         check_line(line)
     events = [line["event"] for line in lines]
     assert list(dict.fromkeys(events)) == [
-        *("started", "planning", "planned", "progress", "warning", "finished")
+        *("started", "detected", "planning", "planned", "progress", "warning", "finished")
     ]
     assert json.loads(done.stdout)["digest"] == lines[-1]["digest"]
     warned = [line["message"] for line in lines if line["event"] == "warning"]
@@ -277,7 +280,8 @@ def test_a_terminal_has_a_bar(mixed_source: str, tmp_path: Path) -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert "Planning" in text
     assert re.search(r"Images .*5 of 6, .* 3 rejects", text)
-    assert "recordgen:" not in text
+    # How rows are understood, before the work begins; everything else is the bar's.
+    assert re.findall(r"recordgen: (\w+)", text) == ["reading"]
 
 
 # --- heartbeats and snapshots -----------------------------------------------------------------

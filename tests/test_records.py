@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
+import io
 import json
+import os
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +22,7 @@ from hypothesis.extra import numpy as nst
 from recordgen import features
 from recordgen.errors import RecordError
 from recordgen.example import parse_example, serialize_example
-from recordgen.tfrecord import frame, read_records, write_frames
+from recordgen.tfrecord import count_frames, frame, frame_head, read_records, write_frames
 
 _bytes = st.one_of(
     st.binary(max_size=300), st.sampled_from([bytes(4095), bytes(4096), bytes(70_000)])
@@ -73,6 +77,49 @@ def test_many_numbers(count: int) -> None:
         packed = b"".join(serialize_example({"x": array}))
         assert packed == b"".join(serialize_example({"x": array.tolist()}))
         assert parse_example(packed) == {"x": array.tolist()}
+
+
+# What a varint holds in one byte, two, three and nine; and a number below 0, which takes ten.
+LIMITS = [1 << 7, 1 << 14, 1 << 21, 1 << 28, 1 << 63]
+
+
+def test_numbers_at_the_limits_of_their_bytes() -> None:
+    """Numbers at which a varint grows are TensorFlow's to the byte, one by one and packed."""
+    numbers = [
+        limit + near for limit in LIMITS for near in (-2, -1, 0, 1) if limit + near < 1 << 63
+    ]
+    numbers += [-number for number in numbers]
+    for number in (0, -(1 << 63), *numbers):
+        assert b"".join(serialize_example({"x": number})) == theirs(int64_list=[number])
+    for some in (numbers, np.array(numbers), np.array(numbers * 3)):  # many are packed at once
+        expected = theirs(int64_list=list(map(int, some)))
+        assert b"".join(serialize_example({"x": some})) == expected
+
+
+def theirs(**values: list[Any]) -> bytes:
+    """Return the bytes that TensorFlow gives an Example of one feature, ``x``."""
+    [(kind, items)] = values.items()
+    feature = tf.train.Feature()
+    getattr(feature, kind).value.extend(items)
+    example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
+    found: bytes = example.SerializeToString(deterministic=True)
+    return found
+
+
+@pytest.mark.parametrize("limit", [1 << 7, 1 << 12, 1 << 14, 1 << 21])
+def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
+    """Each of the lengths of a value, its list, its feature and all features grows at a limit.
+
+    What stands before a value is 20 bytes at most, so these lengths reach it one after the other.
+    At 2^12, values become pieces of their own.
+    """
+    value = bytes(limit + 1)
+    for size in range(limit - 24, limit + 2):
+        data = value[:size]
+        assert b"".join(serialize_example({"x": data})) == theirs(bytes_list=[data])
+        if limit < 1 << 21:  # two of them, and texts beside them
+            both = [data, b"y"]
+            assert b"".join(serialize_example({"x": both})) == theirs(bytes_list=both)
 
 
 def test_large_values_are_not_copied() -> None:
@@ -145,6 +192,34 @@ def test_records_of_many_pieces(tmp_path: Path) -> None:
     assert list(read_records(str(path))) == [b"ab" * 3000, b"c"]
 
 
+def test_writes_that_take_a_part() -> None:
+    """A pipe that takes less than it is given gets all bytes, in order."""
+    record = [bytes([number]) * 5000 for number in range(60)]
+    ours, theirs = os.pipe()
+    found: list[bytes] = []
+
+    def read() -> None:
+        with open(ours, "rb") as file:
+            found.append(file.read())
+
+    reader = threading.Thread(target=read)
+    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(theirs, False)
+    with io.FileIO(theirs, "wb") as file:
+        reader.start()
+        size = write_frames(file, [frame(record)], "none")
+    reader.join()
+    assert found == [b"".join(frame(record))]
+    assert size == len(found[0])
+
+
+def test_gzip_says_no_name_and_no_time(tmp_path: Path) -> None:
+    """The header is the same at any time and under any name (RFC 1952: ID, CM, FLG, MTIME)."""
+    path = tmp_path / "r.gz"
+    write(path, [b"one"], "gzip")
+    assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)
+
+
 # what is done to three records of 8 bytes (24 bytes each in the file); words of the message
 DAMAGE = [
     (lambda data: data[:-1], "truncated in the record at offset 48"),
@@ -164,6 +239,23 @@ def test_damaged_files_say_where(tmp_path: Path, damage, words: str) -> None:
     with pytest.raises(RecordError, match=words) as caught:
         list(read_records(str(path)))
     assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        ((1 << 31) + 1, "record of 2147483649 bytes at offset 24 is too large to read"),
+        (1 << 31, "truncated in the record at offset 24"),
+    ],
+)
+def test_records_that_are_too_large(tmp_path: Path, size: int, words: str) -> None:
+    """A length above 2^31 is refused before memory is set aside, also with a right checksum."""
+    path = tmp_path / "r"
+    path.write_bytes(b"".join(frame([b"aaaaaaaa"])) + frame_head(size))
+    for read in (lambda: list(read_records(str(path))), lambda: count_frames(str(path))):
+        with pytest.raises(RecordError) as caught:
+            read()
+        assert str(caught.value) == f"{path}: {words}"
 
 
 def test_damaged_gzip(tmp_path: Path) -> None:

@@ -29,6 +29,8 @@ from recordgen.report.page import REJECTS_SHOWN, to_html
 from recordgen.rows import Reject
 from tests.conftest import encoded, noise
 
+pytestmark = pytest.mark.once
+
 MakeCsv = Callable[..., str]
 
 HOSTILE = [
@@ -243,7 +245,7 @@ def test_data_is_text(
     label = hostile.replace('"', '""')
     csv = tmp_path / f"{hostile.replace('/', ':')}.csv"
     csv.write_text(f'TRAIN,"{uri}","{label}"\nTRAIN,"{label}.jpg","{label}"\n', encoding="utf-8")
-    recordgen.convert(csv, tmp_path / "out", **SOME_REJECTS)
+    recordgen.convert(csv, tmp_path / "out", task="image_classification", **SOME_REJECTS)
     page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
     assert page.table("class")[1][1] == hostile
     assert page.table("reason")[1][2] == f"{hostile}.jpg"

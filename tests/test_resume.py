@@ -14,7 +14,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.context import ForkServerProcess
@@ -42,6 +41,8 @@ from recordgen.resolving import PlannedRow
 from recordgen.shards import PlannedRows, ShardTask
 from recordgen.staging import STAGING
 from tests.conftest import COMPONENTS, encoded, noise, run_python, tree_bytes
+
+pytestmark = pytest.mark.once
 
 # Ten shards and more from forty images.
 SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
@@ -590,7 +591,9 @@ def test_two_runs_on_one_output(source: str, tmp_path: Path) -> None:
     convert(source, output)
 
 
-def test_a_run_in_another_process(slow_source: str, tmp_path: Path) -> None:
+def test_a_run_in_another_process(
+    slow_source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """While another process writes, a run is refused; as soon as it is killed, one may begin."""
     output = tmp_path / "out"
     command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output), "-q"]
@@ -604,10 +607,10 @@ def test_a_run_in_another_process(slow_source: str, tmp_path: Path) -> None:
     process.kill()
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
         time.sleep(0.01)
-    started = time.monotonic()  # nobody has asked for its exit code yet
+    # A zombie: nobody has asked for its exit code yet.
     with runs.resume_run(str(output), overwrite=False):
         pass
-    assert time.monotonic() - started < 5
+    assert "sign of life" not in caplog.text
     process.wait()
 
 
@@ -757,7 +760,7 @@ def started(arguments: Sequence[str]) -> ForkServerProcess:
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
-    """kill -9 of the command at any moment, six times: whole or not there, and right at last."""
+    """kill -9 after any number of shards, six times: whole or not there, and right at last."""
     (tmp_path / "images").mkdir()
     for number in range(100):
         data = encoded(noise(seed=number), "JPEG", quality=90)
@@ -775,28 +778,27 @@ def test_killed_at_random(overwrite: bool, tmp_path: Path) -> None:
     whole = tree_bytes(tmp_path / "whole")
     command = ["convert", str(source), str(output), "--shard-mb=0.003", "--resume", "-q"]
     command += ["--overwrite"] if overwrite else []
+    shards = sum(name.startswith("Split-") for name in whole)
     moments = random.Random(7)
-    found: Counter[str] = Counter()
     for _ in range(6):
         seen = set(output.glob(f"{STAGING}/*"))
+        finished = moments.randint(0, shards)
         process = started(command)
-        while process.is_alive() and not set(output.glob(f"{STAGING}/*")) - seen:
+        while process.is_alive() and not (
+            set(output.glob(f"{STAGING}/*")) - seen
+            and len(list(output.glob(f"{STAGING}/*/results/*"))) >= finished
+        ):
             time.sleep(0.001)
-        time.sleep(moments.uniform(0, 0.8))
         process.kill()
         process.join()
         assert process.exitcode in (0, -signal.SIGKILL)
-        found["shards"] += any(output.glob(f"{STAGING}/*/results/*"))
         if (output / "dataset.json").exists():
             there = without_staging(output)
             assert there in (old, whole)
             if there == whole:
-                found["whole"] += 1
                 shutil.rmtree(output)
                 if overwrite:
                     shutil.copytree(tmp_path / "old", output)
-    print(f"of 6 runs left: {dict(found)}")
-    assert found["shards"]
     last = started(command)
     last.join(120)
     assert last.exitcode == 0

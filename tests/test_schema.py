@@ -287,7 +287,7 @@ def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -
     pictures, labels, extras = next(
         iter(
             recordgen.input_fn(
-                output, batch_size=5, image_size=(12, 16), extras=["age"], label_mode="one_hot"
+                output, batch_size=5, image_size=(12, 16), extras=["age"], label_mode="categorical"
             )
         )
     )

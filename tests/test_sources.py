@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,23 +15,29 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, Row
+from recordgen.rows import Adjustments, Reject, Row
 from recordgen.sources import ImportFile, RowReader, automl_csv, automl_jsonl, find_import_files
-from recordgen.sources.dataframe import dataframe_rows, dataframe_task
-from recordgen.sources.deciding import decide
+from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.detect import detect, detect_frame
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 
+def dataframe_task(frame: pd.DataFrame, task: str) -> str:
+    return detect_frame(frame, ConvertOptions(task=task)).options.task
+
+
 def read_csv(lines: Iterable[str], task: Task) -> list[Row | Reject]:
     raw = (line.encode() for line in lines)
-    return list(automl_csv.parse_lines(raw, source="f.csv", task=task, adjusted=Counter()))
+    return list(automl_csv.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
 
 
 def read_jsonl(lines: Iterable[bytes], task: Task) -> list[Row | Reject]:
-    return list(automl_jsonl.parse_lines(lines, source="f.jsonl", task=task, adjusted=Counter()))
+    return list(
+        automl_jsonl.parse_lines(lines, source="f.jsonl", task=task, adjusted=Adjustments())
+    )
 
 
 # task, line, split, annotation
@@ -80,7 +85,7 @@ def test_csv_headers() -> None:
 
 def test_a_header_without_known_columns_is_no_row() -> None:
     """A line that only names columns is an error when nothing of a row is among them."""
-    with pytest.raises(SourceError, match=r"f\.csv:1: .* \(filename,cat,dog\); name them"):
+    with pytest.raises(UsageError, match=r"f\.csv:1: .* \(filename,cat,dog\); say which column"):
         read_csv(["filename,cat,dog", "a.jpg,0,1"], ImageMultiLabel())
 
 
@@ -144,8 +149,8 @@ JSONL_REJECTS = [
     (b'{"imageGcsUri": "\\ud800"}', "bad_encoding", "not Unicode text"),
     (json.dumps(ml_use("trian")).encode(), "unknown_ml_use", "got 'trian'"),
     (json.dumps(ml_use(3)).encode(), "unknown_ml_use", "must hold texts by name"),
-    (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", "(got the key mlUse)"),
-    (json.dumps(record(split="test")).encode(), "unknown_ml_use", "(got the key split)"),
+    (json.dumps(record(mlUse="test")).encode(), "unknown_ml_use", "(got the key mlUse; if"),
+    (json.dumps(record(split="test")).encode(), "unknown_ml_use", "(got the key split; if"),
     (
         json.dumps(record(dataItemResourceLabels={"ml_use": "test"})).encode(),
         "unknown_ml_use",
@@ -226,7 +231,7 @@ def folder(root: Path, *names: str) -> str:
 def read_folder(root: str) -> list[Row | Reject]:
     [file] = find_import_files(root)
     assert file == ImportFile(f"{root.rstrip('/')}/")
-    finding = decide([file], ConvertOptions())
+    finding = detect([file], ConvertOptions())
     assert (finding.options.input_format, finding.options.task) == (
         "folder",
         "image_classification",
@@ -267,6 +272,8 @@ def test_folders_that_cannot_be_meant(tmp_path: Path) -> None:
     """Splits among labels, an empty folder and a dataset are errors; too deep is a reject."""
     with pytest.raises(SourceError, match="'train' is named as a split and 'cat' is not"):
         read_folder(folder(tmp_path / "mixed", "train/cat/1.jpg", "cat/1.jpg"))
+    with pytest.raises(SourceError, match=r"'valdation' is not \(did you mean validation\?\)"):
+        read_folder(folder(tmp_path / "near", "train/cat/1.jpg", "valdation/cat/1.jpg"))
     with pytest.raises(SourceError, match="no file in this folder"):
         read_folder(folder(tmp_path / "hidden", ".x"))
     with pytest.raises(
@@ -306,13 +313,18 @@ DECISIONS = [
     ("a.csv", ["a.jpg,x,.1,.2,.5,.6"], "object_detection", "csv", ":1 has a box"),
     ("a.csv", ["a.jpg,x,10,20,50,20,50,60,10,60"], "object_detection", "csv", ":1 has a box"),
     ("a.csv", ["a.jpg,x,.1,nan,,,.3,.4,,"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["a.jpg,x,y,.5,z,1"], "image_multi_label", "csv", ":1 has 5 labels"),
-    ("a.csv", ["image,label,x1,y1,x2,y2"], "object_detection", "csv", ":1 names the"),
-    ("a.csv", ["image,label,class", "a,b,c"], "image_classification", "csv", ":2 has one"),
+    ("a.csv", ["image,label,x1,y1,x2,y2", "a"], "object_detection", "csv", ":1 names the"),
+    ("a.csv", ["image,label,class", "a,b,c"], "image_classification", "csv", ":1 names"),
     ("a.csv", ["a.jpg,x,0,0,1,0,1,1,0,1"], "object_detection", "csv", ":1 has a box"),
-    ("a.csv", ["image,label,xmin,ymin,xmax,ymax"], "object_detection", "csv", ":1 names the"),
-    ("a.csv", ["", "xmin,image,label,ymin,xmax,ymax"], "object_detection", "csv", ":2 names the"),
-    ("a.csv", ["image,label,label", "a,b,c"], "image_multi_label", "csv", ":2 has 2 labels"),
+    ("a.csv", ["image,label,xmin,ymin,xmax,ymax", "a"], "object_detection", "csv", ":1 names the"),
+    (
+        "a.csv",
+        ["", "xmin,image,label,ymin,xmax,ymax", ",a"],
+        "object_detection",
+        "csv",
+        ":2 names the",
+    ),
+    ("a.csv", ["image,label,label", "a,b,c"], "image_multi_label", "csv", ":1 names the"),
     ("a", ["a.jpg,x"], "image_classification", "csv", ":1 has one label"),
     ("a", ["", json.dumps(record())], "image_classification", "jsonl", "no line has"),
     (
@@ -346,10 +358,10 @@ def test_what_is_found_out(
     """Task and format are told from names and first lines, and the reason says by which."""
     path = tmp_path / name
     path.write_text("\n".join(lines))
-    finding = decide([ImportFile(str(path))], ConvertOptions(seed=3))
+    finding = detect([ImportFile(str(path))], ConvertOptions(seed=3))
     assert finding.options == ConvertOptions(seed=3, task=task, input_format=input_format)
     assert f"{path}{reason}" in finding.reason or reason in finding.reason
-    said = decide([ImportFile(str(path))], finding.options)
+    said = detect([ImportFile(str(path))], finding.options)
     assert (said.options, said.reason) == (finding.options, "")
 
 
@@ -416,7 +428,7 @@ def test_dataframes(columns: dict[str, list[object]], task: str, annotation: str
     assert found == task
     assert dataframe_task(frame, "image_multi_label") == "image_multi_label"
     kinds = {kind.name: kind for kind in (ImageClassification, ImageMultiLabel, ObjectDetection)}
-    first, *others = dataframe_rows(frame, kinds[task](), Counter())
+    first, *others = dataframe_rows(frame, kinds[task](), Adjustments())
     assert first == Row("DataFrame", 1, None, "a", annotation)
     assert all(isinstance(row, Row) and row.annotation is None for row in others)
 
@@ -426,13 +438,13 @@ def test_cells_that_are_no_text(value: object) -> None:
     """A cell that is no single value is an error that names its column and row, not a label."""
     frame = pd.DataFrame({"image_uri": ["a"], "label": [value]})
     with pytest.raises(UsageError, match="row 1 of the DataFrame: column 'label' must hold single"):
-        list(dataframe_rows(frame, ImageClassification(), Counter()))
+        list(dataframe_rows(frame, ImageClassification(), Adjustments()))
 
 
 def test_blank_lines_are_not_kept(tmp_path: Path) -> None:
     """However many blank lines come first, no more than the first ten thousand are looked at."""
     path = tmp_path / "a.csv"
     path.write_text("\n" * 9_000 + "a.jpg,x,y\n")
-    assert decide([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"
+    assert detect([ImportFile(str(path))], ConvertOptions()).reason == f"{path}:9001 has 2 labels"
     path.write_text("\n" * 20_000 + "a.jpg,x,y\n")
-    assert "no line has" in decide([ImportFile(str(path))], ConvertOptions()).reason
+    assert "no line has" in detect([ImportFile(str(path))], ConvertOptions()).reason

@@ -38,6 +38,8 @@ from recordgen.transforms import Source
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 
+pytestmark = pytest.mark.once
+
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 IMAGE = encoded(noise(), "JPEG", quality=90)
@@ -185,8 +187,9 @@ async def reset(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-async def hang(_: web.Request) -> web.StreamResponse:
-    await asyncio.sleep(1)
+async def hang(request: web.Request) -> web.StreamResponse:
+    while request.transport is not None:  # until the client hangs up
+        await asyncio.sleep(0.01)
     return web.Response()
 
 
@@ -210,9 +213,13 @@ def test_failures_that_pass_and_that_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Twice is retried; always is an outage, whose message names the object."""
+    times = 2
+    if fault is hang:  # once: on a loaded machine, two good answers in a row may come too late
+        times = 1
+        monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "1")
+    assert codes([f"{serve(flaky(times, fault))}/1.jpg"], tmp_path) == ["ok"]
     if fault is hang:
         monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.2")
-    assert codes([f"{serve(flaky(2, fault))}/1.jpg"], tmp_path) == ["ok"]
     with pytest.raises(StorageError, match=r"always/1\.jpg: .*tried 3 times in \d+ s"):
         codes([f"{serve(flaky(99, fault))}/always/1.jpg"], tmp_path)
 
@@ -222,7 +229,7 @@ def test_an_import_file_that_is_cut_is_read_again(
 ) -> None:
     """No row is lost, none is there twice; its rows may lie on the same server.
 
-    The file is read for what it is, which is cut, again, and for its rows.
+    The file is read for what it is, which is cut, again, for the rows that are shown, and for all.
     """
     text = "".join(f"TRAIN,images/{number}.jpg,a\n" for number in range(40)).encode()
     attempts: list[str] = []
@@ -236,7 +243,7 @@ def test_an_import_file_that_is_cut_is_read_again(
         return web.Response(body=text)
 
     result = recordgen.convert(f"{serve(answer)}/data/labels.csv", tmp_path / "out")
-    assert (result.dataset.examples, attempts.count("GET")) == (40, 3)
+    assert (result.dataset.examples, attempts.count("GET")) == (40, 4)
 
 
 # --- how much is read ---------------------------------------------------------------------------
@@ -293,15 +300,18 @@ def test_a_server_that_lies_about_sizes(serve: Callable[[Answer], str], tmp_path
 
 def test_bytes_in_flight_are_bounded(serve: Callable[[Answer], str], tmp_path: Path) -> None:
     """Of large payloads fewer are fetched at once: 64 MB of them, here 8 of 8 MB."""
-    body, under_way, most = b"x" * 8_000_000, 0, 0
+    body, under_way, most, started = b"x" * 8_000_000, 0, 0, 0
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        nonlocal under_way, most
+        nonlocal under_way, most, started
         if request.method == "HEAD":
             return web.Response(body=body)
         under_way += 1
-        most = max(most, under_way)
+        most, started = max(most, under_way), started + 1
         try:
+            # Of the last answer, nobody can be beside it; one fetched alone would wait for ever.
+            while most < 2 and started < 24:
+                await asyncio.sleep(0.01)
             await asyncio.sleep(0.05)
             reply = web.Response(body=body)
             await reply.prepare(request)

@@ -297,9 +297,9 @@ def test_wrong_credentials_are_no_rejects(
 
 
 def test_many_are_fetched_at_once(store: Store, tmp_path: Path) -> None:
-    """With 40 ms for each answer, 20 to 64 requests are under way at once."""
+    """20 to 64 requests are under way at once: the first images wait until 20 are asked for."""
     fill(store, tmp_path / "data", 80)
-    store.proxy.latency_seconds = 0.04
+    store.proxy.gathered = 20
     result = recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out")
     assert result.dataset.examples == 80
     assert 20 <= store.proxy.busiest <= 64

@@ -1,4 +1,4 @@
-"""The README's table of what was tested: its versions are those of the locks."""
+"""docs/tested.md: the versions in its table of test runs are those of the locks."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def tested() -> ModuleType:
 
 
 def rows_of(tested: ModuleType) -> dict[str, dict[str, object]]:
-    """Return the README's table as the legs' files held it."""
-    lines = tested.table_in((ROOT / "README.md").read_text()).splitlines()[2:]
+    """Return the table as the legs' files held it."""
+    lines = tested.table_in((ROOT / "docs/tested.md").read_text()).splitlines()[2:]
     legs: dict[str, dict[str, object]] = {}
     for line in lines:
         leg, *versions, outcome = line.strip("| ").split(" | ")
@@ -54,7 +54,7 @@ def rows_of(tested: ModuleType) -> dict[str, dict[str, object]]:
 
 
 def test_the_table_is_what_the_script_renders(tested: ModuleType) -> None:
-    table = tested.table_in((ROOT / "README.md").read_text())
+    table = tested.table_in((ROOT / "docs/tested.md").read_text())
     assert tested.render(rows_of(tested)) == table
 
 

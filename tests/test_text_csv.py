@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections import Counter
 from pathlib import Path
 
 import pandas as pd
@@ -14,9 +13,11 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
-from recordgen.rows import Reject, Row, content_uri
+from recordgen.options import ConvertOptions
+from recordgen.rows import Adjustments, Reject, Row, content_uri
 from recordgen.sources.csv_records import Record, read_records
-from recordgen.sources.dataframe import dataframe_rows, dataframe_task
+from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.detect import detect_frame
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.text_csv import is_file, parse_lines
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
@@ -24,11 +25,18 @@ from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextSaid
 
 
+def dataframe_task(frame: pd.DataFrame, task: str) -> str:
+    return detect_frame(frame, ConvertOptions(task=task)).options.task
+
+
 def rows(data: str | bytes, task: Task | None = None) -> list[Row | Reject]:
     raw = data.encode() if isinstance(data, str) else data
     return list(
         parse_lines(
-            raw.split(b"\n"), source="a.csv", task=task or TextClassification(), adjusted=Counter()
+            raw.split(b"\n"),
+            source="a.csv",
+            task=task or TextClassification(),
+            adjusted=Adjustments(),
         )
     )
 
@@ -223,7 +231,7 @@ def test_names_of_images_are_no_texts() -> None:
 )
 def test_headers_without_a_known_column(header: str) -> None:
     """A header is no example: beside the text's column it must name one that is known."""
-    with pytest.raises(SourceError, match=rf"a.csv:1: .* none is known \({header}\); name them"):
+    with pytest.raises(UsageError, match=rf"a.csv:1: .* none is known .* \({header}\); say which"):
         rows(f"{header}\nGood,1\n")
 
 
@@ -260,26 +268,28 @@ def test_files_are_told_from_texts() -> None:
 def test_dataframes() -> None:
     """The columns of a header; texts keep their blanks, numbers are sentiments, lists labels."""
     frame = pd.DataFrame({"label": [1.0, None], "text": [" a ", "b"], "split": ["TEST", None]})
-    found = dataframe_rows(frame, TextSentiment(), Counter())
+    found = dataframe_rows(frame, TextSentiment(), Adjustments())
     assert list(map(said, found)) == [(1, "test", " a ", ["1"]), (2, None, "b", None)]
     frame = pd.DataFrame({"text": ["a", "b"], "label": [["y", "x"], []]})
-    found = dataframe_rows(frame, TextMultiLabel(), Counter())
+    found = dataframe_rows(frame, TextMultiLabel(), Adjustments())
     assert list(map(said, found)) == [(1, None, "a", ["x", "y"]), (2, None, "b", None)]
     frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
-    [item] = dataframe_rows(frame, TextClassification(), Counter())
+    [item] = dataframe_rows(frame, TextClassification(), Adjustments())
     assert isinstance(item, Row)
     assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
     for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
         with pytest.raises(
             UsageError, match=rf"split or label beside it \(got {columns}, target\)"
         ):
-            list(dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Counter()))
-    with pytest.raises(UsageError, match=r"column 'text' .* images or videos \(such as 'a.jpg'\)"):
+            list(
+                dataframe_rows(pd.DataFrame({columns: ["a"], "target": ["b"]}), task, Adjustments())
+            )
+    with pytest.raises(UsageError, match=r"of texts \(text,label\), .* images or videos \(a.jpg\)"):
         dataframe_task(pd.DataFrame({"text": ["a b", None, "a.jpg"], "label": ["x"] * 3}), "auto")
-    with pytest.raises(UsageError, match=r"boxes in a form that is not known \(BBox\): give it"):
+    with pytest.raises(UsageError, match=r"the columns BBox are boxes in a form that is not known"):
         dataframe_task(pd.DataFrame({"image": ["a"], "label": ["x"], "BBox": [[1, 2]]}), "auto")
     with pytest.raises(UsageError, match="needs the column text"):
-        list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Counter()))
+        list(dataframe_rows(pd.DataFrame({"words": ["a"]}), TextSentiment(), Adjustments()))
 
 
 # columns, task

@@ -147,7 +147,7 @@ _columns = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(_columns, min_size=1, max_size=4), st.integers(1, 5))
 def test_tensorflow_reads_what_was_written(columns: list[list[Any]], shards: int) -> None:
     """tf.io.parse_example gives back all examples by the specs of dataset.json."""

@@ -1,6 +1,6 @@
 """A part of conftest.py: leaves what was tested, on what, and how it went.
 
-`RECORDGEN_TESTED` names the JSON file; `scripts/tested` makes the README's table of such files.
+`RECORDGEN_TESTED` names the JSON file; `scripts/tested` makes docs/tested.md's table of them.
 """
 
 from __future__ import annotations

@@ -348,6 +348,8 @@ def test_other_tasks_and_formats(tmp_path, write_image, run_tfx, examples_of):
         fingerprint = examples.properties["input_fingerprint"]
         assert f"images:{dataset.rows.read}," in fingerprint
         found[pattern] = (dataset.task, dataset.examples, dataset.labels, dataset.rows.adjusted)
+        there = (Path(examples.uri) / "findings.jsonl").exists()
+        assert there == bool(dataset.rows.adjusted)
     assert found == {
         "photos/": ("image_classification", 4, ("cat", "dog"), {}),
         "*.jsonl": ("object_detection", 1, ("cat",), {"boxes_clipped": 1}),

@@ -3,10 +3,14 @@ from __future__ import annotations
 import os
 
 import pytest
+from aiohttp import web
 
+from recordgen.access import Access, RowGate
 from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
 from recordgen.options import ConvertOptions
 from recordgen.sources import ImportFile
+from recordgen.storage import Terms
+from tests.servers import serving
 
 
 @pytest.fixture
@@ -81,11 +85,23 @@ def test_more_images_than_one_window(tmp_path):
     assert fingerprint(tmp_path) != before
 
 
-def test_what_is_no_file(tmp_path):
-    """A path that runs through a file is missing, not an error of storage."""
+def test_what_has_no_version(tmp_path):
+    """Each reason has its word, so a file that becomes readable changes the fingerprint."""
     (tmp_path / "file").write_bytes(b"x")
     assert version_or_missing(str(tmp_path / "file/below")) == "missing"
     assert version_or_missing(str(tmp_path / "nothing")) == "missing"
+    assert version_or_missing(str(tmp_path)) == "folder"
+    assert version_or_missing("nobody://knows/this") == "unknown"
+
+    async def answer(request):
+        return web.Response(status=403 if request.path == "/forbidden.jpg" else 404)
+
+    with serving(answer) as url:
+        open_to_us = Terms(RowGate(Access(allow_root=(url,)), "/a.csv"))
+        assert version_or_missing(f"{url}/forbidden.jpg", open_to_us) == "forbidden"
+        assert version_or_missing(f"{url}/missing.jpg", open_to_us) == "missing"
+        closed = Terms(RowGate(Access(), "/a.csv"))
+        assert version_or_missing(f"{url}/forbidden.jpg", closed) == "not allowed"
 
 
 def test_tags_that_lie_beside_their_sentences(tmp_path):

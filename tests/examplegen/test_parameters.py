@@ -53,8 +53,11 @@ def test_options_reach_the_executor(tmp_path):
     given = {
         "task": "declared",
         "input_format": "jsonl",
+        "header": "no",
+        "columns": "split=1,target=price,weight=weight",
         "schema": '{"photo": "image", "breed": "label"}',
         "seed": 7,
+        "eval_from": "train:10",
         "split_by": "content",
         "missing_split": "drop",
         "labels": "text",
@@ -102,6 +105,8 @@ def test_numbers_that_travelled_as_json(tmp_path):
         (dict(one="a.csv"), output_config(train=1, eval=1), [None]),
         (dict(eval="a.csv"), output_config(), ["eval"]),
         (dict(train="a.csv", eval="b.csv"), None, ["train", "eval"]),
+        (dict(Training="a.csv", val="b.csv"), None, ["train", "eval"]),
+        (dict(mine="a.csv", unassigned="b.csv"), None, ["mine", "unassigned"]),
         (dict(train="*.csv"), None, [None, None]),
     ],
 )

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
-def as_loud_as_before() -> Iterator[None]:
-    """Commands that run in this process silence its loggers; the next test has them back."""
-    loggers = [logging.getLogger(name) for name in ("", "absl", "tensorflow", "apache_beam")]
-    levels = [logger.level for logger in loggers]
-    yield
-    for logger, level in zip(loggers, levels, strict=True):
-        logger.setLevel(level)
+def restored_loggers(as_loud_as_before: None) -> None:
+    """Commands run in the process of these tests."""
 
 
 @pytest.fixture(scope="session")

@@ -142,11 +142,13 @@ def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
     config = local.to_config(local.build_parser().parse_args(given))
     assert (config.task, config.pattern) == ("text_classification", "{SPAN}/*")
     assert capsys.readouterr().out.startswith("task: text_classification (")
-    given += ["--target-column", "label"]
-    assert local.to_config(local.build_parser().parse_args(given)).task == "tabular"
     (tmp_path / "2/a.csv").write_text("TRAIN,a.jpg,cat\n")
     with pytest.raises(UsageError, match="read as more than one task"):
-        local.to_config(local.build_parser().parse_args(given[:-2]))
+        local.to_config(local.build_parser().parse_args(given))
+    for span in (1, 2):
+        (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")
+    given += ["--target-column", "label"]
+    assert local.to_config(local.build_parser().parse_args(given)).task == "tabular"
 
 
 def test_a_schema_makes_the_task(data, tmp_path):

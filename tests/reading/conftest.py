@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -9,6 +10,11 @@ from PIL import Image
 
 from recordgen import convert
 from tests.conftest import encoded, noise
+
+
+def case_name(value):
+    """Name a parameter the same way in each process, as pytest-xdist asks: without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 @pytest.fixture(scope="session")

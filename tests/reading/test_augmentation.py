@@ -7,9 +7,7 @@ import tensorflow as tf
 from recordgen import Augmentation, eval_dataset, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading.augmentation import augment, augmented_views
-from tests.reading.conftest import ids
 
-NOTHING = dict(brightness=0, contrast=0, saturation=0)
 SEED = (3, 4)
 
 # Rec. 601, as tf.image.rgb_to_grayscale has it.
@@ -23,7 +21,7 @@ def images(count=64, height=8, width=6, low=0.0, high=1.0):
 
 def changed(before, seed=SEED, **how):
     """Return the images after the changes that are named, and no others."""
-    settings = Augmentation(**{**NOTHING, **how})
+    settings = Augmentation(**how)
     return augment(before, settings, tf.constant(seed, tf.int64)).numpy()
 
 
@@ -164,23 +162,43 @@ def test_views_say_where_pixels_come_from(how):
         assert not np.any(is_mirrored)
 
 
-def test_augmentation_is_for_training(pets):
-    """Training images are changed, by default in light and colour; evaluation's are not."""
-    options = dict(batch_size=40, image_size=(8, 8), epochs=1, seed=1, extras=["image/source_id"])
-    plain = train_dataset(pets, augment=None, **options)
-    default = train_dataset(pets, **options)
-    assert ids(plain) == ids(default)
-    change = np.abs(next(iter(default))[0] - next(iter(plain))[0])
-    assert 0.01 < change.mean() < 0.2
-    size = dict(batch_size=20, image_size=(8, 8))
-    untouched, again = (next(iter(eval_dataset(pets, **size)))[0] for _ in range(2))
-    np.testing.assert_array_equal(untouched, again)
+def test_nothing_is_changed_unless_asked(pets):
+    """Training sees images as evaluation does; ``Augmentation()`` has nothing on either."""
+    options = dict(batch_size=40, image_size=(8, 8), seed=1, extras=["image/source_id"])
+
+    def by_id(dataset):
+        [(images, _, extras)] = dataset
+        return dict(zip(extras["image/source_id"].numpy(), images.numpy(), strict=True))
+
+    expected = by_id(eval_dataset(pets, split="train", **options))
+    for how in ({}, {"augment": None}, {"augment": Augmentation()}):
+        found = by_id(train_dataset(pets, **options, **how))
+        for name, image in expected.items():
+            np.testing.assert_allclose(found[name], image, atol=1e-6)
+
+
+def test_photo_is_a_word_for_what_is_usual(pets):
+    """A random window, mirrored or not, with a little other light and colour."""
+    options = dict(batch_size=40, image_size=(8, 8), seed=1)
+    by_hand = Augmentation(flip=True, brightness=0.1, contrast=0.1, saturation=0.1)
+    expected = list(train_dataset(pets, resize="random_crop", augment=by_hand, **options))
+    plain = list(train_dataset(pets, **options))
+    for given in ({}, {"resize": "fit"}):
+        found = list(train_dataset(pets, augment="photo", **given, **options))
+        np.testing.assert_array_equal(found[0][0], expected[0][0])
+    assert np.abs(found[0][0] - plain[0][0]).mean() > 0.02
 
 
 def test_every_epoch_is_changed_anew(pets):
     """The same image looks different in the next epoch."""
     dataset = train_dataset(
-        pets, batch_size=40, image_size=(8, 8), epochs=2, seed=1, extras=["image/source_id"]
+        pets,
+        batch_size=40,
+        image_size=(8, 8),
+        epochs=2,
+        seed=1,
+        augment="photo",
+        extras=["image/source_id"],
     )
     first, second = (
         dict(zip(extras["image/source_id"].numpy(), pixels.numpy(), strict=True))

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import eval_dataset, read, reading_plan, train_dataset
+from recordgen import Tuning, eval_dataset, read, reading_plan, train_dataset
 from recordgen.errors import UsageError
+from recordgen.reading import Augmentation
 from tests.conftest import run_python
 from tests.reading.conftest import ids, pet, write_records
 
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
 LARGE = dict(batch_size=5, image_size=(40, 60))  # records are smaller than the images
+ORDERED = Tuning(deterministic=True)
 STAGES = pytest.mark.parametrize(
     ("size", "stage"), [(SMALL, "images"), (LARGE, "records")], ids=["images", "records"]
 )
@@ -49,7 +51,13 @@ def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stage, wher
     assert reading_plan(str(copy), cache=cache, **size).cache.stage == stage
     dataset = iter(
         train_dataset(
-            copy, cache=cache, epochs=2, deterministic=True, extras=["image/source_id"], **size
+            copy,
+            cache=cache,
+            epochs=2,
+            augment=Augmentation(brightness=0.1, contrast=0.1),
+            tuning=ORDERED,
+            extras=["image/source_id"],
+            **size,
         )
     )
     first = by_id(next(dataset) for _ in range(8))
@@ -63,7 +71,7 @@ def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stage, wher
 @STAGES
 def test_without_a_cache_the_shards_are_read_again(copy, size, stage):
     """What the test above shows is due to the cache."""
-    dataset = eval_dataset(copy, epochs=1, **size)
+    dataset = eval_dataset(copy, **size)
     assert len(list(dataset)) == 4
     remove_shards(copy)
     with pytest.raises(tf.errors.NotFoundError):
@@ -112,10 +120,10 @@ def test_a_file_is_used_by_the_same_reading(copy, tmp_path):
 OTHERS = [
     dict(image_size=(5, 6)),
     dict(resize="fit"),
-    dict(decoder="exact"),
+    dict(tuning=Tuning(decoder="exact")),
     dict(labels=["cat"]),
     dict(vocabulary=["owl", "dog", "cat", "ant"]),
-    dict(label_mode="one_hot"),
+    dict(label_mode="categorical"),
     dict(split="train"),
     dict(shard=(1, 3)),
 ]
@@ -223,7 +231,7 @@ def test_order_of_a_file_cache(pets, tmp_path):
     options = dict(**SMALL, split="train", cache=str(tmp_path / "cache"))
     extras = dict(extras=["image/source_id"])
     in_order = ids(eval_dataset(pets, **SMALL, split="train", **extras))
-    shuffled = ids(train_dataset(pets, epochs=1, drop_remainder=False, **options, **extras))
+    shuffled = ids(train_dataset(pets, **options, **extras))
     assert sorted(shuffled) == sorted(in_order)
     assert ids(eval_dataset(pets, **options, **extras)) == in_order
 

@@ -75,6 +75,44 @@ def test_large_images_look_as_if_decoded_whole(times, sized):
     assert difference(found[0], full(data, (48, 64))) < 2  # of 255
 
 
+def shares(old, new):
+    """Return which share of each old pixel lies in each new one: [new, old], rows sum to 1."""
+    edges = np.arange(new + 1)[:, None] * old / new
+    ends = np.minimum(edges[1:], np.arange(1, old + 1))
+    return np.clip(ends - np.maximum(edges[:-1], np.arange(old)), 0, None) * new / old
+
+
+@pytest.mark.parametrize(
+    "size",
+    # the target is 24x32: the same, a little larger, much larger, smaller, one side of each
+    [(24, 32), (25, 33), (31, 63), (47, 35), (100, 999), (5, 7), (24, 100), (60, 9)],
+    ids=str,
+)
+def test_a_smaller_pixel_is_the_mean_of_what_it_covers(size):
+    """Each side that shrinks is averaged, by NumPy's count; each that grows is interpolated."""
+    pixels = np.asarray(noise(size[1], size[0]))
+    rows, columns = (shares(old, min(old, new)) for old, new in zip(size, (24, 32), strict=True))
+    means = np.einsum("ih,hwc,jw->ijc", rows, pixels, columns)
+    data = encoded(Image.fromarray(pixels), "PNG")
+    found = ImageDecoder((24, 32)).decode(tf.constant([data]))
+    np.testing.assert_allclose(found[0], tf.image.resize(means, (24, 32)), atol=1e-2)
+    assert found.numpy().max() <= 255
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+@pytest.mark.parametrize("side", [336, 440, 500, 670, 880, 900])
+def test_fine_patterns_turn_gray(kind, side):
+    """A checkerboard of single pixels is gray at a smaller size, whatever the factor.
+
+    Looking at only some of its pixels gives a noise of 40 levels.
+    """
+    board = np.indices((side, side)).sum(0) % 2 * 255
+    more = {"quality": 100, "subsampling": 0} if kind == "JPEG" else {}
+    data = encoded(Image.fromarray(np.uint8(board)), kind, **more)
+    found = decode_images(tf.constant([data]), (224, 224)) * 255
+    assert np.abs(found - 127.5).mean() < 15
+
+
 @pytest.mark.parametrize("size", [(48, 64), (200, 170), (33, 47), (7, 300)])
 @pytest.mark.parametrize("sized", [True, False], ids=["known size", "size read"])
 def test_exact_is_tensorflows_own(size, sized):

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from recordgen import (
     Augmentation,
+    Tuning,
     eval_dataset,
     load,
     reading_plan,
@@ -25,7 +26,6 @@ from tests.reading.conftest import example, write_records
 from tests.reading.scenes import Scene, shown, write_scenes, write_split
 
 SIZE = (40, 60)
-STILL = dict(brightness=0, contrast=0, saturation=0)
 KINDS = ("PNG", "JPEG")
 
 # Of images: the target's own, smaller, odd, and such that JPEGs are decoded at 1/2, 1/4 and 1/8.
@@ -90,7 +90,7 @@ OPTIONS = dict(batch_size=8, image_size=SIZE, split="train", box_format="xyxy", 
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
 def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
     """Whatever becomes of an image, each box encloses its colour in what is returned."""
-    check(eval_dataset(mixed, resize=resize, decoder=decoder, seed=3, **OPTIONS))
+    check(eval_dataset(mixed, resize=resize, tuning=Tuning(decoder=decoder), seed=3, **OPTIONS))
 
 
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
@@ -110,7 +110,7 @@ def test_boxes_of_unchecked_images(unchecked, resize):
 )
 def test_augmentation_moves_boxes(mixed, how, resize):
     """Boxes are mirrored and cropped as their images are."""
-    augment = Augmentation(**STILL, **how)
+    augment = Augmentation(**how)
     check(eval_dataset(mixed, resize=resize, augment=augment, seed=3, **OPTIONS))
 
 
@@ -330,7 +330,7 @@ def test_cached(plain, tmp_path, stage, place, boxes):
     dataset = eval_dataset(plain, **options)
     for _ in range(2):
         same(read(dataset), expected())
-    flips = Augmentation(flip=True, **STILL)
+    flips = Augmentation(flip=True)
     training = train_dataset(plain, augment=flips, seed=1, epochs=2, **options)
     first, second = (read(training.skip(3 * n).take(3)) for n in range(2))
     assert first.keys() == second.keys()
@@ -423,7 +423,7 @@ def test_map_example(plain, options, is_training):
         return images, {**boxes, "boxes": boxes["boxes"] * 2}, extras
 
     make = train_dataset if is_training else eval_dataset
-    more = dict(epochs=1, augment=None) if is_training else {}
+    more = dict(augment=None) if is_training else {}
     dataset = make(plain, map_example=scaled, **options, **more, **IDS)
     doubled = {
         n: {channel: [2 * value for value in box] for channel, box in boxes.items()}
@@ -434,9 +434,9 @@ def test_map_example(plain, options, is_training):
 
 def test_load_and_steps(plain):
     """All splits come, also one without any box; every image counts."""
-    assert steps_per_epoch(plain, 5, drop_remainder=False) == 3
-    assert steps_per_epoch(plain, 5, labels=["blue"], drop_remainder=False) == 3
-    assert steps_per_epoch(plain, 5, shard=(1, 2)) == 1
+    assert steps_per_epoch(plain, 5) == 3
+    assert steps_per_epoch(plain, 5, labels=["blue"]) == 3
+    assert steps_per_epoch(plain, 5, shard=(1, 2)) == 2
     data = load(plain, batch_size=4, image_size=SIZE)
     assert sum(len(images) for images, _ in data["train"]) == 12
 
@@ -557,8 +557,8 @@ def test_boxes_that_nobody_asked_for(tmp_path):
     ("options", "message"),
     [
         # what is asked for, what is said
-        (dict(label_mode="index"), "label_mode='index' is for labels of whole images.* leave it"),
-        (dict(label_mode="none"), "label_mode='none' is for labels of whole images"),
+        (dict(label_mode="int"), "label_mode='int' is for labels of whole images.* leave it"),
+        (dict(label_mode=None), "label_mode=None is for labels of whole images"),
         (dict(weights="balanced"), "weights need one label per example: not boxes"),
         (dict(task="image_classification"), "dataset.json says 'object_detection'; leave task out"),
         (dict(map_example=print), "map_example needs examples of one shape: give max_boxes"),

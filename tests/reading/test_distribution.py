@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen import (
+    Tuning,
     convert,
     eval_dataset,
     input_fn,
@@ -19,6 +20,7 @@ from recordgen import (
     train_dataset,
 )
 from recordgen.errors import UsageError
+from recordgen.reading import find_shards
 from tests.conftest import encoded, noise, run_python
 from tests.reading.conftest import ids, pet, write_records
 
@@ -33,7 +35,7 @@ WORKER = textwrap.dedent("""
     found = []
     for source in sources:
         dataset = train_dataset(
-            source, batch_size=4, image_size=(4, 6), epochs=1, drop_remainder=False,
+            source, batch_size=4, image_size=(4, 6),
             extras=["image/source_id"], shard=(index, count),
         )
         found.append([i.decode() for *_, e in dataset for i in e["image/source_id"].numpy()])
@@ -65,39 +67,115 @@ def test_two_processes_read_every_record_once(pets, tmp_path):
         assert min(len(first), len(second)) > 10
 
 
-@pytest.mark.parametrize(
-    ("files", "count"),
-    [(1, 2), (2, 2), (2, 3), (5, 2), (5, 3), (5, 7)],
-)
+@pytest.fixture(scope="module")
+def many_pets(pets_csv, tmp_path_factory):
+    """The pets in 1, 3 and 7 shards of unequal size, by their number."""
+    found = {}
+    for megabytes in (1, 0.014, 0.005):
+        out = str(tmp_path_factory.mktemp("many") / "out")
+        convert(pets_csv, out, shard_mb=megabytes)
+        found[len(find_shards(out, "train").files)] = out
+    return found
+
+
+def shares_of(source, count, **options):
+    """Return the source ids that each of ``count`` workers reads in one epoch."""
+    spec = {
+        "image/source_id": tf.io.FixedLenFeature((), tf.string),
+        "image/class/label": tf.io.FixedLenFeature((), tf.int64),
+    }
+    return [
+        [
+            item["image/source_id"].decode()
+            for item in read(
+                source, feature_spec=spec, shard=(index, count), **options
+            ).as_numpy_iterator()
+        ]
+        for index in range(count)
+    ]
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        dict(shuffle_buffer="auto"),
-        dict(shuffle_buffer="auto", seed=1),
-        {},
-        dict(cycle_length=2, deterministic=False),
-        dict(shuffle_buffer=8, cache="memory"),
+        # shares are pieces of files, or turns where records are filtered
+        dict(shuffle=True),
+        dict(shuffle=True, seed=1, cache="memory", tuning=Tuning(cycle_length=2)),
+        dict(shuffle=True, predicate=lambda record: record["image/class/label"] != 2),
+    ],
+    ids=["shuffled", "cached", "filtered"],
+)
+def test_no_example_is_missing_or_repeated(many_pets, options):
+    """Whatever the number of shards and of workers, shares are disjoint, complete and equal."""
+    assert set(many_pets) == {1, 3, 7}
+    for (files, source), count in itertools.product(many_pets.items(), (2, 5)):
+        [expected] = shares_of(source, 1, **options)
+        shares = shares_of(source, count, **options)
+        assert sorted(itertools.chain(*shares)) == sorted(expected), (files, count)
+        sizes = list(map(len, shares))
+        assert max(sizes) - min(sizes) <= 1, (files, count)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(("files", "count"), [(1, 2), (5, 2), (5, 7)])
+def test_files_without_a_dataset(tmp_path, files, count, suffix):
+    """Other tools' files are shared exactly, too, whether their records are counted or not."""
+    sizes = [range(3 * n * n, 3 * (n + 1) ** 2) for n in range(files)]
+    paths = [
+        write_records(tmp_path / f"{n}.rec{suffix}", map(pet, of)) for n, of in enumerate(sizes)
+    ]
+    workers = shares_of(paths, count, shuffle=True)
+    found = list(itertools.chain(*workers))
+    assert sorted(found) == sorted(f"pet {n}" for n in range(3 * files**2))
+    assert max(map(len, workers)) - min(map(len, workers)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "message"),
+    [
+        # shards, how they are read; what tf.data says if it cannot divide them
+        (1, dict(seed=1), None),
+        (7, {}, None),
+        (1, {}, "not enough for the required 2 shards"),
+        (7, dict(augment="photo"), "Did not find a shardable source"),
     ],
     ids=str,
 )
-def test_workers_read_every_record_once(tmp_path, files, count, options):
-    """However many files there are for however many workers, and however they are mixed."""
-    spec = {"image/source_id": tf.TensorSpec((), tf.string)}
-    shares = [range(n * 60 // files, (n + 1) * 60 // files) for n in range(files)]
-    paths = [write_records(tmp_path / f"{n}.rec", map(pet, of)) for n, of in enumerate(shares)]
-    for _ in range(2):  # shuffled without a seed, an error could stay unseen
-        found = [
-            example["image/source_id"].numpy().decode()
-            for index in range(count)
-            for example in read(paths, feature_spec=spec, shard=(index, count), **options)
-        ]
-        assert sorted(found) == sorted(f"pet {n}" for n in range(60))
+def test_what_tf_distribute_divides_by_itself(many_pets, files, options, message):
+    """A dataset that is handed to a strategy as a whole is complete; or refused, not wrong."""
+
+    def share(index):
+        dataset = train_dataset(many_pets[files], **options, **WITH_IDS)
+        specs = tf.nest.flatten(dataset.element_spec)
+        variant = tf.raw_ops.AutoShardDataset(
+            input_dataset=tf.data.experimental.to_variant(dataset),
+            num_workers=2,
+            index=index,
+            auto_shard_policy=dataset.options().experimental_distribute.auto_shard_policy.value,
+            output_types=[spec.dtype for spec in specs],
+            output_shapes=[spec.shape for spec in specs],
+        )
+        return ids(tf.data.experimental.from_variant(variant, dataset.element_spec))
+
+    if message is not None:
+        with pytest.raises(tf.errors.OpError, match=message):
+            share(0)
+        return
+    expected = sorted(ids(eval_dataset(many_pets[files], split="train", **WITH_IDS)))
+    assert sorted(share(0) + share(1)) == expected
+
+
+def test_what_a_worker_reads_is_not_shared_again(pets):
+    """A strategy for several hosts gives each of them shards of its own, unless we have."""
+    for shard, policy in (((0, 1), "FILE"), ((1, 2), "OFF")):
+        options = train_dataset(pets, shard=shard, **SIZE).options()
+        assert options.experimental_distribute.auto_shard_policy.name == policy
 
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_subset_of_classes_for_several_workers(pets_by_label, count):
     """Workers share the files of the wanted classes, and none misses one."""
-    options = dict(labels=["cat", "dog"], drop_remainder=False, epochs=1, **WITH_IDS)
+    options = dict(labels=["cat", "dog"], **WITH_IDS)
     whole = ids(eval_dataset(pets_by_label, split="train", labels=["cat", "dog"], **WITH_IDS))
     found = [
         ids(train_dataset(pets_by_label, shard=(index, count), **options)) for index in range(count)
@@ -117,7 +195,7 @@ def test_workers_mix_classes(tmp_path):
     (tmp_path / "a.csv").write_text("".join(rows))
     out = str(tmp_path / "out")
     convert(str(tmp_path / "a.csv"), out, shard_by="label")
-    options = dict(shuffle_buffer=1, deterministic=True, epochs=2, drop_remainder=False, **WITH_IDS)
+    options = dict(tuning=Tuning(shuffle_buffer=1, deterministic=True), epochs=2, **WITH_IDS)
     first, second = [], []
     for worker in range(2):
         read = ids(train_dataset(out, shard=(worker, 2), **options))
@@ -130,13 +208,17 @@ def test_workers_mix_classes(tmp_path):
         assert sorted(itertools.chain(*epoch)) == everything
 
 
-def test_counts_of_workers(pets):
+@pytest.mark.parametrize("options", [{}, dict(labels=["cat", "owl"])], ids=str)
+def test_counts_of_workers(pets, options):
     """Each worker's examples and steps are those that it really reads."""
     for index in range(3):
-        options = dict(shard=(index, 3), drop_remainder=False)
-        dataset = train_dataset(pets, epochs=1, **options, **WITH_IDS)
-        assert reading_plan(pets, shard=(index, 3)).examples == len(ids(dataset))
-        assert steps_per_epoch(pets, 4, **options) == len(list(dataset)) == len(dataset)
+        options = dict(shard=(index, 3), **options)
+        examples = len(ids(train_dataset(pets, **options, **WITH_IDS)))
+        assert reading_plan(pets, **options).examples == examples
+        for drop, steps in ((False, -(-examples // 4)), (True, examples // 4)):
+            found = train_dataset(pets, **options, drop_remainder=drop, **WITH_IDS)
+            assert len(found) == steps_per_epoch(pets, 4, drop_remainder=drop, **options) == steps
+        options.pop("shard")
 
 
 def test_input_context(pets):
@@ -170,7 +252,7 @@ def test_input_context(pets):
         ((0,), "0 ≤ index < count"),
         (1, r"0 ≤ index < count \(got 1\)"),
         ((0.0, 1), "0 ≤ index < count"),
-        ((60, 61), r"shard=\(60, 61\): nothing is left for this worker; use fewer workers"),
+        ((0, 61), r"shard=\(0, 61\): nothing is left for this worker; use fewer workers"),
     ],
 )
 def test_wrong_shards(pets, shard, message):
@@ -216,7 +298,7 @@ MIRRORED = textwrap.dedent("""
         model = tf.keras.Sequential([tf.keras.layers.Flatten(), tf.keras.layers.Dense(4)])
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer="sgd", loss=loss)
-    training = train_dataset(source, batch_size=8, image_size=(4, 6))
+    training = train_dataset(source, batch_size=8, image_size=(4, 6), epochs="endless")
     history = model.fit(training, steps_per_epoch=5, epochs=2, verbose=0)
     print(json.dumps([passed(from_function), passed(from_dataset), len(history.history["loss"])]))
 """)

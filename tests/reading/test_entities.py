@@ -71,7 +71,7 @@ def test_a_pass_has_as_many_batches_as_is_said(
     out: str, buckets: Any, drop_remainder: bool, examples: int
 ) -> None:
     """Buckets or not: every text once, all batches but the last full, as steps_per_epoch says."""
-    options = {"buckets": buckets, "drop_remainder": drop_remainder, "epochs": 1, "seed": 1}
+    options = {"buckets": buckets, "drop_remainder": drop_remainder, "seed": 1}
     data = recordgen.train_dataset(out, batch_size=4, **options)
     batches = list(data)
     steps = recordgen.steps_per_epoch(out, 4, **options)
@@ -89,14 +89,14 @@ def test_texts_of_like_length_come_together(out: str) -> None:
     """With buckets there is less padding; order and batches differ from pass to pass."""
 
     def padding(**options: Any) -> int:
-        data = recordgen.train_dataset(out, batch_size=8, epochs=1, seed=2, **options)
+        data = recordgen.train_dataset(out, batch_size=8, seed=2, **options)
         return sum(int(tf.reduce_sum(tf.cast(~inputs["mask"], tf.int32))) for inputs, _ in data)
 
     assert padding() * 4 < padding(buckets=None)
-    data = recordgen.train_dataset(out, batch_size=8, epochs=1, seed=2)
+    data = recordgen.train_dataset(out, batch_size=8, seed=2)
     first, second = all_texts(data), all_texts(data)
     assert sorted(first) != first != second
-    again = recordgen.train_dataset(out, batch_size=8, epochs=1, seed=2)
+    again = recordgen.train_dataset(out, batch_size=8, seed=2)
     assert all_texts(again) == first
     lengths = [len(text) for text in first[::8]]
     assert sorted(lengths) != lengths  # batches of short texts do not all come first
@@ -104,10 +104,10 @@ def test_texts_of_like_length_come_together(out: str) -> None:
 
 def test_training_does_not_leave_out_the_longest(out: str) -> None:
     """What a short last batch would have held is drawn before texts are sorted."""
-    longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1, epochs=1))))
+    longest = max(map(len, all_texts(recordgen.train_dataset(out, batch_size=1))))
     missing = 0
     for seed in range(6):
-        data = recordgen.train_dataset(out, batch_size=50, epochs=1, seed=seed)
+        data = recordgen.train_dataset(out, batch_size=50, seed=seed, drop_remainder=True)
         missing += longest not in map(len, all_texts(data))
     assert missing < 3
 
@@ -135,13 +135,13 @@ def test_fixed_shapes(out: str) -> None:
         sequence_length=12,
         map_example=lambda inputs, tags: (inputs, tags),
         predicate=lambda values: tf.size(values["tokens"]) > 20,
-        epochs=1,
+        drop_remainder=True,
     )
     assert [spec.shape for spec in tf.nest.flatten(data.element_spec)] == [(4, 12)] * 3
     found = all_texts(data)
     assert {len(text) for text in found} == {12}
     assert len(found) == 4 * recordgen.steps_per_epoch(
-        out, 4, predicate=lambda values: tf.size(values["tokens"]) > 20
+        out, 4, predicate=lambda values: tf.size(values["tokens"]) > 20, drop_remainder=True
     )
 
 
@@ -177,7 +177,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
     ({"map_example": print}, "give sequence_length"),
     ({"task": "image_multi_label"}, "task must be one of auto, text_entities"),
-    ({"image_size": (8, 8)}, "unknown option 'image_size'"),
+    (
+        {"image_size": (8, 8)},
+        r"image_size does not apply to these examples \(text_entities\); leave",
+    ),
 ]
 
 

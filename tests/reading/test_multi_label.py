@@ -11,7 +11,7 @@ from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.plan import plan_reading
 from recordgen.reading.shards import find_shards
-from tests.reading.conftest import example, ids, write_records
+from tests.reading.conftest import case_name, example, ids, write_records
 from tests.reading.scenes import COLOURS, Scene, write_split
 
 # Of example n; the last has none.
@@ -78,25 +78,24 @@ def test_files_of_others(others):
     [
         # what is asked for, the examples that are read
         ({}, [0, 1, 2, 3, 4]),
-        (dict(label_mode="none"), [0, 1, 2, 3, 4, 5]),
+        (dict(label_mode=None), [0, 1, 2, 3, 4, 5]),
         (dict(labels=["blue"]), [2, 3, 4]),
         (dict(labels=["red", "green"]), [0, 1, 2, 3]),
-        (dict(labels=["red", "green"], label_mode="none"), [0, 1, 2, 3]),
+        (dict(labels=["red", "green"], label_mode=None), [0, 1, 2, 3]),
         (dict(predicate=lambda record: tf.size(record["image/class/label"]) == 2), [1, 2]),
         (
             dict(
-                predicate=lambda record: tf.size(record["image/class/text"]) == 0, label_mode="none"
+                predicate=lambda record: tf.size(record["image/class/text"]) == 0, label_mode=None
             ),
             [5],
         ),
     ],
-    ids=str,
+    ids=case_name,
 )
 def test_which_are_read_and_counted(output, counts_cache, options, expected):
     """An example with several wanted labels is read, and counted, once."""
-    mode = options.get("label_mode")
     dataset = eval_dataset(output, **options, **IDS)
-    if mode == "none":
+    if options.get("label_mode", "auto") is None:
         found = [name for _, extras in dataset for name in extras["image/source_id"].numpy()]
         assert [int(name.split()[1]) for name in found] == expected
     else:
@@ -112,7 +111,7 @@ def test_what_the_plan_knows(output):
         return reading_plan(output, image_size=(4, 6), **options).examples
 
     assert examples_of() == 5
-    assert examples_of(label_mode="none") == 6
+    assert examples_of(label_mode=None) == 6
     assert examples_of(labels=["blue"]) == 3
     assert examples_of(labels=["red", "blue"]) is None
 
@@ -127,11 +126,11 @@ def test_all_labelled_need_no_look(tmp_path):
 
 def test_other_modes(output):
     """The first label is there for who wants one."""
-    index = eval_dataset(output, label_mode="index", **READ)
+    index = eval_dataset(output, label_mode="int", **READ)
     assert np.concatenate([labels for _, labels in index]).tolist() == [0, 0, 1, 0, 2]
 
 
-@pytest.mark.parametrize("label_mode", ["none", "auto"])
+@pytest.mark.parametrize("label_mode", [None, "auto"])
 def test_labels_as_extras(output, label_mode):
     """Further features that are lists come as ragged tensors, also those of the labels."""
     names = ["image/class/text", "image/class/label"]
@@ -139,7 +138,7 @@ def test_labels_as_extras(output, label_mode):
     texts, labels = (
         [row for *_, extras in dataset for row in extras[name].to_list()] for name in names
     )
-    expected = LABELS if label_mode == "none" else LABELS[:5]
+    expected = LABELS if label_mode is None else LABELS[:5]
     assert labels == expected
     assert texts == [[COLOURS[label].encode() for label in row] for row in expected]
 

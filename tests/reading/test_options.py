@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
+import mypy.api
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.reading.columns import ColumnOptions
+from recordgen.reading.keywords import ReadKeywords, RecordKeywords
+from recordgen.reading.kinds import KINDS
 from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
+from recordgen.reading.tuning import Tuning
 
 
 @pytest.mark.parametrize(
@@ -18,17 +25,14 @@ from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
         (dict(batch_size=0), r"batch_size must be at least 1 \(got 0\)"),
         (dict(batch_size=2.0), r"batch_size must be a whole number \(got 2.0\)"),
         (dict(batch_size=True), r"batch_size must be a whole number \(got True\)"),
-        (dict(shuffle_buffer=-1), r"shuffle_buffer must be at least 0 \(got -1\)"),
-        (dict(shuffle_buffer="all"), r"shuffle_buffer must be a whole number \(got 'all'\)"),
+        (dict(shuffle=0), r"shuffle must be True or False \(got 0\)"),
         (dict(epochs=0), r"epochs must be at least 1 \(got 0\)"),
-        (dict(threads=0), r"threads must be at least 1 \(got 0\)"),
-        (dict(cycle_length=0), r"cycle_length must be at least 1 \(got 0\)"),
-        (dict(num_parallel_calls=-2), r"num_parallel_calls must be at least 1 \(got -2\)"),
-        (dict(prefetch="2"), r"prefetch must be a whole number \(got '2'\)"),
+        (dict(epochs=None), r"a whole number, or 'endless' to repeat without end \(got None\)"),
+        (dict(epochs="forever"), r"'endless' to repeat without end \(got 'forever'\)"),
+        (dict(threads=2), r"threads is a field of Tuning; write tuning=Tuning\(threads=…\)"),
+        (dict(tuning={"threads": 2}), r"tuning must be a Tuning\(…\) \(got {'threads': 2}\)"),
         (dict(seed=1.5), r"seed must be a whole number or None \(got 1.5\)"),
-        (dict(deterministic="no"), r"deterministic must be True, False or None \(got 'no'\)"),
         (dict(drop_remainder="no"), r"drop_remainder must be True or False \(got 'no'\)"),
-        (dict(autotune=1), r"autotune must be True or False \(got 1\)"),
         (dict(cache=True), r"cache must be 'memory', the path of a file, or None \(got True\)"),
         (dict(cache=""), r"cache must be 'memory', the path of a file, or None \(got ''\)"),
         (dict(shard=(1, 1)), r"shard must be \(index, count\) with 0 ≤ index < count"),
@@ -36,16 +40,16 @@ from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
         (dict(predicate=3), r"predicate must be a function \(got 3\)"),
         (dict(map_example="f"), r"map_example must be a function \(got 'f'\)"),
         (dict(map_batch=()), r"map_batch must be a function \(got \(\)\)"),
-        (dict(image_size=224), r"image_size must be height and width, .* \(got 224\)"),
+        (dict(image_size=0), r"image_size must be height and width, .* \(got \(0, 0\)\)"),
         (dict(image_size=(4, 0)), r"image_size must be .*, each at least 1 \(got \(4, 0\)\)"),
         (dict(image_size=(4, 4, 3)), "image_size must be height and width"),
         (dict(image_size="44"), "image_size must be height and width"),
-        (dict(dtype="float16"), r"dtype must be one of float32, uint8 \(got 'float16'\)"),
+        (dict(dtype="int8"), "dtype must be one of float32, float16, bfloat16, uint8 .got 'int8'"),
+        (dict(dtype=np.int8), r"dtype must be one of .* \(got 'int8'\)"),
         (dict(resize="crop"), "resize must be one of stretch, fit, center_crop, random_crop"),
-        (dict(decoder="quick"), r"decoder must be one of fast, exact \(got 'quick'\)"),
         (
             dict(label_mode="onehot"),
-            "label_mode must be one of auto, index, one_hot, multi_hot, none",
+            "label_mode must be one of auto, int, binary, categorical, multi_hot, None",
         ),
         (dict(task="detection"), "task must be one of auto, image_classification, image_multi_lab"),
         (dict(box_format="xyxy_rel"), "box_format must be one of rel_xyxy, rel_yxyx, rel_xywh"),
@@ -54,8 +58,8 @@ from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
         (dict(min_visible=1.5), r"min_visible must be from 0 to 1 \(got 1.5\)"),
         (dict(on_error="ignore"), r"on_error must be one of fail, skip \(got 'ignore'\)"),
         (dict(on_error=3), "on_error must be one of fail, skip"),
-        (dict(augment=True), r"augment must be an Augmentation\(…\) or None \(got True\)"),
-        (dict(augment={"flip": True}), "augment must be an Augmentation"),
+        (dict(augment=True), r"augment must be 'photo', an Augmentation\(…\) or None \(got True\)"),
+        (dict(augment={"flip": True}), "augment must be 'photo', an Augmentation"),
         (dict(labels="cat"), r"labels must be several names, .* write \['cat'\]"),
         (dict(labels=[]), "labels must name at least one class; None reads all of them"),
         (dict(labels=[1]), r"labels must be a list of names, each a text \(got \[1\]\)"),
@@ -70,7 +74,7 @@ from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
         (dict(weights={"a": -1}), r"finite and at least 0 \(got -1 for 'a'\)"),
         (dict(weights={"a": float("inf")}), r"finite and at least 0 \(got inf for 'a'\)"),
         (dict(weights={"a": "1"}), r"finite and at least 0 \(got '1' for 'a'\)"),
-        (dict(label_mode="none", weights={"a": 1}), "weights need labels"),
+        (dict(label_mode=None, weights={"a": 1}), "weights need labels"),
     ],
     ids=str,
 )
@@ -81,19 +85,50 @@ def test_wrong_values(values, message):
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("values", "message"),
     [
-        dict(batch_size=np.int64(4), seed=np.int32(1)),
-        dict(image_size=[4, 6]),
-        dict(cache=Path("a")),
-        dict(labels={"a"}, vocabulary=("a", "b"), extras=["x"], weights={"a": np.float32(1)}),
-        dict(on_error=print),
+        # a wrong value, what is said
+        (dict(shuffle_buffer=-1), r"shuffle_buffer must be at least 1 \(got -1\)"),
+        (dict(shuffle_buffer=0), r"at least 1 \(got 0\); shuffle=False keeps order"),
+        (dict(shuffle_buffer="all"), r"shuffle_buffer must be a whole number \(got 'all'\)"),
+        (dict(threads=0), r"threads must be at least 1 \(got 0\)"),
+        (dict(cycle_length=0), r"cycle_length must be at least 1 \(got 0\)"),
+        (dict(num_parallel_calls=-2), r"num_parallel_calls must be at least 1 \(got -2\)"),
+        (dict(prefetch="2"), r"prefetch must be a whole number \(got '2'\)"),
+        (dict(deterministic="no"), r"deterministic must be True, False or None \(got 'no'\)"),
+        (dict(autotune=1), r"autotune must be True or False \(got 1\)"),
+        (dict(decoder="quick"), r"decoder must be one of fast, exact \(got 'quick'\)"),
     ],
     ids=str,
 )
-def test_values_of_other_types(values):
-    """NumPy's numbers, lists for tuples, paths for texts: what means the same is taken."""
-    decode_options(ReadOptions, values)
+def test_wrong_tuning(values, message):
+    """A Tuning checks itself."""
+    with pytest.raises(UsageError, match=message):
+        Tuning(**values)
+
+
+@pytest.mark.parametrize(
+    ("values", "decoded"),
+    [
+        # what is given, what it means
+        (dict(batch_size=np.int64(4), seed=np.int32(1)), dict(batch_size=4, seed=1)),
+        (dict(image_size=[4, 6]), {}),
+        (dict(image_size=32), dict(image_size=(32, 32))),
+        (dict(image_size=np.int64(32)), dict(image_size=(32, 32))),
+        (dict(dtype=tf.float16), dict(dtype="float16")),
+        (dict(dtype=np.float16), dict(dtype="float16")),
+        (dict(dtype=np.dtype("uint8")), dict(dtype="uint8")),
+        (dict(label_mode=None), dict(label_mode=None)),
+        (dict(cache=Path("a")), {}),
+        (dict(labels={"a"}, vocabulary=("a", "b"), extras=["x"], weights={"a": np.float32(1)}), {}),
+        (dict(on_error=print), {}),
+    ],
+    ids=str,
+)
+def test_values_of_other_types(values, decoded):
+    """NumPy's numbers, TensorFlow's types, lists for tuples: what means the same is taken."""
+    found = decode_options(ReadOptions, values)
+    assert {name: getattr(found, name) for name in decoded} == decoded
 
 
 def test_records_have_no_images():
@@ -106,13 +141,53 @@ def test_records_have_no_images():
     ("values", "expected"),
     [
         # what is asked for, whether elements come in a fixed order
-        ({}, False),
-        (dict(shuffle_buffer=0), True),
-        (dict(seed=0), True),
-        (dict(seed=0, deterministic=False), False),
-        (dict(deterministic=True), True),
+        ({}, True),
+        (dict(shuffle=True), False),
+        (dict(shuffle=True, seed=0), True),
+        (dict(shuffle=True, seed=0, tuning=Tuning(deterministic=False)), False),
+        (dict(shuffle=True, tuning=Tuning(deterministic=True)), True),
     ],
 )
 def test_is_ordered(values, expected):
     """Order is kept where somebody can tell, or where it is asked for."""
     assert RecordOptions(**values).is_ordered is expected
+
+
+def test_keywords_are_the_fields_of_the_options():
+    """Type checkers know every option of every task, and no other."""
+    signature = {"batch_size", "image_size"}
+    kinds = {ColumnOptions, *(kind.options for kind in KINDS.values())}
+    fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
+    assert {*ReadKeywords.__annotations__} | signature == fields
+    of_records = {field.name for field in dataclasses.fields(RecordOptions)}
+    assert {*RecordKeywords.__annotations__, "batch_size"} == of_records
+
+
+# Line → what mypy says of it.
+CALLS = {
+    'recordgen.train_dataset("out", batch_siez=3)': 'Unexpected keyword argument "batch_siez"',
+    'recordgen.eval_dataset("out", epochs=None)': "expected \"int | Literal['endless']\"",
+    'recordgen.input_fn("out", label_mode="one_hot")': 'Argument "label_mode"',
+    'recordgen.load("out", shuffle_buffer=3)': 'Unexpected keyword argument "shuffle_buffer"',
+    'recordgen.read("out", image_size=32)': 'Unexpected keyword argument "image_size"',
+    'recordgen.steps_per_epoch("out", 32, seed="a")': 'Argument "seed"',
+    'recordgen.load("out", image_size=32, label_mode=None, seed=1, shuffle=False)': "",
+    'recordgen.train_dataset("out", epochs="endless", tuning=recordgen.Tuning(threads=2))': "",
+}
+
+
+def test_type_checkers_know_the_keywords(tmp_path):
+    """A wrong keyword is an error before the program runs, and a right one is none."""
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(["import recordgen", *CALLS]))
+    root = Path(__file__).parents[2]
+    found, errors, _ = mypy.api.run(
+        [f"--config-file={root}/pyproject.toml", "--no-error-summary", str(program)]
+    )
+    assert not errors
+    lines = [line for line in found.splitlines() if ": error: " in line]
+    wrong = [(number, said) for number, said in enumerate(CALLS.values(), start=2) if said]
+    assert len(lines) == len(wrong), found
+    for (number, said), line in zip(wrong, lines, strict=True):
+        assert f"program.py:{number}: error: " in line
+        assert said in line

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recordgen.dataset import Dataset, RowCounts, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import class_weights, plan_classes
-from recordgen.reading.options import AUTOTUNE, ReadOptions, RecordOptions, decode_options
-from recordgen.reading.plan import plan_reading, plan_records, share
+from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
+from recordgen.reading.plan import plan_reading, plan_records
 from recordgen.reading.shards import ShardFile, ShardSet
+from recordgen.reading.tuning import AUTOTUNE, Tuning
 
 MIXED = tuple(ShardFile(f"s{n}", 100, 1_000_000) for n in range(4))
 
@@ -55,44 +54,12 @@ def by_label(*labels, examples=10):
 
 
 @pytest.mark.parametrize(
-    ("files", "count", "expected"),
-    [
-        # files, workers, what each opens and which records of it
-        ("ab", 1, [("ab", None)]),
-        ("abcd", 2, [("ac", None), ("bd", None)]),
-        ("abc", 2, [("ac", None), ("b", None)]),
-        ("a", 2, [("a", (0, 2)), ("a", (1, 2))]),
-        ("ab", 3, [("ab", (0, 3)), ("ab", (1, 3)), ("ab", (2, 3))]),
-    ],
-)
-def test_share(files, count, expected):
-    """Whole files where there are enough of them, else every count-th record."""
-    found = [share([ShardFile(name) for name in files], index, count) for index in range(count)]
-    assert [("".join(f.path for f in mine), records) for mine, records in found] == expected
-
-
-@given(sizes=st.lists(st.integers(1, 50), min_size=1, max_size=9), count=st.integers(1, 12))
-def test_workers_have_all_examples_together(sizes, count):
-    """The shares of the workers add up, whether they share files or records."""
-    files = tuple(ShardFile(f"{n}", size, 1000) for n, size in enumerate(sizes))
-    found = 0
-    for index in range(count):
-        options = RecordOptions(shard=(index, count))
-        if len(files) < count and index >= sum(sizes):
-            with pytest.raises(UsageError, match="nothing is left for this worker"):
-                plan_records(ShardSet(files), options)
-        else:
-            found += plan_records(ShardSet(files), options).examples
-    assert found == sum(sizes)
-
-
-@pytest.mark.parametrize(
     ("options", "expected"),
     [
         # what is asked for, the buffer: all of 400, two batches at least, 64 MB or 16384 records
-        (dict(shuffle_buffer=0), 0),
-        (dict(shuffle_buffer=7), 7),
-        ({}, 400),
+        ({}, 0),
+        (dict(shuffle=True, tuning=Tuning(shuffle_buffer=np.int64(7))), 7),
+        (dict(shuffle=True), 400),
     ],
 )
 def test_shuffle_buffer(options, expected):
@@ -114,7 +81,7 @@ def test_shuffle_buffer(options, expected):
 def test_shuffle_buffer_fits_in_memory(examples, record_bytes, cache, expected):
     """It holds 64 MB of mixed records, at least two batches, and all that is in memory anyway."""
     shards = ours([ShardFile("a", examples, examples * record_bytes)], [("cat", examples)])
-    options = ReadOptions(batch_size=32, cache=cache)
+    options = ReadOptions(batch_size=32, shuffle=True, cache=cache)
     assert plan_reading(shards, options).shuffle_buffer == expected
 
 
@@ -122,9 +89,9 @@ def test_shuffle_buffer_of_sorted_records():
     """Shards of one class each, and those of others, may be sorted: they get a larger buffer."""
     file = ShardFile("a", 100_000, 6_400_000_000)
     foreign = ShardSet((file,))
-    assert plan_records(foreign, RecordOptions()).shuffle_buffer == 4_000
+    assert plan_records(foreign, RecordOptions(shuffle=True)).shuffle_buffer == 4_000
     sorted_ = ours([replace(file, label="cat")], [("cat", 100_000)])
-    assert plan_reading(sorted_, ReadOptions()).shuffle_buffer == 4_000
+    assert plan_reading(sorted_, ReadOptions(shuffle=True)).shuffle_buffer == 4_000
 
 
 @pytest.mark.parametrize(
@@ -132,21 +99,19 @@ def test_shuffle_buffer_of_sorted_records():
     [
         # shards, what is asked for, files that are open at the same time
         (ours(), {}, AUTOTUNE),
-        (ours(), dict(cycle_length=3), 3),
-        (ours(), dict(cycle_length=9), 4),
-        (ours(), dict(shuffle_buffer=0), 1),
+        (ours(), dict(tuning=Tuning(cycle_length=3)), 3),
+        (ours(), dict(tuning=Tuning(cycle_length=9)), 4),
+        (ours(), dict(shuffle=False), 1),
         (ours(), dict(shard=(1, 4)), AUTOTUNE),
-        (ours(), dict(shard=(1, 5)), 4),
+        (ours(), dict(shard=(1, 5)), AUTOTUNE),
         (by_label("a", "b", "c"), {}, 3),
         (by_label(*map(str, range(100))), {}, 32),
     ],
 )
 def test_cycle_length(shards, options, expected):
-    """As many files as mix well; one after the other where the order is kept.
-
-    Workers that share files must all see one order, so the number does not depend on the machine.
-    """
-    assert plan_reading(shards, ReadOptions(**options)).cycle_length == expected
+    """As many files as mix well; one after the other where the order is kept."""
+    options = ReadOptions(**{"shuffle": True, **options})
+    assert plan_reading(shards, options).cycle_length == expected
 
 
 @pytest.mark.parametrize(
@@ -165,20 +130,19 @@ def test_block_length(examples, size, expected):
 
 
 def test_workers_share_classes():
-    """With one class in a file every worker opens all of them: none must miss a class."""
+    """With one class in a file every worker reads a part of each: none must miss a class."""
     plans = [
         plan_reading(by_label("a", "b", "c", "d"), ReadOptions(shard=(index, 2)))
         for index in range(2)
     ]
     assert [len(plan.files) for plan in plans] == [4, 4]
-    assert [plan.record_shard for plan in plans] == [(0, 2), (1, 2)]
+    assert [[piece.start for piece in plan.pieces] for plan in plans] == [[0] * 4, [5] * 4]
+    assert [plan.examples for plan in plans] == [20, 20]
 
 
 def test_numpy_numbers():
     """NumPy's integers are numbers like others."""
-    options = decode_options(
-        ReadOptions, {"shuffle_buffer": np.int64(0), "batch_size": np.int32(3)}
-    )
+    options = decode_options(ReadOptions, {"image_size": np.int64(8), "batch_size": np.int32(3)})
     assert plan_reading(ours(), options).shuffle_buffer == 0
     assert options.is_ordered is True
 
@@ -202,16 +166,16 @@ def test_cache_keeps_what_is_smaller(image_size, options, stage, size):
 
 def test_plan_says_what_it_is():
     """Printed, a plan names files, examples, buffer and cache with its size."""
-    options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5))
+    options = ReadOptions(image_size=(10, 10), cache="a/file", shard=(1, 5), shuffle=True)
     text = str(plan_reading(ours(), options))
     assert text.splitlines() == [
-        "files     4, 4 at a time",
+        "files     2, AUTOTUNE at a time",
         "examples  80",
         "shuffle   buffer of 80",
         "cache     decoded images (uint8), before they are augmented, 0.0 MB in a/file",
-        "worker    record 1 of every 5",
+        "worker    2 files, whole or in part",
     ]
-    plain = str(plan_reading(ours(), ReadOptions(shuffle_buffer=0)))
+    plain = str(plan_reading(ours(), ReadOptions()))
     assert plain.splitlines()[2:] == ["shuffle   no", "cache     no"]
 
 
@@ -224,7 +188,7 @@ def test_a_subset_of_classes_is_a_subset_of_files():
     assert not plan.classes.filters
     labelled = plan_reading(shards, ReadOptions())
     assert labelled.files == ("ant.rec", "cat.rec", "dog.rec")
-    everything = plan_reading(shards, ReadOptions(label_mode="none"))
+    everything = plan_reading(shards, ReadOptions(label_mode=None))
     assert (len(everything.files), everything.examples) == (4, 40)
 
 
@@ -283,7 +247,7 @@ def test_balanced_weights():
             UsageError,
             "labels: no class 'dgo'; did you mean 'dog'?",
         ),
-        (dict(shard=(400, 401)), UsageError, r"shard=\(400, 401\): nothing is left"),
+        (dict(shard=(0, 401)), UsageError, r"shard=\(0, 401\): nothing is left"),
     ],
 )
 def test_errors(options, error, message):
@@ -319,7 +283,7 @@ def test_weights_need_counts():
     ("labels", "files", "message"),
     [
         # labels of the split, its shards, what is said
-        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode='none' reads those"),
+        ([], MIXED, r"no labelled example \(400 unlabelled\); label_mode=None reads those"),
         ([], (ShardFile("a", 0, 0),), "split 'train' has no examples"),
     ],
 )
@@ -344,14 +308,14 @@ SOMETHING = {"x": FeatureSpec("int64")}
     ("shards", "options", "task", "mode"),
     [
         # what is read, what is asked for; what examples are for, and what is made of labels
-        (ours(), {}, "image_classification", "index"),
-        (ours(), dict(label_mode="one_hot"), "image_classification", "one_hot"),
+        (ours(), {}, "image_classification", "int"),
+        (ours(), dict(label_mode="categorical"), "image_classification", "categorical"),
         (ours(task="image_multi_label"), {}, "image_multi_label", "multi_hot"),
-        (ours(task="image_multi_label"), dict(label_mode="index"), "image_multi_label", "index"),
+        (ours(task="image_multi_label"), dict(label_mode="int"), "image_multi_label", "int"),
         (ours(task="object_detection"), {}, "object_detection", "boxes"),
         (ours(task="object_detection"), dict(task="object_detection"), "object_detection", "boxes"),
-        (ours(task="examples", features=SOMETHING), {}, "image_classification", "index"),
-        (ShardSet(MIXED), {}, "image_classification", "index"),
+        (ours(task="examples", features=SOMETHING), {}, "image_classification", "int"),
+        (ShardSet(MIXED), {}, "image_classification", "int"),
         (ShardSet(MIXED), dict(task="object_detection"), "object_detection", "boxes"),
     ],
 )

@@ -93,11 +93,11 @@ def test_predicate_and_functions(path):
 def test_shuffled_and_repeated(path):
     """One ordered pass is the default; the options of training are there too."""
     spec = {"number": SPEC["number"]}
-    shuffled = read(path, feature_spec=spec, shuffle_buffer="auto", seed=1, epochs=2)
+    shuffled = read(path, feature_spec=spec, shuffle=True, seed=1, epochs=2)
     numbers = [int(row["number"]) for row in shuffled]
     assert sorted(numbers[:10]) == sorted(numbers[10:]) == list(range(10))
     assert numbers[:10] != numbers[10:]
-    endless = read(path, feature_spec=spec, epochs=None, batch_size=4)
+    endless = read(path, feature_spec=spec, epochs="endless", batch_size=4)
     assert len(list(endless.take(9))) == 9
 
 
@@ -217,9 +217,7 @@ SCALARS = {
     shards=st.integers(1, 3),
     compression=st.sampled_from(["none", "gzip"]),
 )
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read(tmp_path, examples, shards, compression):
     """Whatever the values: scalars, lists of varying length, and raw arrays."""
     out = str(tmp_path / "out")

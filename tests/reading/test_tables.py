@@ -70,11 +70,32 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
         ({"columns": "age"}, "columns must be a list of names"),
         ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),
         ({"defaults": {"age": 0.5}}, "column 'age' is int64, and 0.5 is not of it"),
-        ({"image_size": (8, 8)}, "unknown option 'image_size'"),
+        ({"image_size": (8, 8)}, r"image_size does not apply to these examples \(tabular\); leave"),
     ]
     for options, message in wrong:
         with pytest.raises(UsageError, match=message):
             recordgen.input_fn(output, batch_size=1, **options)
+
+
+def test_label_modes(folder: Path) -> None:
+    """A target of classes comes in the forms of Keras, as the labels of other examples do."""
+    output = converted(folder, "classes", target_column="y", weight_column="w")
+    modes: dict[str, Any] = {
+        "int": [1, 2, 1],  # maybe, no, yes
+        "categorical": [[0, 1, 0], [0, 0, 1], [0, 1, 0]],
+    }
+    for mode, expected in modes.items():
+        _, target, weights = in_order(output, label_mode=mode)
+        assert (target, weights) == (expected, [1.0, 2.0, 0.0])
+    assert list(in_order(output, label_mode=None)) == ["age", "balance", "job"]
+    wrong = [
+        (output, "binary", r"needs two classes \(got 3: \['maybe', 'no', 'yes'\]\)"),
+        (output, "multi_hot", "label_mode must be one of auto, int, binary, categorical, None"),
+        (converted(folder, "none", weight_column="w"), "int", "this table has no target; leave"),
+    ]
+    for source, mode, message in wrong:
+        with pytest.raises(UsageError, match=message):
+            recordgen.eval_dataset(source, split="train", label_mode=mode)
 
 
 def test_numbers_as_target_and_none(folder: Path) -> None:
@@ -95,16 +116,16 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
 def test_the_doors(folder: Path) -> None:
     """Steps, plans, predicates, caches and functions of one's own are those of all examples."""
     output = converted(folder, "classes", target_column="y", weight_column="w")
-    assert recordgen.steps_per_epoch(output, 2) == 1
-    assert recordgen.steps_per_epoch(output, 2, drop_remainder=False) == 2
+    assert recordgen.steps_per_epoch(output, 2, drop_remainder=True) == 1
+    assert recordgen.steps_per_epoch(output, 2) == 2
     splits = recordgen.load(output, batch_size=2, cache="memory")
     assert {name: len(list(found)) for name, found in splits.items()} == {"train": 2, "test": 1}
-    known = {"predicate": lambda row: row["age"] > 0, "epochs": 1, "drop_remainder": False}
+    known = {"predicate": lambda row: row["age"] > 0}
     assert recordgen.steps_per_epoch(output, 1, **known) == 2
     [batch] = batches(recordgen.train_dataset(output, **known))
     assert sorted(batch[0]["age"].tolist()) == [1, 3]
     mapped = recordgen.train_dataset(
-        output, batch_size=3, epochs=1, map_example=lambda row, y, w: (row["age"], y)
+        output, batch_size=3, map_example=lambda row, y, w: (row["age"], y)
     )
     assert sorted(batches(mapped)[0][0].tolist()) == [-1, 1, 3]
     raw = batches(recordgen.read(output, split="test"))[0]

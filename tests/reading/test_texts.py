@@ -52,7 +52,7 @@ def pairs(dataset):
 
 
 def test_texts_and_labels(topics):
-    """Each labelled text comes once, with its label's number; training has full batches only."""
+    """Each labelled text comes once, with its label's number."""
     labels = read_labels(topics)
     assert labels == ("bad", "good")
     expected = {n: labels.index(NAMES[n % 2]) for n in range(1, 8)}
@@ -60,10 +60,10 @@ def test_texts_and_labels(topics):
     assert pairs(dataset) == expected
     assert dataset.cardinality() == 2
     train = input_fn(topics, batch_size=4)
-    assert train.element_spec == (tf.TensorSpec([4], tf.string), tf.TensorSpec([4], tf.int64))
-    assert steps_per_epoch(topics, 4) == 1
+    assert train.element_spec == (tf.TensorSpec([None], tf.string), tf.TensorSpec([None], tf.int64))
+    assert steps_per_epoch(topics, 4) == 2
     assert pairs(load(topics, batch_size=4)["train"]) == expected
-    every = eval_dataset(topics, split="train", label_mode="none", extras=["source_id"])
+    every = eval_dataset(topics, split="train", label_mode=None, extras=["source_id"])
     [(texts, extras)] = list(every)
     assert len(texts) == len(set(extras["source_id"].numpy())) == 8
 
@@ -78,7 +78,7 @@ def read_labels(output):
         # what is asked for, the label of each text that is read
         ({"labels": ["good"]}, {2: 1, 4: 1, 6: 1}),
         ({"vocabulary": ["good", "bad"], "labels": ["bad"]}, {1: 1, 3: 1, 5: 1, 7: 1}),
-        ({"label_mode": "one_hot", "labels": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
+        ({"label_mode": "categorical", "labels": ["good"]}, {n: [0.0, 1.0] for n in (2, 4, 6)}),
         (
             {"predicate": lambda found: tf.strings.regex_full_match(found["text"], r"text 2.*")},
             {2: 1},
@@ -95,7 +95,7 @@ def test_several_labels(several):
     assert read_labels(several) == ("bad", "good", "late")
     found = pairs(eval_dataset(several, split="train"))
     assert found == {n: [n >> 1 & 1, n & 1, n >> 2 & 1] for n in range(1, 8)}
-    assert steps_per_epoch(several, 3, split="train") == 2
+    assert steps_per_epoch(several, 3, split="train") == 3
     with pytest.raises(UsageError, match="weights need one label per example"):
         input_fn(several, batch_size=2, weights="balanced")
 
@@ -115,12 +115,48 @@ def test_ids_of_words(topics):
     assert "0" in words  # of the text without a label
     assert "unseen" not in words
     dataset = input_fn(topics, batch_size=7, tokenizer=layer, weights="balanced", seed=1)
-    assert dataset.element_spec[0] == tf.TensorSpec([7, 3], tf.int64)
+    assert dataset.element_spec[0] == tf.TensorSpec([None, 3], tf.int64)
     ids, labels, weights = next(iter(dataset))
     assert {words[number] for number in ids.numpy()[:, 1]} == set("1234567")
     np.testing.assert_allclose(weights, np.where(labels.numpy() == 0, 7 / 8, 7 / 6))
     [(ids, _)] = list(eval_dataset(topics, tokenizer=layer))
     assert ids.numpy()[:, 0].tolist() == [1, 1, 1]
+
+
+def test_words_of_scripts_without_blanks(tmp_path):
+    """Their characters are words; a model that is saved in any way counts the same ones."""
+    texts = {"good": ("服务很好。", "ดีมาก ok"), "bad": ("服务不好!", "とても悪い")}
+    rows = [f"TRAIN,{text},{label}\n" for label, both in texts.items() for text in both]
+    (tmp_path / "a.csv").write_text("".join(rows))
+    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", task="text_classification")
+    layer = recordgen.text_vectorization(str(tmp_path / "out"))
+    words = layer.get_vocabulary()
+    assert set(words[2:5]) == {"好", "服", "务"}
+    assert set(words[5:]) == {*"很。มากา不とても悪い", "ดี", "ok"}
+
+    options = dict(split="train", label_mode=None)
+    [texts] = eval_dataset(str(tmp_path / "out"), **options)
+    [ids] = eval_dataset(str(tmp_path / "out"), **options, tokenizer=layer)
+    model = keras.Sequential([keras.Input((), dtype="string"), layer])
+    serve = tf.function(
+        lambda text: {"ids": model(text)}, input_signature=[tf.TensorSpec([None], tf.string)]
+    )
+    tf.saved_model.save(model, str(tmp_path / "saved"), serve)
+    saved = tf.saved_model.load(str(tmp_path / "saved")).signatures["serving_default"]
+    np.testing.assert_array_equal(saved(texts)["ids"], ids)
+    model.save(tmp_path / "a.keras")
+    custom = {"split_words": recordgen.reading.split_words}
+    loaded = keras.models.load_model(tmp_path / "a.keras", custom_objects=custom)
+    np.testing.assert_array_equal(loaded(texts), ids)
+
+
+def test_words_between_blanks_are_keras_own(topics, tmp_path):
+    """Where blanks are enough, a .keras file is loaded without a word about Recordgen."""
+    layer = recordgen.text_vectorization(topics)
+    keras.Sequential([keras.Input((), dtype="string"), layer]).save(tmp_path / "a.keras")
+    again = keras.models.load_model(tmp_path / "a.keras")
+    requests = tf.constant(["text 1 x", "x unseen"])
+    np.testing.assert_array_equal(again(requests), layer(requests))
 
 
 def test_a_model_learns_from_ids(topics):
@@ -139,7 +175,7 @@ def test_a_model_learns_from_ids(topics):
             topics, batch_size=4, tokenizer=layer, map_example=lambda ids, label: (ids, label)
         ),
         validation_data=input_fn(topics, split="eval", tokenizer=layer),
-        steps_per_epoch=2,
+        epochs=2,
         verbose=0,
     ).history
     assert {"loss", "val_loss"} <= set(history)
@@ -167,8 +203,14 @@ def test_records_of_others(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"image_size": (8, 8)}, "unknown option 'image_size'"),
-        ({"augment": None}, "unknown option 'augment'"),
+        (
+            {"image_size": (8, 8)},
+            r"image_size does not apply to these examples \(text_classification\); leave",
+        ),
+        (
+            {"augment": None},
+            r"augment does not apply to these examples \(text_classification\); leave",
+        ),
         ({"tokenizer": "words"}, "tokenizer must be a function of texts"),
         ({"task": "text_sentiment"}, "but dataset.json says 'text_classification'"),
         ({"labels": ["god"]}, "did you mean 'good'"),

@@ -32,7 +32,7 @@ def counted(truth, scores):
     return counts
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(answers())
 def test_the_mean_is_that_of_keras(answers):
     """With the same thresholds, Keras's metric says the same."""
@@ -41,7 +41,6 @@ def test_the_mean_is_that_of_keras(answers):
     assert mean_area(counted(*answers).areas()) == pytest.approx(float(metric.result()), abs=1e-5)
 
 
-@settings(deadline=None)
 @given(answers(), st.integers(0, 42))
 def test_batches_and_parts_add_up(answers, cut):
     """It does not matter how examples are cut into batches, and batches into parts."""

@@ -35,7 +35,7 @@ def laid(boxes):
         )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(BOXES, min_size=1, max_size=3))
 def test_boxes_come_back(images):
     """decode(encode(boxes)) gives the boxes, of images with any number of them."""

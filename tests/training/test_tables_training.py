@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from recordgen.dataset import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.training.table_score import TableCounts
 from tests import trainer
 
 ROWS = 400
@@ -114,28 +112,6 @@ def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> Non
     config = TrainingConfig(model="MobileNetV2")
     with pytest.raises(UsageError, match="model must be small_cnn for tabular"):
         TableLearner(str(tmp_path / "out"), "train", dataset, config).models()
-
-
-def test_counts_add_up() -> None:
-    """However rows are dealt out, the score is that of all of them."""
-    random = np.random.default_rng(1)
-    truth = random.normal(1e6, 1, 100).astype(np.float32)
-    scores = (truth + random.normal(0, 0.5, 100)).astype(np.float32)[:, None]
-    whole, merged = TableCounts(), TableCounts()
-    whole.add(truth, scores)
-    for part in np.array_split(np.arange(100), 7):
-        one = TableCounts()
-        one.add(truth[part], scores[part])
-        merged.merge(one)
-    wide = truth.astype(np.float64)
-    expected = 1 - np.square(wide - scores[:, 0]).sum() / np.square(wide - wide.mean()).sum()
-    assert whole.r2() == pytest.approx(expected)
-    assert merged.r2() == pytest.approx(expected)
-    far = TableCounts()
-    far.add(np.array([1.0, 2.0]), np.array([[9.0], [9.0]]))
-    assert far.r2() == 0
-    assert math.isnan(TableCounts().r2())
-    assert math.isnan(TableCounts().accuracy())
 
 
 def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:

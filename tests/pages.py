@@ -1,0 +1,192 @@
+"""Finds the code blocks of the documentation, and runs those of one page in their order.
+
+Python blocks share one namespace; statements after ``>>>`` must give what is shown below them. A
+``console`` block holds commands. If one of its lines begins with ``$ ``, those lines are the
+commands, and the lines below each must appear in its output, in this order; other lines may come
+between. ``…`` stands for any text; times, rates, sizes and digests may be others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import re
+import shlex
+import subprocess
+import textwrap
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import recordgen
+from recordgen import cli
+
+ROOT = Path(__file__).parents[1]
+
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+# What differs from run to run: 2.9 s, 619 images/s, 132.3 kB, a.json (digest 0a1b2c…).
+_VOLATILE = re.compile(r"\d[\d,.]*(?= ?(?:s|[kMG]?B|\w+/s)\b)|(?<=digest )[0-9a-f]+")
+_ANYTHING = "\ue000"  # no page uses it
+_SHELL = ("cat", "head", "ls")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page.
+
+    Attributes:
+        page: the path of the page, from the top of the repository.
+        line: where its text begins, from 1.
+        language: what stands behind the fence; empty for a listing.
+        text: without the fences and the indentation of a list.
+    """
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    @property
+    def starts(self) -> list[str]:
+        """What names the parts that can be run on their own: commands, or the first line."""
+        if self.language == "console":
+            return [command for command, _ in self.commands()]
+        return self.text.splitlines()[:1]
+
+    def commands(self) -> list[tuple[str, list[str]]]:
+        """Return the commands of a ``console`` block, each with the lines of output shown."""
+        lines = self.text.replace("\\\n", " ").splitlines()
+        prompted = any(line.startswith("$ ") for line in lines)
+        found: list[tuple[str, list[str]]] = []
+        for line in lines:
+            if not prompted or line.startswith("$ "):
+                found.append((" ".join(line.removeprefix("$ ").split()), []))
+            elif line.strip():
+                found[-1][1].append(line)
+        return found
+
+
+def pages() -> list[str]:
+    """Return the pages of the documentation, from the top of the repository."""
+    paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [path.relative_to(ROOT).as_posix() for path in paths]
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page in their order."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [
+        Block(page, text.count("\n", 0, match.start()) + 2, match[2], textwrap.dedent(match[3]))
+        for match in _FENCE.finditer(text)
+    ]
+
+
+def is_shown(shown: str, line: str) -> bool:
+    """Say whether a line of output is the one that a page shows."""
+    words = re.escape(_VOLATILE.sub(_ANYTHING, shown).strip())
+    words = words.replace(_ANYTHING, r"[\w,.]+").replace("…", ".*")
+    return re.fullmatch(re.sub(r"(\\ )+", r"\\s+", words), line.strip()) is not None
+
+
+def first_missing(shown: list[str], output: str) -> str | None:
+    """Return the first line of those shown that does not follow its predecessor in the output."""
+    lines = iter(output.splitlines())
+    for wanted in shown:
+        if wanted.strip() != "…" and not any(is_shown(wanted, line) for line in lines):
+            return wanted
+    return None
+
+
+def run_page(page: str, skipped: Collection[str], replaced: Mapping[str, str]) -> None:
+    """Run the blocks of a page in the working directory.
+
+    Args:
+        page: from the top of the repository.
+        skipped: beginnings of commands, and of first lines of Python blocks, that are not run.
+        replaced: what is put in place of which text.
+
+    Raises:
+        AssertionError: a command failed, or something else was printed than the page shows.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks(page):
+        for old, new in replaced.items():
+            block = replace(block, text=block.text.replace(old, new))
+        if block.language == "console":
+            for command, shown in block.commands():
+                if not command.startswith(tuple(skipped)):
+                    _run_command(block, command, shown)
+        elif block.language == "python" and not block.text.startswith(tuple(skipped)):
+            _run_python(block, names)
+    exec(AFTER.get(page, ""), names)
+
+
+def _run_python(block: Block, names: dict[str, Any]) -> None:
+    path = str(ROOT / block.page)
+    if not block.text.startswith(">>>"):
+        # The lines of the page are the lines of the code: in tracebacks, and for inspect.
+        text = "\n" * (block.line - 1) + block.text
+        exec(compile(text, path, "exec", dont_inherit=True), names)
+        return
+    test = doctest.DocTestParser().get_doctest(block.text, names, path, path, block.line - 1)
+    test.globs = names
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)
+    with io.StringIO() as report:
+        failed = runner.run(test, out=report.write, clear_globs=False).failed
+        assert not failed, report.getvalue()
+
+
+def _run_command(block: Block, command: str, shown: list[str]) -> None:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        code = _code_of(shlex.split(command, comments=True))
+    told = f"{block.page}:{block.line}: {command}\n{output.getvalue()}"
+    assert not code, f"exit code {code}: {told}"
+    missing = first_missing(shown, output.getvalue())
+    assert missing is None, f"no line {missing!r} from {told}"
+
+
+def _code_of(words: list[str]) -> int:
+    """Do what a command does, in this process; return its exit code."""
+    program, *arguments = [word.removeprefix(".venv/bin/") for word in words]
+    if program == "recordgen":
+        return cli.main(arguments)
+    if (program, *arguments[:1]) == ("python", "-m"):
+        return int(importlib.import_module(arguments[1]).main(arguments[2:]) or 0)
+    assert program in _SHELL, f"{program}: add it to NOT_RUN in test_docs.py, with the reason"
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr)
+    return done.returncode
+
+
+@contextlib.contextmanager
+def bare_import() -> Iterator[None]:
+    """Let ``recordgen`` be as ``import recordgen`` leaves it: without the modules loaded since."""
+    loaded = {
+        name: value
+        for name, value in vars(recordgen).items()
+        if isinstance(value, ModuleType) and value.__name__ == f"recordgen.{name}"
+    }
+    for name in loaded.keys() - {"version"}:  # `import recordgen` itself loads that one
+        delattr(recordgen, name)
+    try:
+        yield
+    finally:
+        vars(recordgen).update(loaded)
+
+
+# What is true of a page's names when all of its blocks have run.
+AFTER = {
+    "docs/tasks/video_classification.md": """
+images, labels = next(iter(train))
+assert images.shape == (8, 8, 16, 16, 3)
+for frames, label in zip(images.numpy(), labels.numpy(), strict=True):
+    first, *_, last = frames[..., 0].sum(axis=1).argmax(axis=1)  # the column of the square
+    assert first < last if result.dataset.labels[label] == "right" else first > last
+assert len(model.history.history["loss"]) == 2
+""",
+}

@@ -1,0 +1,139 @@
+"""The range of pixels that models expect."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import eval_dataset, train_dataset
+from recordgen.errors import UsageError
+from recordgen.reading import decode_images
+from recordgen.scales import BACKBONES, scale_of
+from recordgen.training.config import TrainingConfig
+from recordgen.training.model import build_model
+from tests.conftest import encoded, noise
+
+BUILDERS = {
+    name: value
+    for name, value in vars(keras.applications).items()
+    if inspect.isfunction(value) and name[0].isupper()
+}
+
+# name, black, white
+ENDS = [("auto", 0, 1), ("0..1", 0, 1), ("0..255", 0, 255), ("-1..1", -1, 1)]
+
+
+def test_every_model_of_keras_has_a_scale():
+    assert set(BACKBONES) == set(BUILDERS)
+
+
+@pytest.mark.parametrize("white", [1, 255])
+def test_backbones_agree_with_keras(white):
+    """A model's pixels are those that its own preprocess_input makes of 0 to 255."""
+    levels = np.random.default_rng(0).uniform(0, 255, (2, 3, 4, 3)).astype(np.float32)
+    for name, scale in BACKBONES.items():
+        preprocess = sys.modules[BUILDERS[name].__module__].preprocess_input
+        found = scale.apply(tf.constant(levels * (white / 255)), white=white)
+        np.testing.assert_allclose(found, preprocess(levels.copy()), atol=1e-3, err_msg=name)
+
+
+@pytest.mark.parametrize(("name", "black", "white"), ENDS)
+def test_ranges(name, black, white):
+    """Black and white come out at the ends that the name says."""
+    found = scale_of(name).apply(tf.constant([[0.0] * 3, [255.0] * 3]), white=255)
+    np.testing.assert_allclose(found, [[black] * 3, [white] * 3], atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def images():
+    return tf.constant([encoded(noise(9, 7), "PNG")])
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        # every way that pixels take, and every kind of scale
+        ("-1..1", {}),
+        ("auto", {"dtype": "float16"}),
+        ("ResNet50", {"cache": "memory"}),
+        ("DenseNet121", {"augment": "photo"}),
+    ],
+)
+def test_reading_scales(output, name, how):
+    """Batches have the range, cached and augmented ones too; serving has the same."""
+    options = dict(batch_size=8, image_size=(4, 6), seed=1, **how)
+    [(levels, _)] = train_dataset(output, scale="0..255", **options).take(1)
+    [(found, _)] = train_dataset(output, scale=name, **options).take(1)
+    expected = scale_of(name).apply(tf.cast(levels, tf.float32), white=255)
+    np.testing.assert_allclose(tf.cast(found, tf.float32), expected, rtol=2e-3, atol=2e-2)
+
+
+def test_serving_scales_as_training_does(images):
+    plain = decode_images(images, (4, 6))
+    for name in ("0..255", "-1..1", "VGG16"):
+        found = decode_images(images, (4, 6), scale=name)
+        np.testing.assert_allclose(found, scale_of(name).apply(plain, white=1), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": "0-255"}, "scale must be 0..1, 0..255, -1..1, or the name of a model"),
+        ({"scale": "mobilenet_v2"}, "did you mean 'MobileNetV2'"),
+        ({"scale": 255}, r"scale must be .* \(got 255\)"),
+        ({"scale": "-1..1", "dtype": "uint8"}, "scale='-1..1' needs a dtype of floats"),
+    ],
+)
+def test_wrong_scales(output, options, message):
+    with pytest.raises(UsageError, match=message):
+        eval_dataset(output, **options)
+
+
+def test_bytes_are_levels(output):
+    """``uint8`` has the range of some models already."""
+    for name in ("auto", "0..255", "EfficientNetB0"):
+        [(found, _)] = eval_dataset(output, dtype="uint8", scale=name, image_size=4).take(1)
+        assert found.dtype == tf.uint8
+        assert found.numpy().max() > 1
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        # custom_config, the range of the saved model's own pixels
+        ({}, "0..1"),
+        ({"scale": "-1..1"}, "-1..1"),
+        ({"model": "MobileNetV2"}, "-1..1"),
+        ({"model": "MobileNetV2", "scale": "-1..1"}, "-1..1"),
+        ({"model": "ResNet50", "scale": "ResNet50"}, "ResNet50"),
+    ],
+)
+def test_the_trainer_takes_the_models_scale(config, expected):
+    assert TrainingConfig.from_custom_config(config).pixel_scale == scale_of(expected)
+
+
+def test_another_scale_than_the_models_is_an_error():
+    with pytest.raises(UsageError, match=r"model=ResNet50 was trained on other pixels .*'-1..1'"):
+        TrainingConfig(model="ResNet50", scale="-1..1")
+    with pytest.raises(UsageError, match="scale must be"):
+        TrainingConfig(scale="0..2")
+
+
+def test_the_model_scales_by_itself(monkeypatch):
+    """What is saved takes pixels in 0..1, and hands its backbone those of ``preprocess_input``."""
+
+    def backbone(*, input_shape, **settings):
+        inputs = keras.Input(input_shape)
+        return keras.Model(inputs, keras.layers.Flatten()(inputs))
+
+    monkeypatch.setattr(keras.applications, "ResNet50", backbone)
+    model = build_model(TrainingConfig(model="ResNet50", image_size=(2, 2)), 3, "softmax")
+    inner = keras.Model(model.input, model.layers[-2].input)
+    pixels = np.random.default_rng(0).random((5, 2, 2, 3), np.float32)
+    expected = keras.applications.resnet.preprocess_input(pixels * 255)
+    np.testing.assert_allclose(inner(pixels), expected.reshape(5, -1), atol=1e-3)

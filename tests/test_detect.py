@@ -1,0 +1,814 @@
+"""How the task and the columns of import files are detected, and where the run stops to ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.conversion import make_options, open_source
+from recordgen.errors import SourceError, UsageError
+from recordgen.options import ConvertOptions
+from recordgen.sources import ImportFile
+from recordgen.sources.detect import Detection, detect
+from recordgen.sources.preview import preview_files
+
+
+def found(folder: Path, name: str, lines: str) -> Detection:
+    path = folder / name
+    path.write_text(lines, encoding="utf-8")
+    return detect([ImportFile(str(path))], ConvertOptions())
+
+
+# lines of a file, its task, and the end of the reason
+CSV = [
+    ("a.jpg,cat", "image_classification", ":1 has one label"),
+    ("img001,cat\nimg002,dog", "image_classification", ":1 has one label"),
+    ("gs://b/my photo.jpg,cat", "image_classification", ":1 has one label"),
+    ("TRAIN,gs://b/photo,cat,dog", "image_multi_label", ":1 has 2 labels"),
+    ("a.jpg,cat,.1,.2,,,.5,.6,,", "object_detection", ":1 has a box"),
+    ("TRAIN,Good and cheap.,praise", "text_classification", ":1 has a text and its label"),
+    ("\ngs://b/1.txt,praise\n", "text_classification", ":2 has a text and its label"),
+    ('"Good, and cheap",praise,price', "text_multi_label", ":1 has a text and 2 labels"),
+    ("Good and cheap,2\nBad and dear,11", "text_classification", "a text and its label"),
+    ("review,sentiment\nGood and cheap,good", "text_classification", "the columns of texts"),
+    ("review,sentiment\nGood and cheap,4", "text_sentiment", "columns of texts and sentiments"),
+    ("text,label\nGood and cheap,4", "text_classification", ":1 names the columns of texts"),
+    ("id,keyword,location,text,target\n1,,,Good,1", "tabular", "lines behind it fill them"),
+    ("age,job,comment,target\n3,x,nice,1\n4,y,bad,0", "tabular", "lines behind it fill them"),
+    ("split,image_uri,label,comment\nTRAIN,a,cat,nice", "image_classification", "of images"),
+    ("filename,text,label\n1.xml,Good and cheap,good", "text_classification", "columns of texts"),
+    ("TRAIN,my photos/0,cat", "image_classification", ":1 has one label"),
+    ("TRAIN,gs://b/My Photos/1 a b c,cat", "image_classification", ":1 has one label"),
+    ("https://h/my image.jpg?w=1,cat", "image_classification", ":1 has one label"),
+    ("IM 0.jfif,cat", "image_classification", ":1 has one label"),
+    ("img0,golden retriever", "image_classification", ":1 has one label"),
+    ("img0,cat,dog\nimg1,cat,bird\nimg2,dog,bird", "image_multi_label", ":1 has 2 labels"),
+    ("image_id,label\nimg0,0\nimg1,1", "image_classification", "names the columns of images"),
+    ("image_path,label,start,end\n0.png,a,0,1", "image_classification", "columns of images"),
+    ("text,label\nGood,praise", "text_classification", ":1 names the columns of texts"),
+    ("TRAIN,gs://b/list.csv", "video_classification", ":1 names a video, or a list of them"),
+    ("a.mp4,car,1,inf", "video_classification", ":1 names a video, or a list of them"),
+    ("uri,label,start,end\na,car,1,2", "video_classification", ":1 names the columns of a segment"),
+    ("image_uri,label\na,cat", "image_classification", ":1 names the columns of images"),
+    ("age,job\n31,nurse\n,clerk", "tabular", ":1 names columns, and the lines behind it fill them"),
+    ("a,b,c\nx,y,z", "tabular", ":1 names columns, and the lines behind it fill them"),
+    (",text,label\n0,Good and cheap,2", "text_classification", ":1 names the columns of texts"),
+    ("text,label,,\nGood and cheap,2,,", "text_classification", "the columns of texts"),
+    ("a b\nc d\ne f\nGood and cheap,x,y", "text_multi_label", ":4 has a text and 2 labels"),
+    ("So good,U.S.\nSo bad,U.K.\nSo so,a b c d e", "text_classification", "and its label"),
+    ('a.jpg,cat,"0,1","0,2",,,"0,5","0,6",,', "object_detection", ":1 has a box"),
+    ("a.jpg,a,b,c,,,d,e", "image_multi_label", ":1 has 5 labels"),
+    ("img,label\na,cat", "image_classification", ":1 names the columns of images"),
+    (
+        'a,"Not a person."\nb c,"Not a person."\nd,"A person."\ne,"A person."',
+        "text_classification",
+        ":1 has a text and its label",
+    ),
+    ('"Hello, how are you?","I am fine."', "text_classification", ":1 has a text and its label"),
+    ('TRAIN,"Hello you there","I am fine."', "text_classification", "has a text and its label"),
+    ("wow http://t.co/a.jpg,good\nsee http://t.co/b.jpg,bad", "text_classification", "its label"),
+    ("TRAIN,http://[a,cat", "image_classification", ":1 has one label"),
+    ("partition,split,text,label\n0,TEST,Good,x", "text_classification", "columns of texts"),
+    ("sepal.length,species\n5.1,setosa", "tabular", "lines behind it fill them"),
+    ("filepaths,labels\nx/1.jpg,cat", "image_classification", ":1 names the columns of images"),
+    ("video_path,label\n1.mp4,run", "video_classification", ":1 names the columns of a segment"),
+    ("text_path,label\n1.txt,good", "text_classification", ":1 names the columns of texts"),
+    # Published forms: rows with and without ML_USE, ragged labels, one class, a class "train".
+    (
+        "test,gs://b/1.jpg,daisy\ngs://b/3.png\ngs://b/4.bmp,rose",
+        "image_classification",
+        "one label",
+    ),
+    ("TRAIN,gs://b/1.jpg,a\ngs://b/2.jpg,b,c\ngs://b/3.jpg", "image_multi_label", "has 2 labels"),
+    ("".join(f"gs://b/{n}.jpg,cat\n" for n in range(9)), "image_classification", "one label"),
+    ("TRAIN,a.jpg,train\nTEST,b.jpg,bus\n,c.jpg,train", "image_classification", "has one label"),
+    ("TEST,gs://f/3.png,,,,,,,,,\nb.jpg,x,.1,.2,,,.3,.4,,\nc.jpg", "object_detection", "a box"),
+    ("age,split,y\n31,TRAIN,1\n40,TEST,0\n,UNASSIGNED,1", "tabular", "lines behind it fill them"),
+    (
+        "TRAIN,\u3053\u308c\u306f\u30da\u30f3\u3067\u3059,a",
+        "text_classification",
+        "text and its label",
+    ),
+    (
+        "\u8fd9\u5bb6\u9152\u5e97\u5f88\u597d\u3002,a\nx,b",
+        "text_classification",
+        "text and its label",
+    ),
+    ("\u7167\u7247\u7167\u7247\u7167\u7247/1.jpg,a", "image_classification", "has one label"),
+    ('"Good, and cheap"\n"Bad, and dear"\n', "text_classification", ": no line has an annotation"),
+    ("Good and cheap,a\nSo and so\nBad and dear,a,b\nSo so so,a,c", "text_multi_label", "2 labels"),
+    ("a.jpg,cat,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,", "object_detection", "has a box"),
+    ("image,label,state\na.jpg,cat,valid\nb.jpg,dog,valid", "image_classification", "of images"),
+]
+
+
+@pytest.mark.parametrize(("lines", "task", "reason"), CSV)
+def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, "a.csv", lines)
+    assert (finding.options.task, finding.options.input_format) == (task, "csv")
+    assert finding.reason.startswith(f"{tmp_path / 'a.csv'}:")
+    assert finding.reason.endswith(reason)
+
+
+# a line of a file, its task, and the end of the reason
+JSONL = [
+    ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
+    ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
+    ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "tation"),
+    (
+        '{"textContent": "a", "classificationAnnotations": [{}]}',
+        "text_multi_label",
+        "classificationAnnotations",
+    ),
+    ('{"textContent": "a", "sentimentAnnotation": 0}', "text_sentiment", "ation"),
+    ('{"textContent": "a", "textSegmentAnnotations": []}', "text_entities", "Annotations"),
+    (
+        '{"imageGcsUri": "a", "textContent": "b", "classificationAnnotation": {"a": "c"}}',
+        "image_classification",
+        "classificationAnnotation",
+    ),
+    ('{"textContent": "a", "textSegmentAnnotations": [{}]}', "text_entities", "Annotations"),
+    (
+        '{"text_snippet": {"content": "a"}, "annotations": [{"text_extraction": {}}]}',
+        "text_entities",
+        "annotations of parts of a text",
+    ),
+    ('{"videoGcsUri": "a", "classificationAnnotation": {}}', "video_classification", "videoGcsUri"),
+]
+
+
+@pytest.mark.parametrize(("line", "task", "reason"), JSONL)
+def test_keys_of_jsonl_tell_their_task(line: str, task: str, reason: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, "a.jsonl", f"{line}\n")
+    assert (finding.options.task, finding.options.input_format) == (task, "jsonl")
+    assert finding.reason.startswith(f"{tmp_path / 'a.jsonl'}:")
+    assert finding.reason.endswith(reason)
+
+
+def test_sentences_are_told_by_their_name(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("O O")
+    finding = found(tmp_path, "sentences.txt", "Good bye")
+    assert (finding.options.task, finding.options.input_format) == ("text_entities", "iob")
+
+
+MIXED = [
+    ("a.csv", "a.jpg,cat\nGood and cheap,praise", "image_classification", "text_classification"),
+    ("a.csv", "a.mp4,car\na.jpg,cat", "image_classification", "video_classification"),
+    (
+        "a.csv",
+        "a.jpg,x\nb.jpg,x\nc.jpg,x\nsome text here,dog",
+        "image_classification",
+        "text_classification",
+    ),
+    (
+        "a.jsonl",
+        '{"imageGcsUri": "a", "classificationAnnotation": {"displayName": "cat"}}\n'
+        '{"textContent": "a", "classificationAnnotation": {"displayName": "cat"}}',
+        "image_classification",
+        "text_classification",
+    ),
+    (
+        "a.jsonl",
+        '{"textContent": "a", "sentimentAnnotation": {"sentiment": 1}}\n'
+        '{"textContent": "a", "textSegmentAnnotations": [{}]}',
+        "text_sentiment",
+        "text_entities",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "lines", "one", "other"), MIXED)
+def test_two_tasks_in_a_file_are_both_shown(
+    name: str, lines: str, one: str, other: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="read as more than one task") as caught:
+        found(tmp_path, name, lines)
+    assert f"{one}: {tmp_path / name}:" in str(caught.value)
+    assert f"{other}: {tmp_path / name}:" in str(caught.value)
+
+
+WHEAT = "image_id,width,height,bbox,source\n" + "".join(
+    f'b6ab77fd{n},1024,1024,"[{n}.0, 222.0, 56.0, 36.0]",usask_1\n' for n in range(300)
+)
+CLOTHES = "Review Text,Department\n" + "".join(
+    f"It fits me well {n},{('Tops', 'Dresses')[n % 2]}\n" for n in range(4)
+)
+HAM = "ham,Go until jurong point, crazy..\nspam,Free entry in 2 a wkly comp\nham,Ok lar. So\n"
+SPLIT = "".join(
+    f"img/a{n}.jpg,{('train', 'test')[n == 4]},{'cat' if n % 2 else 'dog'}\n" for n in range(5)
+)
+SPLIT_LAST = "a.jpg,cat,TRAIN\nb.jpg,dog,TRAIN\nc.jpg,cat,TEST\n"
+
+# lines of a file, what the error says, the options that settle it, the task and the split, subject
+# and labels of the first row that they give
+STOPS: list[tuple[str, str, dict[str, str], str, tuple[str, str, str]]] = [
+    (
+        SPLIT,
+        r"column 2 holds words of ML_USE .* --columns path=1,split=2,label=3",
+        {"columns": "path=1,split=2,label=3"},
+        "image_classification",
+        ("train", "img/a0.jpg", "'dog'"),
+    ),
+    (
+        SPLIT_LAST,
+        r"column 3 holds words of ML_USE .* --columns path=1,split=3,label=2",
+        {"columns": "path=1,split=3,label=2"},
+        "image_classification",
+        ("train", "a.jpg", "'cat'"),
+    ),
+    (
+        "a.jpg,train\nb.jpg,bus\n",
+        "labels are words of ML_USE .train., which name splits; say --columns path=1,label=2",
+        {"columns": "path=1,label=2"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'train'"),
+    ),
+    (
+        "image_uri,label\na.jpg,train\nb.jpg,test\n",
+        "all labels are words of ML_USE .* --task image_classification",
+        {"task": "image_classification"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'train'"),
+    ),
+    (
+        WHEAT,
+        r":1: the columns bbox are boxes in a form .* --columns path=image_id,label=…",
+        {"columns": "path=image_id,label=source"},
+        "image_classification",
+        ("(assigned)", "b6ab77fd0", "'usask_1'"),
+    ),
+    (
+        CLOTHES,
+        r":1: this line may be a header: 'Review Text' reads .* --header no .* --header yes",
+        {"columns": "text=Review Text,label=Department"},
+        "text_classification",
+        ("(assigned)", "It fits me well 0", "'Tops'"),
+    ),
+    (
+        CLOTHES,
+        r"this line may be a header",
+        {"header": "no"},
+        "text_classification",
+        ("(assigned)", "Review Text", "'Department'"),
+    ),
+    (
+        "Image Index,Findings\n0.png,Cardio\n1.png,No Finding\n",
+        ":1: this line may be a header: all lines behind it name files, and it does not",
+        {"header": "yes", "columns": "path=1,label=2"},
+        "image_classification",
+        ("(assigned)", "0.png", "'Cardio'"),
+    ),
+    (
+        "id,breed\n000bec,collie\n",
+        ":1: this line may be a header: 'id' reads as the name of a column",
+        {"columns": "path=id,label=breed"},
+        "image_classification",
+        ("(assigned)", "000bec", "'collie'"),
+    ),
+    (
+        "id_code,diagnosis\n000c14,2\n001639,4\n",
+        ":1: this line names columns, and none is known that holds labels .id_code,diagnosis",
+        {"columns": "path=id_code,label=diagnosis"},
+        "image_classification",
+        ("(assigned)", "000c14", "'2'"),
+    ),
+    (
+        "text,target\nGood and cheap,1\n",
+        "names columns, and none is known that holds labels",
+        {"columns": "text=text,label=target"},
+        "text_classification",
+        ("(assigned)", "Good and cheap", "'1'"),
+    ),
+    (
+        HAM,
+        r"column 1 reads as the label \(ham, spam\) and column 2 as the text",
+        {"columns": "label=1,text=2"},
+        "text_classification",
+        ("(assigned)", "Go until jurong point", "'ham'"),
+    ),
+    (
+        "cat,a.jpg\ndog,b.jpg\ncat,c.jpg\n",
+        "column 1 reads as the label .* --columns label=1,path=2",
+        {"columns": "label=1,path=2"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "".join(f"TRAIN,{('ham', 'spam')[n % 2]},Go until {n} o clock\n" for n in range(4)),
+        r"column 2 reads as the label .* and column 3 as the text; say --columns split=1,label=",
+        {"columns": "split=1,label=2,text=3"},
+        "text_classification",
+        ("train", "Go until 0 o clock", "'ham'"),
+    ),
+    (
+        "0,a.jpg,cat\n1,b.jpg,dog\n2,c.jpg,cat\n",
+        "column 1 reads as the number of the row .* --columns path=2,label=3",
+        {"columns": "path=2,label=3"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "cat,train,a.jpg\ndog,test,b.jpg\n",
+        "column 2 holds words of ML_USE .* --columns path=3,split=2,label=1",
+        {"columns": "path=3,split=2,label=1"},
+        "image_classification",
+        ("train", "a.jpg", "'cat'"),
+    ),
+    (
+        "a.jpg,train,cat,.1,.2,,,.5,.6,,\nb.jpg,test,cat,.1,.2,,,.5,.6,,\n",
+        "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,BOX",
+        {"columns": "path=1,split=2,label=3,xmin=4,ymin=5,xmax=8,ymax=9"},
+        "object_detection",
+        ("train", "a.jpg", '[["cat",0.1,0.2,0.5,0.6]]'),
+    ),
+    (
+        "a.mp4,run,0,inf,TEST\nb.mp4,run,0,inf,TRAIN\n",
+        "column 5 holds words of ML_USE .* let each row begin with it",
+        {"columns": "path=1,label=2,start=3,end=4,split=5"},
+        "video_classification",
+        ("test", "a.mp4", '["run", 0.0, null]'),
+    ),
+    (
+        "filepaths,labels,data set\na.jpg,cat,train\nb.jpg,dog,valid\n",
+        r":1: the column 'data set' holds words of ML_USE .* --columns 'split=data set'; if",
+        {"columns": "split=data set"},
+        "image_classification",
+        ("train", "a.jpg", "'cat'"),
+    ),
+    (
+        "filename,category,label\na.jpg,pet,cat\nb.jpg,pet,dog\n",
+        ":1: the columns category and label may hold the label, .* --columns label=label",
+        {"columns": "label=label"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "text,label,fold\nGood and cheap,praise,test\n",
+        r"the column 'fold' holds words of ML_USE .* if it is not, .* --columns text=text",
+        {"columns": "text=text"},
+        "text_classification",
+        ("(assigned)", "Good and cheap", "'praise'"),
+    ),
+    (
+        "v1,v2\n" + "".join(f"{('ham', 'spam')[n % 2]},Go until {n} o clock\n" for n in range(10)),
+        r":1: this line may be a header: 'v1' occurs in no .* --columns text=v2,label=v1",
+        {"columns": "text=v2,label=v1"},
+        "text_classification",
+        ("(assigned)", "Go until 0 o clock", "'ham'"),
+    ),
+    (
+        "0,1\na.jpg,cat\nb.jpg,dog\n",
+        ":1: this line may be a header: its fields count the columns, .* --columns path=0,label=1",
+        {"columns": "path=0,label=1", "header": "yes"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "a.jpg,cat,usask\nb.jpg,cat,usask\nc.jpg,cat,usask\n",
+        "every row has the label 'cat', so it tells nothing",
+        {"columns": "path=1,label=2"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "a.jpg,1\nb.jpg,cat\n",
+        r"some labels are numbers \(1\) and some are words \(cat\); say --task image_class",
+        {"task": "image_classification"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'1'"),
+    ),
+    (
+        'a.jpg,"[1, 2, 10, 12]"\nb.jpg,"[2, 2, 10, 12]"\n',
+        "labels stand in brackets, as lists and boxes do",
+        {"task": "image_classification"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'[1, 2, 10, 12]'"),
+    ),
+    (
+        "a.jpg,x,cat\nb.jpg,x,dog\nc.jpg,x,cat\n",
+        "every row has the label 'x', so it tells nothing; say --task image_multi_label",
+        {"task": "image_multi_label"},
+        "image_multi_label",
+        ("(assigned)", "a.jpg", '["cat", "x"]'),
+    ),
+    (
+        "a.jpg,1024\nb.jpg,1024\nc.jpg,1024\n",
+        "every row has the label '1024', so it tells nothing",
+        {"task": "image_classification"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'1024'"),
+    ),
+    (
+        "So good, and cheap.,praise\nSo bad,poor\n",
+        ":1: the label 'and cheap.' reads as part of a text; quote texts that hold commas",
+        {"task": "text_multi_label"},
+        "text_multi_label",
+        ("(assigned)", "So good", "'and cheap.', 'praise'"),
+    ),
+    (
+        "So good, and so very cheap for us\nSo so, so\n",
+        ":1: the label 'and so very cheap for us' reads as part of a text",
+        {"task": "text_classification"},
+        "text_classification",
+        ("(assigned)", "So good", "'and so very cheap for us'"),
+    ),
+    (
+        "".join(f"Good as gold {n}, part {n},{'yn'[n % 2]}\n" for n in range(12)),
+        ":1: the label 'part 0' reads as part of a text",
+        {"columns": "text=1,label=3"},
+        "text_classification",
+        ("(assigned)", "Good as gold 0", "'y'"),
+    ),
+    (
+        "path,path,label\na.jpg,b.jpg,cat\n",
+        r"two columns are named 'path' .* --columns path=1",
+        {"columns": "path=1,label=label"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "image,label,x,y,w,h\na.jpg,cat,1,2,3,4\n",
+        ":1: the columns x, y, w, h are boxes in a form that is not known",
+        {"columns": "path=image,label=label"},
+        "image_classification",
+        ("(assigned)", "a.jpg", "'cat'"),
+    ),
+    (
+        "document,label\n1.png,bill\n2.png,letter\n",
+        r":1: .* texts \(document,label\), and it holds the names of images or videos",
+        {"columns": "path=document,label=label"},
+        "image_classification",
+        ("(assigned)", "1.png", "'bill'"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "message", "settled", "task", "row"), STOPS)
+def test_conflicts_stop_until_an_option_settles_them(
+    lines: str,
+    message: str,
+    settled: dict[str, str],
+    task: str,
+    row: tuple[str, str, str],
+    tmp_path: Path,
+) -> None:
+    """Nothing is guessed: the run stops, shows rows, and reads them as an option says."""
+    path = tmp_path / "a.csv"
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(UsageError, match=f"(?s){message}") as caught:
+        detect([ImportFile(str(path))], ConvertOptions())
+    shown = str(caught.value).split("\n")[1:]
+    assert "rows" in shown[0] or "lines" in shown[0]
+    assert 2 <= len(shown) <= 4
+    files = [ImportFile(str(path))]
+    options = detect(files, ConvertOptions(**settled)).options
+    assert options.task == task
+    first = preview_files(files, options)[0]
+    assert (first.split, first.subject, first.annotation) == row
+
+
+@pytest.mark.parametrize(
+    ("lines", "columns"),
+    [
+        (CLOTHES, "text=1,label=2"),
+        ("foto,kind\na.jpg,cat\nb.jpg,dog\n", "path=1,label=2"),
+    ],
+)
+def test_numbers_of_columns_do_not_say_that_there_is_no_header(
+    lines: str, columns: str, tmp_path: Path
+) -> None:
+    """A first line that reads as a header stops the run; it is no row only if --header says so."""
+    path = tmp_path / "a.csv"
+    path.write_text(lines)
+    files = [ImportFile(str(path))]
+    with pytest.raises(UsageError, match="this line may be a header"):
+        detect(files, ConvertOptions(columns=columns))
+    for header in ("yes", "no"):
+        decided = detect(files, ConvertOptions(columns=columns, header=header))
+        first = preview_files(files, decided.options)[0]
+        assert first.where == f"{path}:{2 if header == 'yes' else 1}"
+
+
+def test_a_task_does_not_name_the_split(tmp_path: Path) -> None:
+    """A whole column of ML_USE beside labels stops the run even if the task is given."""
+    path = tmp_path / "a.csv"
+    path.write_text(SPLIT)
+    with pytest.raises(UsageError, match="column 2 holds words of ML_USE"):
+        recordgen.convert(str(path), tmp_path / "out", task="image_multi_label")
+    assert not (tmp_path / "out").exists()
+
+
+# lines of a file, what is said about it
+REFUSED = [
+    (",age,job\n0,31,nurse\n1,40,clerk", r":1: column 1 has no name; .*index=False"),
+    ("age,job,,\n31,nurse,,\n40,clerk,,", r":1: column 3 has no name"),
+    ("text,label\n", r":1: this file has a header \(text,label\) and no rows"),
+    ("TRAIN,gs://b/a.jsonl\nTEST,b.jsonl", r":1: this file lists JSONL files, .* themselves"),
+    ("TRAIN;a b;cat\nTEST;c d;dog", r":1: fields must be separated by commas \(got semicolons\)"),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), REFUSED)
+def test_what_is_no_import_file_is_refused(lines: str, message: str, tmp_path: Path) -> None:
+    """What other programs write is an error that says what to do, not a dataset of something."""
+    with pytest.raises(SourceError, match=rf"a\.csv{message}"):
+        found(tmp_path, "a.csv", lines)
+
+
+IMAGES = "pic,what,fold\nx/1.jpg,cat,train\nx/2.jpg,dog,\n"
+BOXES = "f,l,t,r,b,what\n1.jpg,.1,.2,.5,.6,cat\n"
+OBJECTS = '{"f": "1.jpg", "what": ["cat", "dog"], "set": "test"}\n{"f": "2.jpg", "what": null}\n'
+SCORED = '{"body": "So good", "stars": 4.0}\n{"body": "So bad"}\n'
+AUTOML = (
+    '{"imageGcsUri": "1.jpg", "classificationAnnotation": {"displayName": "cat"}, "fold": "dev"}'
+)
+
+# file name, lines, options, task, columns as they are shown, first row
+COLUMNS: list[tuple[str, str, dict[str, str], str, dict[str, str], tuple[str, str, str | None]]] = [
+    (
+        "a.csv",
+        IMAGES,
+        {"columns": "label=what, path=pic ,split=fold"},
+        "image_classification",
+        {"fold": "split", "pic": "path", "what": "label"},
+        ("train", "x/1.jpg", "'cat'"),
+    ),
+    (
+        "a.csv",
+        IMAGES.partition("\n")[2],
+        {"columns": "path=1,label=2,label=3", "header": "no"},
+        "image_multi_label",
+        {"1": "path", "2": "label", "3": "label"},
+        ("(assigned)", "x/1.jpg", '["cat", "train"]'),
+    ),
+    (
+        "a.csv",
+        "a,b,a\n1.jpg,x,2.jpg\n",
+        {"columns": "path=3,label=b", "header": "yes"},
+        "image_classification",
+        {"a": "path", "b": "label"},
+        ("(assigned)", "2.jpg", "'x'"),
+    ),
+    (
+        "a.csv",
+        BOXES,
+        {"columns": "path=f,label=what,xmin=l,ymin=t,xmax=r,ymax=b"},
+        "object_detection",
+        {"f": "path", "what": "label", "l": "xmin", "t": "ymin", "r": "xmax", "b": "ymax"},
+        ("(assigned)", "1.jpg", '[["cat",0.1,0.2,0.5,0.6]]'),
+    ),
+    (
+        "a.csv",
+        "clip,what,from,to\n1.mp4,run,1,2.5\n",
+        {"columns": "path=clip,label=what,start=from,end=to"},
+        "video_classification",
+        {"clip": "path", "what": "label", "from": "start", "to": "end"},
+        ("(assigned)", "1.mp4", '["run", 1.0, 2.5]'),
+    ),
+    (
+        "a.csv",
+        'note,"a, b"\n"So good, so cheap",praise\n',
+        {"columns": 'text=note,"label=a, b"'},
+        "text_classification",
+        {"note": "text", "a, b": "label"},
+        ("(assigned)", "So good, so cheap", "'praise'"),
+    ),
+    (
+        "a.csv",
+        "label,path\n1.jpg,cat\n",
+        {"columns": "path=label,label=path"},
+        "image_classification",
+        {"label": "path", "path": "label"},
+        ("(assigned)", "1.jpg", "'cat'"),
+    ),
+    (
+        "a.jsonl",
+        OBJECTS,
+        {"columns": "path=f,label=what,split=set"},
+        "image_multi_label",
+        {"f": "path", "set": "split", "what": "label"},
+        ("test", "1.jpg", '["cat", "dog"]'),
+    ),
+    (
+        "a.jsonl",
+        SCORED,
+        {"columns": "text=body,label=stars", "task": "text_sentiment"},
+        "text_sentiment",
+        {"body": "text", "stars": "label"},
+        ("(assigned)", "So good", "'4'"),
+    ),
+    (
+        "a.jsonl",
+        AUTOML.replace("dev", "test"),
+        {"columns": "split=fold", "task": "image_classification"},
+        "image_classification",
+        {"fold": "split"},
+        ("test", "1.jpg", ""),
+    ),
+    (
+        "a.csv",
+        "age,fold,y\n31,TRAIN,1\n40,TEST,0\n",
+        {"columns": "target=y,split=fold"},
+        "tabular",
+        {"age": "int64 feature", "fold": "bytes split", "y": "int64 target"},
+        ("train", "31,TRAIN,1", None),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "lines", "options", "task", "columns", "row"), COLUMNS)
+def test_columns_say_what_a_file_holds(
+    name: str,
+    lines: str,
+    options: dict[str, str],
+    task: str,
+    columns: dict[str, str],
+    row: tuple[str, str, str | None],
+    tmp_path: Path,
+) -> None:
+    """Columns go by name, number or key, for every task; what they hold is shown."""
+    path = tmp_path / name
+    path.write_text(lines, encoding="utf-8")
+    files = [ImportFile(str(path))]
+    finding = detect(files, ConvertOptions(**options))
+    assert (finding.options.task, dict(finding.columns)) == (task, columns)
+    first = preview_files(files, finding.options)[0]
+    assert (first.split, first.subject, first.annotation) == row
+
+
+# options, what is wrong with them
+WRONG: list[tuple[str, dict[str, str], str]] = [
+    (
+        IMAGES,
+        {"columns": "path=pick"},
+        r"no column 'pick', only pic, what, fold; did you mean 'pic'",
+    ),
+    (IMAGES, {"columns": "path=pic,lable=what"}, "no role 'lable'; did you mean 'label'"),
+    (IMAGES, {"columns": "pic"}, r"columns must be ROLE=NAME pairs .* \(got 'pic'\)"),
+    (IMAGES, {"columns": "path="}, "the role 'path' needs the name of a column"),
+    (
+        IMAGES,
+        {"columns": "path=pic,path=what"},
+        r"'path' belongs to one column \(got pic and what\)",
+    ),
+    (IMAGES, {"columns": "path=pic", "header": "no"}, r"columns go by number, .* \(got path=pic\)"),
+    (IMAGES, {"columns": "path=pic,text=what", "task": "image_classification"}, "no role 'text'"),
+    (IMAGES, {"columns": "path=9", "header": "yes"}, "no column '9', only pic, what, fold"),
+    (IMAGES, {"header": "yes"}, r"known to hold paths or texts .* --columns path="),
+    (IMAGES, {"header": "maybe"}, "header must be one of auto, yes, no"),
+    (IMAGES, {"header": "no", "task": "tabular"}, "a table needs a header"),
+    (IMAGES, {"columns": "path=pic", "task": "tabular"}, "a table has no role 'path'"),
+    (IMAGES, {"columns": "target=pic", "target_column": "fold"}, "target_column is 'fold'"),
+    (IMAGES, {"columns": "path=pic", "schema": '{"pic": "image"}'}, "the schema names the columns"),
+    (AUTOML, {"columns": "path=f"}, "no column 'f', only imageGcsUri"),
+    (AUTOML, {"header": "yes"}, "header is for CSV files"),
+]
+
+
+@pytest.mark.parametrize(("lines", "options", "message"), WRONG)
+def test_columns_that_cannot_be_meant(
+    lines: str, options: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    """A wrong name is an error that lists the columns there are, and the likeliest of them."""
+    path = tmp_path / ("a.jsonl" if lines == AUTOML else "a.csv")
+    path.write_text(lines, encoding="utf-8")
+    with pytest.raises(UsageError, match=message):
+        detect([ImportFile(str(path))], ConvertOptions(**options))
+
+
+def test_other_objects_are_refused(tmp_path: Path) -> None:
+    """An export of another tool names none of the keys; a single line of it is a mistake."""
+    other = '{"my_row": {"id": 1}, "projects": {}}'
+    with pytest.raises(SourceError, match=r"a\.ndjson:2: no line has .* \(this one has my_row, p"):
+        found(tmp_path, "a.ndjson", f"\n{other}\n{other}\n")
+    line = '{"textContent": "a"}'
+    assert found(tmp_path, "a.jsonl", f"{other}\n{line}").options.task == "text_classification"
+
+
+def test_whole_numbers_may_be_sentiments_or_classes(tmp_path: Path) -> None:
+    """They are sentiments, with a word about the other reading; beside words, the run stops."""
+    lines = "TRAIN,Good and cheap,2\nBad and dear,0\nSo so\n"
+    finding = found(tmp_path, "a.csv", lines)
+    assert finding.options.task == "text_sentiment"
+    assert finding.reason.endswith(
+        "a.csv:1 has a text and its sentiment; --task text_classification if such numbers are "
+        "classes"
+    )
+    (tmp_path / "b.csv").write_text("Never again,poor\n")
+    files = [ImportFile(str(tmp_path / name)) for name in ("a.csv", "b.csv")]
+    with pytest.raises(
+        UsageError, match=r"labels are numbers \(0, 2\) and some are words \(poor\)"
+    ):
+        detect(files, ConvertOptions())
+
+
+def test_one_line_of_another_task_is_a_mistake(tmp_path: Path) -> None:
+    """One line alone among ten is malformed; two of them are another reading."""
+    lines, odd = "a.jpg,cat\nb.jpg,dog\n" * 5, "Good and cheap,praise\n"
+    assert found(tmp_path, "a.csv", lines + odd).options.task == "image_classification"
+    with pytest.raises(UsageError, match="read as more than one task"):
+        found(tmp_path, "b.csv", lines + odd * 2)
+
+
+def test_options_of_tables_say_that_it_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("text,y\nGood and cheap,1\n")
+    files = [ImportFile(str(path))]
+    finding = detect(files, ConvertOptions(target_column="y"))
+    assert (finding.options.task, finding.reason) == ("tabular", "target_column is given")
+    with pytest.raises(UsageError, match="target_column is for tables, and the task is image"):
+        detect(files, ConvertOptions(target_column="y", task="image_classification"))
+
+
+def test_texts_without_annotations_do_not_count(tmp_path: Path) -> None:
+    """One line with entities among many that say nothing is what the file is about."""
+    lines = ['{"textContent": "a"}'] * 9
+    lines.append('{"textContent": "b", "textSegmentAnnotations": [{"displayName": "x"}]}')
+    assert found(tmp_path, "a.jsonl", "\n".join(lines)).options.task == "text_entities"
+
+
+def test_the_preview_is_always_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Convert, check and dry run print what was decided and three rows, as text and as JSON."""
+    path = tmp_path / "a.csv"
+    path.write_text("note,kind\nSo good,praise\nSo bad,blame\nSo so,blame\nFine,praise\n")
+    out, columns = tmp_path / "out", "--columns=text=note,label=kind"
+    rows = [
+        f"{path}:{line}: (assigned) | {text} | {label!r}"
+        for line, text, label in [(2, "So good", "praise"), (4, "So so", "blame")]
+    ]
+    for command in (["check", str(path)], ["convert", str(path), str(out)]):
+        for more in ([], ["--dry-run"])[: 1 + (command[0] == "convert")]:
+            assert main([*command, columns, *more]) == 0
+            shown = capsys.readouterr().out
+            assert "Task       text_classification (--columns names the columns of texts)" in shown
+            assert "Format     csv, separated by commas, with a header" in shown
+            assert "Columns    note = text, kind = label" in shown
+            assert all(row in shown for row in rows)
+            before, after = caplog.text.split("reading and planning", 1)
+            assert rows[0] in before
+            assert rows[0] not in after
+            caplog.clear()
+            main(
+                [*command, columns, *more, "--json", "-q", *(["--resume"] if out.exists() else [])]
+            )
+            found = json.loads(capsys.readouterr().out)["detection"]
+            assert found["columns"] == {"note": "text", "kind": "label"}
+            assert (found["format"], found["delimiter"], found["header"]) == ("csv", ",", True)
+            assert len(found["rows"]) == 3
+
+
+# columns of a frame, options, task, annotation of the first row
+FRAMES: list[tuple[dict[str, list[object]], dict[str, object], str, str]] = [
+    (
+        {"pic": ["1.jpg", "2.jpg"], "kind": ["cat", "dog"], "label": [1, 2]},
+        {"columns": {"path": "pic", "label": "kind"}},
+        "image_classification",
+        "'cat'",
+    ),
+    (
+        {"pic": ["1.jpg"], "a": ["cat"], "b": [["dog", "cow"]]},
+        {"columns": {"path": "pic", "label": ["a", "b"]}},
+        "image_multi_label",
+        '["cat", "cow", "dog"]',
+    ),
+    (
+        {"words": ["So good"], "stars": [3.0]},
+        {"columns": "text=words,label=stars", "task": "text_sentiment"},
+        "text_sentiment",
+        "'3'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cells", "options", "task", "annotation"), FRAMES)
+def test_columns_of_a_frame(
+    cells: dict[str, list[object]], options: dict[str, object], task: str, annotation: str
+) -> None:
+    """The columns of a DataFrame go by their names, too, also where lists hold labels."""
+    opened, decided = open_source(pd.DataFrame(cells), make_options(options))
+    assert opened.detection is not None
+    assert (decided.task, opened.detection.rows[0].annotation) == (task, annotation)
+
+
+def test_frames_stop_as_files_do() -> None:
+    """What contradicts itself in a DataFrame is an error that names the option."""
+    frame = pd.DataFrame({"image_uri": ["1.jpg", "2.jpg"], "label": ["train", "test"]})
+    with pytest.raises(UsageError, match=r"all labels are words of ML_USE .* task='image_class"):
+        recordgen.check(frame)
+    with pytest.raises(UsageError, match="no column 'labl', only image_uri, label; did you mean"):
+        recordgen.check(frame, columns={"path": "image_uri", "label": "labl"})
+    with pytest.raises(UsageError, match="header is for CSV files"):
+        recordgen.check(frame, header="no")
+    twice = pd.DataFrame([["1.jpg", "2.jpg", "a"]], columns=["path", "path", "label"])
+    with pytest.raises(UsageError, match="two columns are named 'path'"):
+        recordgen.check(twice)
+    folds = pd.DataFrame({"image": ["1.jpg", "2.jpg"], "label": ["a", "b"], "fold": ["test", None]})
+    with pytest.raises(UsageError, match=r"the column 'fold' holds words of ML_USE .* split=fold"):
+        recordgen.check(folds, task="image_classification")

@@ -1,0 +1,342 @@
+"""The tables and listings of the documentation say what the code does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import recordgen
+from pipelines.travels import write_tagged, write_travels
+from recordgen.conversion import open_source
+from recordgen.example import parse_example
+from recordgen.features import IMAGE_TASKS
+from recordgen.options import ConvertOptions
+from recordgen.reading import options
+from recordgen.reading.options import (
+    Augmentation,
+    LabelOptions,
+    ReadOptions,
+    RecordOptions,
+    TextOptions,
+)
+from recordgen.reading.tuning import Tuning
+from recordgen.roles import ROLES
+from recordgen.rows import Adjustments, Reject, Row
+from recordgen.sources import ImportFile, RowReader, storage
+from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources.detect import detect
+from recordgen.tasks import TASKS, ObjectDetection
+from recordgen.tasks.object_detection import Box, decode_boxes
+from recordgen.tasks.text_entities import TextEntities
+from recordgen.terminal import detection_lines
+from recordgen.tfrecord import read_records
+from tests.conftest import encoded, noise
+from tests.pages import ROOT, blocks, pages
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def listings(page: str) -> list[str]:
+    """Return the blocks of a page that are no code."""
+    return [block.text for block in blocks(page) if not block.language]
+
+
+def section(page: str, title: str) -> str:
+    text = text_of(page)
+    return text[text.index(f"\n## {title}") + 1 :].split("\n## ")[0]
+
+
+FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
+ENTITIES, READING = "docs/tasks/text_entities.md", "docs/reading.md"
+
+
+# --- tables of every page ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_table_is_empty(page: str) -> None:
+    """Below the line that ends a table's head stands at least one row, as wide as the head."""
+    lines = text_of(page).splitlines()
+    for number, line in enumerate(lines):
+        if re.fullmatch(r"\|( *:?-+:? *\|)+", line):
+            row = lines[number + 1] if number + 1 < len(lines) else ""
+            assert row.startswith("|"), f"{page}:{number}: a table without rows"
+            cells = [re.sub(r"\\\||`[^`]*`", "", each).count("|") for each in (line, row)]
+            assert cells[0] == cells[1], f"{page}:{number}"
+
+
+@pytest.mark.parametrize("page", pages())
+def test_links_lead_somewhere(page: str) -> None:
+    """Files that a page links to exist, and so do the headings behind ``#``."""
+    text = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        found = (ROOT / page).parent / path if path else ROOT / page
+        assert found.exists(), f"{page}: {target}"
+        if anchor:
+            assert anchor in anchors(found), f"{page}: {target}"
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the names that GitHub gives to the headings of a page."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    plain = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in titles]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in plain}
+
+
+# --- rows that are rejected -----------------------------------------------------------------------
+
+# | task | `line` | code | message |; of entities `sentence` and `tags`, and no task
+_REJECTS = [
+    *re.findall(
+        r"^\| (\w+) \| `(.+)` \| (\w+) \| (.+) \|$",
+        section(FORMATS, "Rows that are rejected") + text_of(TEXTS),
+        re.MULTILINE,
+    ),
+    *(
+        (TextEntities.name, *cells)
+        for cells in re.findall(
+            r"^\| `(.+)` \| (\w+) \| (.+) \|$",
+            section(ENTITIES, "Rows that are rejected"),
+            re.MULTILINE,
+        )
+    ),
+]
+
+
+def read(folder: Path, task: str, line: str) -> Row | Reject:
+    """Return what a line of a table is read as, the only one of its file."""
+    line, _, tags = line.partition("` and `")
+    name = "sentences.txt" if tags else "a.jsonl" if line.startswith("{") else "a.csv"
+    (folder / name).write_text(f"{line}\n")
+    (folder / "labels.txt").write_text(f"{tags}\n")
+    file = ImportFile(str(folder / name))
+    [item] = RowReader(detect([file], ConvertOptions(task=task)).options).read(file)
+    return item
+
+
+@pytest.mark.parametrize(("task", "line", "code", "message"), _REJECTS)
+def test_each_rejected_line_says_that(
+    task: str, line: str, code: str, message: str, tmp_path: Path
+) -> None:
+    """The tables of wrong lines have the code and the words that each of them gets."""
+    item = read(tmp_path, task, line)
+    assert isinstance(item, Reject)
+    assert (item.line, item.code) == (1, code)
+    assert item.message.startswith(message)
+
+
+def test_rejects_of_every_task() -> None:
+    """Each of these tasks shows at least one wrong line."""
+    texts = {task.name for task in TASKS.values() if "text" in task.kind}
+    expected = {*IMAGE_TASKS, *texts, TextEntities.name, "video_classification"}
+    assert {task for task, *_ in _REJECTS} == expected
+
+
+# --- detection --------------------------------------------------------------------------------
+
+
+def test_detection_is_explained_in_ten_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page says in ten lines what is detected by what, and shows what the summary prints."""
+    text = section(FORMATS, "How a file is detected")
+    assert re.findall(r"^(\d+)\. ", text, re.MULTILINE) == [str(n) for n in range(1, 11)]
+    [shown] = re.findall(r"```\n(.*?)\n```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("labels.csv").write_text(
+        "split,image_uri,label\nTRAIN,img/1.jpg,cat\n,img/2.jpg,dog\nTEST,img/3.jpg,\n"
+    )
+    opened, _ = open_source("labels.csv", recordgen.ConvertOptions())
+    assert "\n".join(detection_lines(opened.detection)) == shown
+
+
+def test_all_roles_are_named() -> None:
+    """The table of roles has each of them."""
+    rows = re.findall(r"^\| (`.+`) \|", section(FORMATS, "Columns of other names"), re.MULTILINE)
+    assert tuple(role for row in rows for role in re.findall(r"`(\w+)`", row)) == ROLES
+
+
+# --- tasks ------------------------------------------------------------------------------------
+
+
+def test_the_table_names_all_tasks() -> None:
+    """The first table has a line for each task, with its page and its JSONL key."""
+    rows = re.findall(r"\| \[`(\w+)`\]\((.*?)\) \| .+ \| (?:`(\w+)`|none) \|", text_of(FORMATS))
+    assert [(name, key) for name, _, key in rows] == [
+        (name, "".join(kind.json_keys[:1])) for name, kind in TASKS.items()
+    ]
+
+
+def test_the_table_names_the_tasks_of_labelled_texts() -> None:
+    rows = re.findall(r"\| `(\w+)` \| `(.+)` \| `(\w+)` \|", text_of(TEXTS).split("\n## ")[0])
+    texts = [
+        kind for kind in TASKS.values() if kind.kind == "text" and "class/text" in kind.features
+    ]
+    assert rows == [(kind.name, kind.expected, kind.json_keys[0]) for kind in texts]
+
+
+# --- lines that are shown with what they become ---------------------------------------------------
+
+
+# The features of the first record of detection's page.
+BOXES = {
+    "image/object/bbox/xmin": pytest.approx([0.1, 0.3]),
+    "image/object/bbox/ymin": pytest.approx([0.2, 0.3]),
+    "image/object/bbox/xmax": pytest.approx([0.5, 0.6]),
+    "image/object/bbox/ymax": pytest.approx([0.6, 0.6]),
+    "image/object/class/text": [b"cat", b"dog"],
+    "image/object/class/label": [0, 1],
+}
+
+
+def test_the_boxes_give_the_record(tmp_path: Path) -> None:
+    """The lines of detection's page give the record that it shows."""
+    page = "docs/tasks/object_detection.md"
+    lines, pixels = listings(page)
+    for name in ("1.jpg", "2.jpg"):
+        (tmp_path / name).write_bytes(encoded(noise(), "JPEG"))
+    (tmp_path / "a.csv").write_text(lines.replace("gs://bucket/", ""))
+    dataset = recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out").dataset
+    assert dataset.task == "object_detection"
+    files = storage.list_files(str(tmp_path / "out" / "Split-*" / "*"))
+    records = [parse_example(data) for file in files for data in read_records(file)]
+    [first] = [record for record in records if record["image/source_id"] == [b"1.jpg"]]
+    said = {name: values for name, values in first.items() if name.split("/")[1] == "object"}
+    assert said == BOXES
+    text = text_of(page)
+    assert all(str(values).replace("'", '"') in text for values in ([0, 1], [0.1, 0.3]))
+    assert '[b"cat", b"dog"]' in text
+    raw = [line.encode() for line in pixels.splitlines()]
+    [row] = parse_lines(raw, source="a.csv", task=ObjectDetection(), adjusted=Adjustments())
+    assert isinstance(row, Row)
+    [box] = decode_boxes(row.annotation)
+    assert box == pytest.approx(Box("raccoon", 81 / 650, 88 / 417, 522 / 650, 408 / 417))
+
+
+def test_the_json_line(make_images: Callable[[int], list[Path]], tmp_path: Path) -> None:
+    """The line of JSONL on the page of formats converts."""
+    [image] = make_images(1)
+    [line] = [text for text in listings(FORMATS) if text.startswith("{")]
+    record = json.loads(line)
+    record["imageGcsUri"] = str(image)
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    dataset = recordgen.convert(str(tmp_path / "a.jsonl"), tmp_path / "out").dataset
+    assert (dataset.task, dataset.labels, list(dataset.splits)) == (
+        "image_classification",
+        ("cat",),
+        ["train"],
+    )
+
+
+@pytest.mark.parametrize(("number", "name"), [(0, "a.csv"), (1, "a.jsonl")])
+def test_the_texts_give_the_record(number: int, name: str, tmp_path: Path) -> None:
+    """The lines of both formats give the record that the page shows, in the splits they name."""
+    (tmp_path / name).write_text(listings(TEXTS)[number])
+    (tmp_path / "1.txt").write_bytes(b"\xef\xbb\xbfVery good.\n")
+    out = tmp_path / "out"
+    dataset = recordgen.convert(str(tmp_path / name), out, task="text_classification").dataset
+    found = {
+        name: [
+            parse_example(data)
+            for shard in split.shards
+            for data in read_records(storage.join(str(out), shard.file))
+        ]
+        for name, split in dataset.splits.items()
+    }
+    first, second, third = found["train"] + found["eval"] + found["test"]
+    [source_id] = first.pop("source_id")
+    assert isinstance(source_id, bytes)
+    assert f'`b"{source_id[:23].decode()}…"`' in text_of(TEXTS)
+    assert first == {"text": [b"Good, and cheap."], "class/text": [b"praise"], "class/label": [1]}
+    assert '`b"Good, and cheap."`' in text_of(TEXTS)
+    assert second["text"] == [b"It came late,\nand broken."]
+    assert (third["text"], third["source_id"]) == ([b"Very good.\n"], [b"1.txt"])
+
+
+def test_both_formats_of_entities_say_the_same(tmp_path: Path) -> None:
+    """The line of JSONL and the two lines of text on the page name the same entities."""
+    json_line, tagged = listings(ENTITIES)[:2]
+    lines = [line.partition(".txt")[2].strip() for line in tagged.splitlines()]
+    name = TextEntities.name
+    rows = read(tmp_path, name, json_line), read(tmp_path, name, "` and `".join(lines))
+    assert all(isinstance(row, Row) for row in rows)
+    labels = [TextEntities().shown(row.annotation or "") for row in rows if isinstance(row, Row)]
+    assert labels == ["0 to 4 (person), 13 to 21 (city)"] * 2
+
+
+def test_the_sample_of_entities_is_what_the_script_writes(tmp_path: Path) -> None:
+    """The files in examples/ are those of the commands that the page names."""
+    write_travels(str(tmp_path), 60)
+    write_tagged(str(tmp_path / "iob"), 40)
+    sample = ROOT / "examples/text_entities"
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")}
+    assert written == {path.relative_to(sample) for path in sample.rglob("*.*")}
+    for name in written:
+        assert (sample / name).read_bytes() == (tmp_path / name).read_bytes()
+
+
+# --- options ----------------------------------------------------------------------------------
+
+
+def tables(head: str) -> dict[str, list[str]]:
+    """Return name → the other cells, of all rows of the reading page below ``head``."""
+    found: dict[str, list[str]] = {}
+    for table in re.findall(rf"^\| {head} \|.*\n(?:\|.*\n)+", text_of(READING), re.MULTILINE):
+        for name, rest in re.findall(r"^\| `(\w+)` \|(.*)\|$", table, re.MULTILINE):
+            assert name not in found, name
+            found[name] = [cell.strip() for cell in rest.split(" | ")]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "known"),
+    [
+        # first cell of the tables, what they describe, whose fields another table describes
+        ("option", ReadOptions, None),
+        ("text option", TextOptions, LabelOptions),
+        ("change", Augmentation, None),
+        ("tuning", Tuning, None),
+    ],
+)
+def test_tables_name_every_field_with_its_default(
+    head: str, kind: type, known: type | None
+) -> None:
+    """No field is missing, none is invented; where one default holds for all, it is the field's."""
+    rows = tables(head)
+    elsewhere = {field.name for field in dataclasses.fields(known)} if known else set()
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in elsewhere]
+    defaults = {name: getattr(kind(), name) for name in names}
+    assert set(rows) == set(defaults)
+    for name, (default, *_) in rows.items():
+        if default.count("`") == 2:  # two values: training and evaluation differ
+            assert eval(default.strip("`"), vars(options)) == defaults[name], name
+
+
+def test_tables_mark_what_read_takes() -> None:
+    """A tick stands where the field is one of every record, not of images alone."""
+    ticked = {name for name, cells in tables("option").items() if cells[1] == "✓"}
+    assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}
+
+
+def test_tables_of_the_kubeflow_step() -> None:
+    """Every input stands in the table with its type and default, every output is named."""
+    page = text_of("docs/kubeflow.md")
+    step = yaml.safe_load(text_of("component.yaml"))
+    found = re.findall(r"^\| `(\w+)` \| ([\w, ]+?) \| (.*?)\|", page, re.MULTILINE)
+    rows = {name: (kind, default.strip()) for name, kind, default in found}
+    for item in step["inputs"]:
+        kind = "String, or Dataset" if item["name"] == "source" else item["type"]
+        assert rows[item["name"]] == (kind, item.get("default", "")), item["name"]
+    for item in step["outputs"]:
+        assert f"`{item['name']}`" in page

@@ -1,0 +1,242 @@
+"""eval_from: a share of one split moves to eval, through every door, and nothing else moves."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.cli import main
+from recordgen.errors import UsageError
+from recordgen.example import parse_example
+from recordgen.options import ConvertOptions
+from recordgen.splits import EvalFrom
+from recordgen.tfrecord import read_records
+from tests.conftest import encoded, noise
+
+MakeCsv = Callable[..., str]
+
+# Videos are named and never opened, so a row costs no file.
+VIDEOS: dict[str, Any] = {"task": "video_classification"}
+
+
+def split_of_each(output: Path, feature: str) -> dict[str, str]:
+    """Return the split of each example by the value of a feature."""
+    found: dict[str, str] = {}
+    for name, split in recordgen.read_dataset(str(output)).splits.items():
+        for shard in split.shards:
+            for data in read_records(str(output / shard.file)):
+                [value] = parse_example(data)[feature]
+                key = value.decode() if isinstance(value, bytes) else str(value)
+                assert found.setdefault(key, name) == name
+    return found
+
+
+def convert(source: Any, output: Path, **options: Any) -> dict[str, str]:
+    """Convert videos and return the split of each."""
+    recordgen.convert(source, output, **{**VIDEOS, **options})
+    return split_of_each(output, "video/source_id")
+
+
+# text, what it is as an option
+PARSED = [
+    ("train:10", "train:10"),
+    ("TRAIN:10.0", "train:10"),
+    ("training:2.5", "train:2.5"),
+    ("all:5", "all:5"),
+]
+
+
+@pytest.mark.parametrize(("text", "option"), PARSED)
+def test_forms(text: str, option: str) -> None:
+    """A split in any spelling of ML_USE, or of a name of its own; one spelling is recorded."""
+    assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train",
+        "10",
+        "train:",
+        ":10",
+        "train:0",
+        "train:100",
+        "train:nan",
+        "val:5",
+        "eval:5",
+        "unassigned:5",
+    ],
+)
+def test_wrong_forms(text: str) -> None:
+    """The error has the expected form and what was given."""
+    with pytest.raises(UsageError, match=rf"such as train:10 \(got '{text}'\)"):
+        ConvertOptions(eval_from=text)
+
+
+def test_shares_grow_and_go_by_the_lower_bits() -> None:
+    """A larger share moves the rows of a smaller one, too; drawn splits go by the upper bits."""
+    draws = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
+    moved = {share: [EvalFrom("a", share).moves("a", draw) for draw in draws] for share in (10, 50)}
+    assert (sum(moved[10]), sum(moved[50])) == (103, 512)
+    assert all(more for more, less in zip(moved[50], moved[10], strict=True) if less)
+    assert EvalFrom("a", 50).moves("a", 7 << 32 | (1 << 31) - 1)
+    assert not EvalFrom("a", 50).moves("a", 7 << 32 | 1 << 31)
+    assert not EvalFrom("a", 50).moves("test", 0)
+
+
+def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """About 10 % of train, named or drawn, is in eval; test and rows added later change nothing."""
+    lines = [f"{'TEST' if n % 6 == 0 else 'TRAIN'},{n}.mp4,{n % 2}" for n in range(1200)]
+    before = convert(make_csv(lines), tmp_path / "before")
+    after = convert(make_csv(lines), tmp_path / "after", eval_from="train:10")
+    moved = {uri for uri in before if before[uri] != after[uri]}
+    assert {(before[uri], after[uri]) for uri in moved} == {("train", "eval")}
+    assert 70 <= len(moved) <= 130
+    dataset = recordgen.read_dataset(str(tmp_path / "after"))
+    assert dataset.rows.assigned == dataset.splits["eval"].assigned == len(moved)
+    assert not any("eval" in warning for warning in dataset.warnings)
+    more = [*lines, *(f"TRAIN,{n}.mp4,{n % 2}" for n in range(1200, 1500))]
+    grown = convert(make_csv(more), tmp_path / "grown", eval_from="train:10")
+    assert {uri: grown[uri] for uri in after} == after
+    # Rows that name no split, all of them drawn into train.
+    bare = [line.replace("TRAIN,", ",") for line in lines]
+    drawn = convert(make_csv(bare), tmp_path / "bare", eval_from="train:10", split_fractions="100")
+    assert drawn == after
+
+
+def test_parts_and_copies_stay_together(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Segments of a video share a split, and by content copies of an image do."""
+    lines = [f"TRAIN,{n}.mp4,x,{start},{start + 1}" for n in range(60) for start in range(3)]
+    assert len(set(convert(make_csv(lines), tmp_path / "v", eval_from="train:30").values())) == 2
+    rows = []
+    for number in range(30):
+        data = encoded(noise(seed=number), "PNG")
+        for copy in "ab":
+            (tmp_path / f"{number}{copy}.png").write_bytes(data)
+            # One of the copies may leave its split open.
+            rows.append(f"{'TRAIN' if copy == 'a' or number % 2 else ''},{number}{copy}.png,cat")
+    options: dict[str, Any] = {"eval_from": "train:30", "split_fractions": "100"}
+    source = make_csv(rows)
+    recordgen.convert(source, tmp_path / "content", split_by="content", **options)
+    found = split_of_each(tmp_path / "content", "image/source_id")
+    assert all(found[f"{n}a.png"] == found[f"{n}b.png"] for n in range(30))
+    assert Counter(found.values())["eval"] > 0
+    recordgen.convert(source, tmp_path / "uri", **options)
+    found = split_of_each(tmp_path / "uri", "image/source_id")
+    assert not all(found[f"{n}a.png"] == found[f"{n}b.png"] for n in range(30))
+
+
+def test_tables(tmp_path: Path) -> None:
+    """Lines of a CSV and rows of a DataFrame move alike, also where they leave their split open."""
+    splits = ["TEST" if n % 5 == 0 else ("TRAIN", "")[n % 2] for n in range(400)]
+    frame = pd.DataFrame({"split": splits, "n": range(400), "y": [n % 3 for n in range(400)]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    options: dict[str, Any] = {
+        "task": "tabular",
+        "target_column": "y",
+        "eval_from": "train:25",
+        "split_fractions": "100",
+    }
+    recordgen.convert(str(tmp_path / "t.csv"), tmp_path / "csv", **options)
+    found = split_of_each(tmp_path / "csv", "n")
+    assert 55 <= Counter(found.values())["eval"] <= 105
+    assert {n for n, split in found.items() if split == "test"} == set(map(str, range(0, 400, 5)))
+    assert recordgen.convert(frame, tmp_path / "df", **options).dataset.rows.assigned == sum(
+        found[str(n)] == "eval" or split == "" for n, split in enumerate(splits)
+    )
+    assert (
+        recordgen.plan(str(tmp_path / "t.csv"), **options).splits["eval"]["rows"]
+        == (Counter(found.values())["eval"])
+    )
+    with pytest.raises(UsageError, match=r"100 other rows|\d+ other rows are in it"):
+        recordgen.plan(str(tmp_path / "t.csv"), **{**options, "split_fractions": "80,20"})
+
+
+def test_append_and_resume(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """A row whose example moved is no conflict, new parts join the others, and resume agrees."""
+    output = tmp_path / "out"
+    lines = [f"TRAIN,{n}.mp4,x,0,1" for n in range(80)]
+    source = make_csv(lines)
+    old = convert(source, output, eval_from="train:25")
+    assert recordgen.convert(source, output, resume=True, eval_from="train:25", **VIDEOS).unchanged
+    new = [*lines, *(f"{('TRAIN', '')[n % 2]},{n}.mp4,x,1,2" for n in range(100))]
+    # The import file lies in another folder: what rows are placed by is that of the first run.
+    (tmp_path / "later").mkdir()
+    later = [line.replace(",", ",../", 1) for line in new]
+    options: dict[str, Any] = {"eval_from": "train:25", "split_fractions": "100"}
+    with pytest.raises(UsageError, match="split_fractions is"):
+        recordgen.convert(make_csv(later, "later/b.csv"), output, append=True, **options)
+    lines = [line for line in later if line.startswith("TRAIN")]
+    result = recordgen.convert(
+        make_csv(lines, "later/b.csv"), output, append=True, eval_from="train:25"
+    )
+    assert (result.dataset.rows.existing, result.rejects) == (80, ())
+    found = split_of_each(output, "video/source_id")
+    assert {uri: found[uri] for uri in old} == old
+    assert result.dataset.splits["eval"].examples > len([s for s in old.values() if s == "eval"])
+    with pytest.raises(UsageError, match="1 other rows are in it"):
+        recordgen.convert(
+            make_csv(["VALIDATION,200.mp4,x"], "c.csv"), output, append=True, eval_from="train:25"
+        )
+
+
+# ML_USE of three rows, options, what the error says
+CONFLICTS: list[tuple[str, Mapping[str, Any], str]] = [
+    ("TRAIN VALIDATION TEST", {}, "needs an empty split eval, and 1 other rows are in it"),
+    ("TEST TEST TEST", {}, "no row is in split 'train'; there are test"),
+    ("UNASSIGNED UNASSIGNED UNASSIGNED", {"split_fractions": "0,1"}, "split_fractions=100"),
+]
+
+
+@pytest.mark.parametrize(("uses", "options", "message"), CONFLICTS)
+def test_what_does_not_fit_the_rows(
+    uses: str, options: Mapping[str, Any], message: str, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Rows in eval already, or none to take some from: an error, and nothing is written."""
+    source = make_csv(f"{use},{n}.mp4,x" for n, use in enumerate(uses.split()))
+    for door in (recordgen.plan, recordgen.check):
+        with pytest.raises(UsageError, match=message):
+            door(source, eval_from="train:10", **VIDEOS, **options)
+    with pytest.raises(UsageError, match=message):
+        convert(source, tmp_path / "out", eval_from="train:10", **options)
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+def test_warnings_about_splits(
+    make_csv: MakeCsv, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Train and test without eval name the option; rows drawn beside named ones are counted."""
+    named = make_csv([f"{'TEST' if n % 4 == 0 else 'TRAIN'},{n}.mp4,x" for n in range(80)], "a.csv")
+    assert main(["check", named, "-q", "--task=video_classification"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "Warning    no example is in split eval, which TFX's Trainer and Evaluator need; "
+        "eval_from=train:10 moves 10 % of train there" in out
+    )
+    # As CIFAR's were lost: test is named, the others name nothing and are drawn into test, too.
+    open_ = make_csv([f"{'TEST' if n % 4 == 0 else ''},{n}.mp4,x" for n in range(80)], "b.csv")
+    assert main(["convert", open_, str(tmp_path / "o"), "-q", "--task=video_classification"]) == 0
+    dataset = recordgen.read_dataset(str(tmp_path / "o"))
+    split = dataset.splits["test"]
+    assert split.assigned == split.examples - 20 > 0
+    [warning] = [text for text in dataset.warnings if "split test" in text]
+    assert warning == (
+        f"{split.assigned} of {split.examples} examples in split test come from rows that name no "
+        f"split, though other rows name test; split_fractions=100 keeps such rows in train"
+    )
+    assert warning in capsys.readouterr().out
+    few = make_csv(["TRAIN,1.mp4,x", "TEST,2.mp4,x"], "c.csv")
+    assert (
+        main(["check", few, "-q", "--json", "--eval-from=train:0.001", "--task", VIDEOS["task"]])
+        == 0
+    )
+    assert json.loads(capsys.readouterr().out)["warnings"][-1] == (
+        "no example is in split eval: eval_from=train:0.001 moved none; give it a larger share"
+    )

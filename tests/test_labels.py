@@ -1,0 +1,130 @@
+"""Vocabularies: which number stands for which label, in a new dataset and in one that grows."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.errors import DataError, UsageError
+from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
+
+
+def numbers(count: int) -> Vocabulary:
+    """Return the vocabulary of the whole numbers below ``count``."""
+    return Vocabulary("integer", tuple(map(str, range(count))))
+
+
+# labels, mode, vocabulary
+VOCABULARIES = [
+    (["dog", "cat", "dog"], "auto", Vocabulary("text", ("cat", "dog"))),
+    (["0", "3"], "auto", numbers(4)),
+    (["10", "9"], "text", Vocabulary("text", ("10", "9"))),
+    (["0", "01"], "auto", Vocabulary("text", ("0", "01"))),
+    (["1", "-1"], "auto", Vocabulary("text", ("-1", "1"))),
+    (["1", "cat"], "auto", Vocabulary("text", ("1", "cat"))),
+    (["1", "\u0663"], "auto", Vocabulary("text", ("1", "\u0663"))),  # an Arabic 3
+    (["1" * 19, "1"], "auto", Vocabulary("text", ("1", "1" * 19))),  # more than 18 digits
+    (["999"], "auto", numbers(1000)),
+    # Ten numbers per label in use.
+    ([*map(str, range(100)), "1009"], "auto", numbers(1010)),
+    (["1000"], "integer", numbers(1001)),
+    ([], "auto", Vocabulary("text", ())),
+    ([], "integer", Vocabulary("text", ())),
+]
+
+
+@pytest.mark.parametrize(("labels", "mode", "expected"), VOCABULARIES)
+def test_vocabulary(labels: list[str], mode: str, expected: Vocabulary) -> None:
+    """Text is sorted; whole numbers keep their value, 0 included."""
+    found = build_vocabulary(labels, mode)
+    assert found == expected
+    assert [found.names[found.index(label)] for label in labels] == labels
+
+
+# labels, how the warning begins
+SPARSE = [
+    (["80331", "10115"], "the 2 whole-number labels reach up to 80331"),
+    (["1000"], "the 1 whole-number labels reach up to 1000"),
+    ([*map(str, range(100)), "1010"], "the 101 whole-number labels reach up to 1010"),
+]
+
+
+@pytest.mark.parametrize(("labels", "start"), SPARSE)
+def test_sparse_numbers_become_text_with_a_warning(labels: list[str], start: str) -> None:
+    """Zip codes are no class numbers, unless the user says so."""
+    end = "too sparse to keep; they are numbered as text (--labels integer keeps them)"
+    expected = Vocabulary("text", tuple(sorted(labels)), (f"{start}, {end}",))
+    assert build_vocabulary(labels) == expected
+    largest = max(labels, key=int)
+    assert build_vocabulary(labels, "integer").index(largest) == int(largest)
+
+
+def test_numbers_that_are_forced() -> None:
+    """labels=integer names what is no number, and what is absurdly large."""
+    with pytest.raises(DataError) as caught:
+        build_vocabulary(["1", "cat"], "integer")
+    assert str(caught.value) == (
+        "labels=integer needs every label to be a whole number ≥ 0 without leading zeros (got "
+        "'cat'); use labels=text or labels=auto"
+    )
+    with pytest.raises(DataError) as caught:
+        build_vocabulary(["10000000"], "integer")
+    assert str(caught.value) == (
+        "the 1 whole-number labels reach up to 10000000: labels=integer would write 10000001 lines "
+        "of labels.txt; use labels=text"
+    )
+    with pytest.raises(UsageError) as usage:
+        build_vocabulary(["1"], "number")
+    assert str(usage.value) == "labels must be one of auto, text, integer (got 'number')"
+
+
+LABELS = st.sets(st.text("abc", min_size=1, max_size=3), max_size=9)
+
+
+@given(LABELS, LABELS)
+def test_numbers_of_labels_stay(old: set[str], new: set[str]) -> None:
+    """Extending never moves a label that is there; new ones come behind, sorted."""
+    known = Vocabulary("text", tuple(sorted(old)))
+    expected = Vocabulary("text", (*sorted(old), *sorted(new - old)))
+    assert extend_vocabulary(known, new) == expected
+
+
+# known whole numbers, new labels, how many names there are then
+WHOLE_NUMBERS = [
+    (10, [], 10),
+    (10, ["3"], 10),
+    (10, ["10"], 11),
+    (10, ["12", "11"], 13),
+    (10, ["999"], 1000),
+    (5000, ["12"], 5000),
+    (5000, ["5000"], 5001),
+    # Ten numbers per label in use, those that are known included.
+    (200, ["2009"], 2010),
+    (200, ["5", "2008"], 2009),
+]
+
+
+@pytest.mark.parametrize(("known", "new", "size"), WHOLE_NUMBERS)
+def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int) -> None:
+    """A number is its own index, also in a dataset that grows."""
+    assert extend_vocabulary(numbers(known), new) == numbers(size)
+
+
+# known whole numbers, new labels, the message
+REFUSED = [
+    (10, ["1000"], "up to 9, and 1000 is far beyond"),
+    (200, ["2010"], "up to 199, and 2010 is far beyond"),
+    (5000, ["50011"], "up to 4999, and 50011 is far beyond"),
+    (10, ["cat"], ", and 'cat' is none"),
+    (10, ["11", "07"], ", and '07' is none"),
+]
+
+
+@pytest.mark.parametrize(("known", "new", "words"), REFUSED)
+def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: str) -> None:
+    """What is no number, or far beyond the others, is refused with the remedy."""
+    start = "the dataset's labels are whole numbers" + (" " if words[0] == "u" else "")
+    with pytest.raises(DataError) as caught:
+        extend_vocabulary(numbers(known), new)
+    assert str(caught.value) == f"{start}{words}; convert all rows anew, with --overwrite"

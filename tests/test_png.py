@@ -1,0 +1,195 @@
+"""What libpng would refuse in a PNG is refused before; everything that is legal passes."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import zlib
+
+import pytest
+
+from recordgen.errors import PayloadError
+from recordgen.payloads.png import check_png
+
+# Which of Adam7's passes holds each pixel of a square of eight by eight (PNG, section 8.2).
+ADAM7 = (
+    "16462646",
+    "77777777",
+    "56565656",
+    "77777777",
+    "36463646",
+    "77777777",
+    "56565656",
+    "77777777",
+)
+
+# colour type: samples per pixel, and the depths that a sample may have
+COLOURS = {
+    0: (1, (1, 2, 4, 8, 16)),
+    2: (3, (8, 16)),
+    3: (1, (1, 2, 4, 8)),
+    4: (2, (8, 16)),
+    6: (4, (8, 16)),
+}
+
+
+def chunk(kind: bytes, body: bytes = b"") -> bytes:
+    """Return a chunk with its checksum."""
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def header(width: int = 3, height: int = 2, depth: int = 8, colour: int = 0, *rest: int) -> bytes:
+    """Return IHDR; ``rest``: compression, filter and interlace methods."""
+    fields = (width, height, depth, colour, *(rest or (0, 0, 0)))
+    return chunk(b"IHDR", struct.pack(">IIBBBBB", *fields))
+
+
+def pixels(size: int) -> bytes:
+    """Return IDAT with so many bytes of pixel data."""
+    return chunk(b"IDAT", zlib.compress(bytes(size)))
+
+
+def png(*chunks: bytes) -> bytes:
+    """Return a PNG of chunks and the end."""
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks) + chunk(b"IEND")
+
+
+def data_bytes(width: int, height: int, bits: int, interlace: int) -> int:
+    """Return how many bytes of pixel data an image has, counted pixel by pixel."""
+    total = 0
+    for number in "1234567" if interlace else "0":
+        for y in range(height):
+            row = (ADAM7[y % 8][x % 8] if interlace else "0" for x in range(width))
+            in_pass = sum(found == number for found in row)
+            total += 1 + (in_pass * bits + 7) // 8 if in_pass else 0
+    return total
+
+
+@pytest.mark.parametrize("interlace", [0, 1])
+@pytest.mark.parametrize("colour", COLOURS)
+def test_pixel_data_are_complete(colour: int, interlace: int) -> None:
+    """Every legal header passes with all of its pixel data, and not with one byte less."""
+    samples, depths = COLOURS[colour]
+    palette = chunk(b"PLTE", bytes(6)) if colour == 3 else b""
+    sizes = [*itertools.product(range(1, 10), repeat=2), (40, 3), (3, 40)]
+    for depth, (width, height) in itertools.product(depths, sizes):
+        head = header(width, height, depth, colour, 0, 0, interlace)
+        expected = data_bytes(width, height, samples * depth, interlace)
+        check_png(png(head, palette, pixels(expected)))
+        with pytest.raises(PayloadError) as caught:
+            check_png(png(head, palette, pixels(expected - 1)))
+        assert (caught.value.code, caught.value.message) == (
+            "truncated",
+            f"the PNG holds {expected - 1} of {expected} bytes of pixel data",
+        )
+
+
+def test_pixel_data_in_several_chunks() -> None:
+    """A stream may go on in the next chunk; more than is needed does no harm."""
+    stream = zlib.compress(bytes(range(256)) * 12000)  # more than is inflated at once
+    parts = [chunk(b"IDAT", stream[at : at + 1000]) for at in range(0, len(stream), 1000)]
+    check_png(png(header(3071, 1000), *parts))
+    check_png(png(header(3071, 999), *parts))
+    with pytest.raises(PayloadError, match="holds 3072000 of 3073000 bytes"):
+        check_png(png(header(3072, 1000), *parts))
+    check_png(png(header(), chunk(b"IDAT"), pixels(8), chunk(b"IDAT", b"behind the stream's end")))
+    unfinished = zlib.compress(bytes(8))[:-4]  # without its checksum, but with all pixels
+    check_png(png(header(), chunk(b"IDAT", unfinished)))
+
+
+_LEGAL = (
+    "the PNG header is not legal (colour type {}, bit depth {}, compression {}, filter {}, "
+    "interlace {})"
+)
+
+# name: file, code, message
+REFUSED = {
+    "no chunk but the end": (png(), "corrupt", "the PNG does not start with its header"),
+    "another chunk first": (
+        png(chunk(b"tEXt", bytes(13)), header(), pixels(8)),
+        "corrupt",
+        "the PNG does not start with its header",
+    ),
+    "a long header": (
+        png(chunk(b"IHDR", bytes(14))),
+        "corrupt",
+        "the PNG does not start with its header",
+    ),
+    "a colour type": (png(header(3, 2, 8, 5), pixels(8)), "corrupt", _LEGAL.format(5, 8, 0, 0, 0)),
+    "a depth": (png(header(3, 2, 4, 2), pixels(20)), "corrupt", _LEGAL.format(2, 4, 0, 0, 0)),
+    "compression": (
+        png(header(3, 2, 8, 0, 1, 0, 0), pixels(8)),
+        "corrupt",
+        _LEGAL.format(0, 8, 1, 0, 0),
+    ),
+    "filter": (
+        png(header(3, 2, 8, 0, 0, 1, 0), pixels(8)),
+        "corrupt",
+        _LEGAL.format(0, 8, 0, 1, 0),
+    ),
+    "interlace": (
+        png(header(3, 2, 8, 0, 0, 0, 2), pixels(8)),
+        "corrupt",
+        _LEGAL.format(0, 8, 0, 0, 2),
+    ),
+    "no palette": (
+        png(header(3, 2, 8, 3), pixels(8)),
+        "corrupt",
+        "the PNG palette is not legal ([] bytes)",
+    ),
+    "two palettes": (
+        png(header(3, 2, 8, 3), chunk(b"PLTE", bytes(3)), chunk(b"PLTE", bytes(6)), pixels(8)),
+        "corrupt",
+        "the PNG palette is not legal ([3, 6] bytes)",
+    ),
+    **{
+        f"palette of {size}": (
+            png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(20)),
+            "corrupt",
+            f"the PNG palette is not legal ([{size}] bytes)",
+        )
+        for size, colour in ((0, 3), (4, 3), (771, 3), (0, 2), (5, 2))
+    },
+    "no pixels": (png(header()), "truncated", "the PNG holds 0 of 8 bytes of pixel data"),
+    "another stream": (
+        png(header(), chunk(b"IDAT", b"no zlib")),
+        "corrupt",
+        "the PNG does not inflate: Error -3 while decompressing data: incorrect header check",
+    ),
+    "no end": (
+        png(header(), pixels(8))[:-12],
+        "truncated",
+        "the PNG is truncated: it has no end chunk",
+    ),
+    "half an end": (
+        png(header(), pixels(8))[:-1],
+        "truncated",
+        "the PNG is truncated: it has no end chunk",
+    ),
+    "half a chunk": (
+        png(header(), pixels(8))[:-20],
+        "truncated",
+        "the PNG is truncated in its b'IDAT' chunk",
+    ),
+    "a checksum": (
+        png(header(), pixels(8))[:-1] + b"x",
+        "corrupt",
+        "the PNG's b'IEND' chunk has a wrong checksum",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_libpng_would_refuse(name: str) -> None:
+    """Each fault has its code and its words."""
+    data, code, message = REFUSED[name]
+    with pytest.raises(PayloadError) as caught:
+        check_png(data)
+    assert (caught.value.code, caught.value.message) == (code, message)
+
+
+def test_what_passes() -> None:
+    """Palettes of 1 to 256 colours, also of images that need none; chunks that nobody knows."""
+    for size, colour, length in ((3, 3, 8), (768, 3, 8), (6, 2, 20), (768, 6, 26)):
+        check_png(png(header(3, 2, 8, colour), chunk(b"PLTE", bytes(size)), pixels(length)))
+    check_png(png(header(), chunk(b"teSt", b"x"), pixels(8), chunk(b"tEXt")) + b"behind the end")

@@ -1,0 +1,159 @@
+"""The same files in another place give the same bytes, for every task and format."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+import recordgen
+from recordgen import storage
+from recordgen.reading.videos import to_addresses
+from tests.conftest import encoded, noise, tree_bytes
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with files of every task, all of which name each other by relative paths."""
+    root = tmp_path_factory.mktemp("home")
+    for folder in ("images/cat", "images/dog", "texts", "lists", "videos", "iob/train"):
+        (root / folder).mkdir(parents=True)
+    lines: dict[str, list[str]] = {}
+
+    def add(name: str, line: str) -> None:
+        lines.setdefault(name, []).append(line)
+
+    add("declared.csv", "photo,other,age,breed")
+    add("table.csv", "a,y")
+    for n in range(12):
+        label = ("cat", "dog")[n % 2]
+        image = f"images/{label}/{n}.jpg"
+        (root / image).write_bytes(encoded(noise(seed=n), "JPEG"))
+        (root / f"texts/{n}.txt").write_text(f"The text of {label} {n}.")
+        add("images.csv", f"{image},{label}")
+        add("lists/up.csv", f"../{image},{label}")
+        add("multi.csv", f"./{image},{label},pet")
+        add("boxes.csv", f"{image},{label},.1,.2,,,.5,.6,,")
+        add("images.jsonl", f'{{"imageGcsUri": "{image}"}}')
+        add("texts.csv", f"texts/{n}.txt,{label}")
+        add("inline.csv", f"It is a {label} {n},{label}")
+        add("declared.csv", f"{image},images/cat/0.jpg,{n},{label}")
+        add("table.csv", f"{n},{label}")
+        add("iob/train/sentences.txt", f"the {label} {n}")
+        add("iob/train/labels.txt", "O B-animal O")
+        for start in (0, 1):
+            add("videos.csv", f"videos/{n}.gif,{label},{start},{start + 1}")
+            add("lists/videos.csv", f"../videos/{n}.gif,{label},{start},{start + 1}")
+            add("lists/named.csv", f"../videos/{n}.gif,{label},{start},{start + 1}")
+    add("two.csv", "TRAIN,lists/named.csv")
+    for name, found in lines.items():
+        (root / name).write_text("\n".join(found) + "\n")
+    return root
+
+
+SCHEMA = {"photo": "image", "other": "image", "age": "int", "breed": "label"}
+VIDEO = {"task": "video_classification"}
+TEXT = {"task": "text_classification"}
+
+# source, options
+SOURCES: list[tuple[str, dict[str, Any]]] = [
+    ("images", {}),
+    ("images.csv", {}),
+    ("images.csv", {"split_by": "content", "shard_by": "label"}),
+    ("lists/up.csv", {}),
+    ("multi.csv", {"task": "image_multi_label"}),
+    ("boxes.csv", {}),
+    ("images.jsonl", {"task": "image_classification"}),
+    ("texts.csv", TEXT),
+    ("inline.csv", TEXT),
+    ("iob", {"task": "text_entities"}),
+    ("iob/train/sentences.txt", {"task": "text_entities"}),
+    ("declared.csv", {"schema": SCHEMA}),
+    ("table.csv", {"task": "tabular", "target_column": "y"}),
+    ("videos.csv", VIDEO),
+    ("lists/videos.csv", VIDEO),
+    ("two.csv", VIDEO),
+]
+
+
+@pytest.mark.parametrize(("source", "options"), SOURCES)
+def test_a_copy_elsewhere_gives_the_same_bytes(
+    source: str, options: dict[str, Any], home: Path, tmp_path: Path
+) -> None:
+    """Neither the folder's name nor its depth is in a record, an order, or the cut of shards."""
+    copy = tmp_path / "far/away" / ("long" * 20)
+    shutil.copytree(home, copy)
+    found = []
+    for number, root in enumerate((home, copy)):
+        output = tmp_path / str(number)
+        # Shards so small that a few bytes more in a record would cut them elsewhere.
+        dataset = recordgen.convert(
+            str(root / source), output, shard_mb=0.0002, max_reject_fraction=0, **options
+        ).dataset
+        shards = {name: data for name, data in tree_bytes(output).items() if "Split-" in name}
+        assert all(str(root).encode() not in data for data in shards.values())
+        found.append((dataset.digest, shards))
+    assert found[0] == found[1]
+    assert len(found[0][1]) > 2
+
+
+# videos as an import file names them, where they lie
+VIDEOS: list[tuple[str, Sequence[str]]] = [
+    ("a.csv", ["v/1.gif", "./v/1.gif", "{root}/v/1.gif"]),
+    ("lists/a.csv", ["../v/1.gif", "../lists/../v/1.gif"]),
+]
+
+
+@pytest.mark.parametrize(("name", "uris"), VIDEOS)
+def test_relative_videos_are_found_from_anywhere(
+    name: str, uris: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All spellings of a video are one; readers hand out its address, also from another folder."""
+    for folder in ("v", "lists"):
+        (tmp_path / folder).mkdir()
+    Image.fromarray(np.zeros((4, 4, 3), np.uint8)).save(tmp_path / "v/1.gif")
+    source = tmp_path / name
+    source.write_text("".join(f"TRAIN,{uri},x\n" for uri in uris).format(root=tmp_path))
+    monkeypatch.chdir(source.parent)
+    dataset = recordgen.convert(source.name, tmp_path / "out", **VIDEO).dataset
+    assert (dataset.examples, dataset.rows.duplicates) == (1, len(uris) - 1)
+    monkeypatch.chdir("/")
+    [(batch, _)] = recordgen.eval_dataset(tmp_path / "out", split="train")
+    assert batch["uri"].numpy().tolist() == [str(tmp_path / "v/1.gif").encode()]
+
+
+# uri, folder, where it is
+ADDRESSES = [
+    ("v/1.gif", "/d/lists", "/d/lists/v/1.gif"),
+    ("../v/1.gif", "/d/lists", "/d/v/1.gif"),
+    ("../../1.gif", "/d/lists", "/1.gif"),
+    ("../v/1.gif", "gs://b/lists", "gs://b/v/1.gif"),
+    ("1.gif", "gs://b", "gs://b/1.gif"),
+    ("/x/1.gif", "/d", "/x/1.gif"),
+    ("gs://c/1.gif", "/d", "gs://c/1.gif"),
+    ("..a/1.gif", "/d", "/d/..a/1.gif"),
+    ("\n/1.gif", "/d", "/d/\n/1.gif"),
+    ("1.gif", "", "1.gif"),
+]
+
+
+@pytest.mark.parametrize(("uri", "folder", "address"), ADDRESSES)
+def test_addresses(uri: str, folder: str, address: str) -> None:
+    """A uri and a folder give the address, and the address gives the uri back."""
+    found = to_addresses(tf.constant([uri, "/z"]), folder)
+    assert found.numpy().tolist() == [address.encode(), b"/z"]
+    if folder and uri != address:
+        assert storage.from_folder(address, folder, outside=True) == uri
+
+
+def test_what_has_no_relative_path() -> None:
+    """Addresses outside of the folder stay unless asked for, as do those of other storages."""
+    assert storage.from_folder("/d/v/1.gif", "/d/lists", outside=False) == "/d/v/1.gif"
+    for address in ("gs://b//v/1.gif", "gs://c/v/1.gif", "https://h/v/1.gif"):
+        assert storage.from_folder(address, "gs://b", outside=True) == address

@@ -1,0 +1,76 @@
+"""Rows: their names, their places, and the rejects of those that are left out."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from recordgen.rows import (
+    Lines,
+    Place,
+    Reject,
+    RejectCode,
+    Row,
+    content_digest,
+    content_uri,
+    is_content_uri,
+    placing,
+    reject,
+    row_name,
+)
+
+
+def test_a_reject_names_its_row() -> None:
+    """It has the row's line and uri, the code's text, and the message."""
+    row = Row("a.csv", 7, "train", "b.jpg", "cat")
+    assert reject(row, RejectCode.EMPTY_FILE, "it is empty") == Reject(
+        "a.csv", 7, "b.jpg", "empty_file", "it is empty"
+    )
+    assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
+
+
+def test_lines_of_a_table_get_a_split() -> None:
+    """Only those that name none, which an empty name would not be."""
+    lines = Lines("a.csv", [2, 3, 4], ["train", None, "test"], ["1", "2", "3"])
+    assert lines.with_split("eval") == lines._replace(splits=["train", "eval", "test"])
+
+
+@pytest.mark.parametrize("text", ["", "cat", "größe", "\udcff"])
+def test_texts_have_uris(text: str) -> None:
+    """The uri is the sha256 of the text's bytes, also of a byte that is no UTF-8."""
+    data = text.encode("utf-8", "surrogateescape")
+    uri = content_uri(text)
+    assert uri == f"sha256://{hashlib.sha256(data).hexdigest()}"
+    assert is_content_uri(uri)
+    assert content_digest(uri) == hashlib.sha256(data).digest()
+    assert not is_content_uri(f"gs://{uri}")
+
+
+# uri, annotation, name
+NAMES = [("a.jpg", "cat", "a.jpg"), ("", "cat", "cat"), ("", None, ""), ("a.jpg", None, "a.jpg")]
+
+
+@pytest.mark.parametrize(("uri", "annotation", "name"), NAMES)
+def test_names(uri: str, annotation: str | None, name: str) -> None:
+    """A row is placed by its uri, and by what it says if it has none."""
+    assert row_name(uri, annotation) == name
+
+
+# seed, name, place; a change of these would move the rows of every dataset there is
+PLACES: list[tuple[int, str | bytes, Place]] = [
+    (0, "images/1.jpg", Place(0xE61AE9E32178EFBF, 0xE0ADB71ABF7DE55A)),
+    (1, "images/1.jpg", Place(0xF18A75759AFAD1D7, 0xE41B9BFB047573B3)),
+    (0, "größe", Place(0xB84EE2D8AAF81B6A, 0x8C04E6E435DE0BA1)),
+    (0, "größe".encode(), Place(0xB84EE2D8AAF81B6A, 0x8C04E6E435DE0BA1)),
+    (0, "\udcff", Place(0x0B488A53F37F3C91, 0x47B6209A321FDAAB)),
+    (0, b"\xff", Place(0x0B488A53F37F3C91, 0x47B6209A321FDAAB)),
+]
+
+
+@pytest.mark.parametrize(("seed", "name", "place"), PLACES)
+def test_places_never_change(seed: int, name: str | bytes, place: Place) -> None:
+    """The place of a name is a function of seed and name alone, whatever was placed before."""
+    find = placing(seed)
+    find("another")
+    assert find(name) == place

@@ -1,0 +1,137 @@
+"""Labels and paths that are slips: the message names the cause, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import recordgen
+from recordgen.labels import look_alikes
+from recordgen.rows import Adjustments, Reject, Row
+from recordgen.sources import automl_csv, automl_jsonl, text_csv
+from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.image_folder import read_folder
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    Task,
+    TextClassification,
+    TextSentiment,
+    VideoClassification,
+)
+
+
+def read(line: str, task: Task) -> Row | Reject:
+    parse: Callable[..., Any] = automl_csv.parse_lines
+    if line.startswith("{"):
+        parse = automl_jsonl.parse_lines
+    elif task.kind == "text":
+        parse = text_csv.parse_lines
+    [row] = parse([line.encode()], source="f", task=task, adjusted=Adjustments())
+    found: Row | Reject = row
+    return found
+
+
+MISSING = [
+    (ImageClassification(), "TRAIN,a.jpg,nan"),
+    (ImageClassification(), "a.jpg,NaN"),
+    (ImageClassification(), "a.jpg,<NA>"),
+    (ImageMultiLabel(), "a.jpg,cat,nan"),
+    (ObjectDetection(), "a.jpg,nan,.1,.2,,,.3,.4,,"),
+    (VideoClassification(), "a.mp4,nan,0,1"),
+    (TextClassification(), "So good,nan"),
+    (TextSentiment(), "So good,nan"),
+    (
+        ImageClassification(),
+        json.dumps({"imageGcsUri": "a", "classificationAnnotation": {"displayName": "nan"}}),
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "line"), MISSING)
+def test_a_missing_label_is_no_class(task: Task, line: str) -> None:
+    """What pandas writes for a missing value rejects its row and names pandas."""
+    row = read(line, task)
+    assert isinstance(row, Reject)
+    assert row.code == "bad_annotation"
+    assert "is what pandas writes for a missing value; leave the field empty" in row.message
+
+
+# labels that only look like it
+@pytest.mark.parametrize("label", ["none", "null", "N/A", "naan", "nan bread", "None"])
+def test_words_that_may_be_classes_are(label: str) -> None:
+    """Other words for nothing are classes of real datasets."""
+    assert read(f"a.jpg,{label}", ImageClassification()) == Row("f", 1, None, "a.jpg", label)
+
+
+def test_missing_labels_of_frames_and_folders(tmp_path: Path) -> None:
+    """A missing value is no label, its text is rejected; and so is a folder of this name."""
+    frame = pd.DataFrame({"image_uri": ["a.jpg", "b.jpg"], "label": ["cat", None]})
+    assert [
+        row.annotation for row in dataframe_rows(frame, ImageClassification(), Adjustments())
+    ] == [
+        "cat",
+        None,
+    ]
+    frame["label"] = [str(value) for value in frame["label"].astype(object).fillna(float("nan"))]
+    _, row = dataframe_rows(frame, ImageClassification(), Adjustments())
+    assert isinstance(row, Reject)
+    for name in ("cat", "nan"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.jpg").touch()
+    good, bad = read_folder(f"{tmp_path}/")
+    assert (good.uri, type(bad)) == ("cat/a.jpg", Reject)
+
+
+ALIKE = [
+    (["Cat", "cat", "dog"], [("Cat", "cat")]),
+    (["hot dog", "hotdog", "hot\u00a0 Dog"], [("hot dog", "hotdog", "hot\u00a0 Dog")]),
+    (["caf\u00e9", "cafe\u0301", "cafe"], [("caf\u00e9", "cafe\u0301")]),
+    (["\uff21", "a", "STRASSE", "Stra\u00dfe"], [("\uff21", "a"), ("STRASSE", "Stra\u00dfe")]),
+    (["cat", "cats", "c_at", "1", "01"], []),
+]
+
+
+@pytest.mark.parametrize(("labels", "groups"), ALIKE)
+def test_look_alikes(labels: list[str], groups: list[tuple[str, ...]]) -> None:
+    """Capitals, blanks and Unicode's forms of one letter are slips; other signs tell classes."""
+    assert look_alikes(labels) == groups
+
+
+@pytest.mark.parametrize("path", [r"clips\a.mp4", r"C:\clips\a.mp4"])
+def test_nobody_would_miss_a_video(path: str) -> None:
+    """Videos are never opened, so a path of Windows is refused when it is read."""
+    task = VideoClassification()
+    for line in (f"TRAIN,{path},car,0,1", json.dumps({"videoGcsUri": path})):
+        row = read(line, task)
+        assert isinstance(row, Reject)
+        assert "a backslash separates folders on Windows alone: write / in its place" in row.message
+    url = "gs://bucket/a\\b.mp4"  # a name as good as any in an object store
+    assert isinstance(read(f"{url},car,0,1", task), Row)
+
+
+def test_slips_are_said_of_a_conversion(
+    make_images: Callable[[int], list[Path]], make_csv: Callable[..., str], tmp_path: Path
+) -> None:
+    """Alike labels are two classes with a warning; a file with a backslash is what it is called."""
+    images = make_images(6)
+    odd = images[0].parent / "odd\\name.jpg"
+    images[5].rename(odd)
+    rows = [f"TRAIN,{path},{'Cat' if n < 2 else 'cat'}" for n, path in enumerate(images[:5])]
+    windows = str(images[0]).replace("/", "\\")
+    source = make_csv([*rows, f"TRAIN,{odd},dog", f"TRAIN,{windows},dog"])
+    result = recordgen.convert(source, tmp_path / "out", max_reject_fraction=0.5)
+    assert result.dataset.labels == ("Cat", "cat", "dog")
+    [warning] = [text for text in result.dataset.warnings if "differ only" in text]
+    assert "the labels 'Cat' (2) and 'cat' (3) are different classes" in warning
+    [reject] = result.rejects
+    assert reject.code == "missing_file"
+    assert reject.message.endswith(
+        "a backslash separates folders on Windows alone: write / in its place"
+    )

@@ -1,0 +1,123 @@
+"""Split fractions: each split owns its share of the draws, to the last one; and split names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
+from recordgen.rows import Row
+from recordgen.sources import ImportFile, RowReader
+from recordgen.splits import SPLITS, SplitFractions, parse_ml_use, split_order
+
+# weights, the split of each of the equal shares of all draws
+SHARES = [
+    ((80, 10, 10), ["train"] * 80 + ["eval"] * 10 + ["test"] * 10),
+    ((1, 0, 1), ["train", "test"]),
+    ((0, 1), ["eval"]),
+    ((2, 1, 0), ["train", "train", "eval"]),
+    ((7,), ["train"] * 7),
+]
+
+
+@pytest.mark.parametrize(("weights", "splits"), SHARES)
+def test_each_split_owns_its_share(weights: tuple[int, ...], splits: list[str]) -> None:
+    """The first and the last draw of each share belong to it, and a share of 0 owns none."""
+    fractions = SplitFractions(SPLITS[: len(weights)], weights)
+    starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
+    assert starts[-1] == 1 << 64
+    assert [fractions.choose(start) for start in starts[:-1]] == splits
+    assert [fractions.choose(end - 1) for end in starts[1:]] == splits
+
+
+# text, weights
+FRACTIONS = [("1", (1,)), ("90,10", (90, 10)), ("80, 10,10", (80, 10, 10)), ("0,0,1", (0, 0, 1))]
+
+
+@pytest.mark.parametrize(("text", "weights"), FRACTIONS)
+def test_fractions_as_text(text: str, weights: tuple[int, ...]) -> None:
+    """One to three whole numbers are for train, eval and test, in this order."""
+    assert SplitFractions.parse(text) == SplitFractions(SPLITS[: len(weights)], weights)
+
+
+def test_fractions_of_other_splits() -> None:
+    """Names may be any; dataset.json records them with their weights."""
+    fractions = SplitFractions(("day", "night"), (3, 1))
+    assert str(fractions) == "day:3,night:1"
+    assert fractions.choose((3 << 62) - 1) == "day"
+    assert fractions.choose(3 << 62) == "night"
+
+
+_AS_TEXT = (
+    "split fractions must be up to three whole numbers for train,eval,test, such as 80,10,10 "
+    "(got {!r})"
+)
+
+# how they are made, the whole message
+WRONG = [
+    (lambda: SplitFractions.parse(""), _AS_TEXT.format("")),
+    (lambda: SplitFractions.parse("80;10;10"), _AS_TEXT.format("80;10;10")),
+    (lambda: SplitFractions.parse("1,2,3,4"), _AS_TEXT.format("1,2,3,4")),
+    (
+        lambda: SplitFractions.parse("-1,2"),
+        "split fractions must be ≥ 0 with a sum above 0 (got (-1, 2))",
+    ),
+    (
+        lambda: SplitFractions.parse("0,0,0"),
+        "split fractions must be ≥ 0 with a sum above 0 (got (0, 0, 0))",
+    ),
+    (
+        lambda: SplitFractions(("train",), (1, 2)),
+        "split fractions need one weight per split (got 1 names and 2 weights)",
+    ),
+    (
+        lambda: SplitFractions((), ()),
+        "split fractions need one weight per split (got 0 names and 0 weights)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "message"), WRONG, ids=range(len(WRONG)))
+def test_wrong_fractions(make, message: str) -> None:
+    """What is wrong about fractions is said, with what was given."""
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+def test_order_of_splits() -> None:
+    """train, eval and test come first, whatever other splits are called."""
+    names = ["test", "a", "zebra", "eval", "b", "train"]
+    assert sorted(names, key=split_order) == ["train", "eval", "test", "a", "b", "zebra"]
+
+
+def test_folders_of_splits(tmp_path: Path) -> None:
+    """A folder of each usual name holds a split, in any case; unassigned images are drawn."""
+    names = {
+        "eval": ["val", "VALID", "Eval", "dev", "DEV", "Validation"],
+        "train": ["Train", "training"],
+        "test": ["TEST"],
+        None: ["Unassigned"],
+    }
+    options = ConvertOptions(task="image_classification", input_format="folder")
+    for split, words in names.items():
+        for word in words:
+            image = tmp_path / word / word / "cat" / "a.jpg"
+            image.parent.mkdir(parents=True)
+            image.touch()
+            [row] = RowReader(options).read(ImportFile(f"{tmp_path / word}/"))
+            assert isinstance(row, Row)
+            assert (row.split, row.annotation) == (split, "cat"), word
+    [row] = RowReader(options).read(ImportFile(f"{tmp_path / 'dev' / 'dev'}/"))
+    assert isinstance(row, Row)
+    assert (row.split, row.annotation) == (None, "cat")  # a label is no split
+
+
+@pytest.mark.parametrize("word", ["cat", "dogs"])
+def test_words_that_name_no_split(word: str) -> None:
+    """The message says what is expected, and what was found."""
+    message = rf"ml_use must be TRAIN, VALIDATION, TEST, UNASSIGNED or empty \(got '{word}'\)"
+    with pytest.raises(ValueError, match=message):
+        parse_ml_use(word)

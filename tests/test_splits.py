@@ -1,0 +1,121 @@
+"""One table of words names splits, wherever an ML_USE stands; a near miss is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from recordgen.options import ConvertOptions
+from recordgen.rows import Adjustments, Lines, Reject, Row
+from recordgen.sources import ImportFile, RowReader, automl_csv, automl_jsonl, text_csv
+from recordgen.sources import declared_rows as declared
+from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.table_columns import find_table
+from recordgen.sources.table_csv import read_table
+from recordgen.splits import parse_ml_use
+from recordgen.tasks import ImageClassification, TextClassification, task_for
+
+IMAGE, TEXT = ImageClassification(), TextClassification()
+OPTIONS = {"adjusted": Adjustments(), "source": "f"}
+
+
+def of_csv(word: str, folder: Path) -> Row | Reject:
+    [row] = automl_csv.parse_lines([f"{word},a.jpg,cat".encode()], task=IMAGE, **OPTIONS)
+    return row
+
+
+def of_header(word: str, folder: Path) -> Row | Reject:
+    lines = [b"image,split,label", f"a.jpg,{word},cat".encode()]
+    [row] = automl_csv.parse_lines(lines, task=IMAGE, **OPTIONS)
+    return row
+
+
+def of_text(word: str, folder: Path) -> Row | Reject:
+    [row] = text_csv.parse_lines([f"{word},So good,praise".encode()], task=TEXT, **OPTIONS)
+    return row
+
+
+def of_jsonl(word: str, folder: Path) -> Row | Reject:
+    labels = {"aiplatform.googleapis.com/ml_use": word}
+    line = json.dumps({"imageGcsUri": "a.jpg", "dataItemResourceLabels": labels})
+    [row] = automl_jsonl.parse_lines([line.encode()], task=IMAGE, **OPTIONS)
+    return row
+
+
+def of_dataframe(word: str, folder: Path) -> Row | Reject:
+    frame = pd.DataFrame({"split": [word], "image_uri": ["a.jpg"], "label": ["cat"]})
+    [row] = dataframe_rows(frame, IMAGE, Adjustments())
+    return row
+
+
+def of_schema(word: str, folder: Path) -> Row | Reject:
+    task = task_for(ConvertOptions(schema='{"set": "split", "n": "int"}'))
+    [row] = declared.parse_lines([f"{word},1".encode()], task=task, **OPTIONS)
+    return row
+
+
+def of_table(word: str, folder: Path) -> Row | Reject:
+    path = folder / "a.csv"
+    path.write_text(f"fold,n\ntrain,1\n{word},2\n")
+    options = ConvertOptions(task="tabular", split_column="fold")
+    table = find_table([ImportFile(str(path))], options)
+    lines, *rest = sorted(read_table(str(path), table), key=lambda item: isinstance(item, Reject))
+    assert isinstance(lines, Lines)
+    return rest[0] if rest else Row("f", 3, lines.splits[1], "", None)
+
+
+def of_folder(word: str, folder: Path) -> Row | Reject:
+    (folder / word / "cat").mkdir(parents=True)
+    (folder / word / "cat/a.jpg").touch()
+    options = ConvertOptions(task="image_classification", input_format="folder")
+    [row] = RowReader(options).read(ImportFile(f"{folder}/"))
+    return row
+
+
+DOORS = [of_csv, of_header, of_text, of_jsonl, of_dataframe, of_schema, of_table, of_folder]
+
+WORDS = {
+    "train": ["train", "Training"],
+    "eval": ["VALIDATION", "Validate", "val", "VALID", "Dev", "eval", "Evaluation"],
+    "test": ["TEST", "testing"],
+    None: ["Unassigned"],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_words_name_splits_at_every_door(
+    door: Callable[[str, Path], Row | Reject], tmp_path: Path
+) -> None:
+    """Each word means the same split in every format, in any case."""
+    for split, words in WORDS.items():
+        for word in words:
+            (tmp_path / word).mkdir()
+            row = door(word, tmp_path / word)
+            assert isinstance(row, Row), (word, row)
+            assert row.split == split, word
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door is not of_folder])
+def test_a_near_miss_is_named(door: Callable[[str, Path], Row | Reject], tmp_path: Path) -> None:
+    """A misspelt word rejects its row, and the message says which word was probably meant."""
+    row = door("TRIAN", tmp_path)
+    assert isinstance(row, Reject)
+    assert row.code == "unknown_ml_use"
+    assert "(got 'TRIAN'; did you mean TRAIN?)" in row.message
+
+
+# word, the word that is proposed
+NEAR = [("validaton", "VALIDATION"), ("TSET", "TEST"), ("vaildation", "VALIDATION"), ("cat", None)]
+
+
+@pytest.mark.parametrize(("word", "meant"), NEAR)
+def test_near_words(word: str, meant: str | None) -> None:
+    """What is close to a published word gets it proposed; other words get no proposal."""
+    with pytest.raises(ValueError, match="ml_use must be") as caught:
+        parse_ml_use(word)
+    hint = f"; did you mean {meant}?" if meant else ""
+    assert str(caught.value).endswith(f"(got {word!r}{hint})")

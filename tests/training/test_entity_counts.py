@@ -1,0 +1,109 @@
+"""F1 of entities: against sets of spans, and what it is where there is little to count."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recordgen.tasks.tags import Token, spans_of, tag_names
+from recordgen.training.entity_counts import EntityCounts, entities
+
+NAMES = np.array(tag_names(["city", "date", "person"]))
+
+
+def spans(tags):
+    """Return the entities of one text's tags (-1: no token), as the reading of IOB has them."""
+    tags = [NAMES[tag] for tag in tags if tag >= 0]
+    tokens = [Token(place, place + 1) for place in range(len(tags))]
+    return set(spans_of(tokens, tags)[0])
+
+
+def f1_of(truth, said):
+    """Return F1 of all entities, counted text by text in sets."""
+    right = true = found = 0
+    for one, other in zip(truth, said, strict=True):
+        wanted, given = spans(one), spans(np.where(one < 0, -1, other))
+        right, true, found = right + len(wanted & given), true + len(wanted), found + len(given)
+    return 2 * right / (true + found) if true else float("nan")
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_f1_is_that_of_sets_of_spans(data):
+    """NumPy counts entities as sets of spans do: exact tokens and label, I- may begin one."""
+    shape = (data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8)))
+    tags = st.lists(
+        st.lists(st.integers(0, 6), min_size=shape[1], max_size=shape[1]),
+        min_size=shape[0],
+        max_size=shape[0],
+    )
+    truth, said = np.array(data.draw(tags)), np.array(data.draw(tags))
+    for row, length in enumerate(data.draw(st.tuples(*[st.integers(0, shape[1])] * shape[0]))):
+        truth[row, length:] = -1
+    whole, parts = EntityCounts(3), EntityCounts(3)
+    whole.add(truth, said)
+    for row in range(shape[0]):
+        part = EntityCounts(3)
+        part.add(truth[row : row + 1], said[row : row + 1])
+        parts.merge(part)
+    np.testing.assert_equal(whole.f1(), f1_of(truth, said))
+    np.testing.assert_equal(parts.f1(), whole.f1())
+    assert entities(truth).tolist() == sorted(
+        [text, first, end - 1, NAMES.tolist().index(f"B-{label}") // 2]
+        for text, row in enumerate(truth)
+        for first, end, label in spans(row)
+    )
+
+
+# tags of a text, its entities: first and last token, label
+TAGS = [
+    ([0, 0, 0], []),
+    ([1, 2, 2], [(0, 2, 0)]),
+    ([1, 1, 2], [(0, 0, 0), (1, 2, 0)]),  # two neighbours
+    ([2, 2, 0], [(0, 1, 0)]),  # it begins with I-
+    ([1, 4, 4], [(0, 0, 0), (1, 2, 1)]),  # I- of another label
+    ([0, 5, 6], [(1, 2, 2)]),  # to the last token
+    ([1, 0, 2], [(0, 0, 0), (2, 2, 0)]),
+    ([1, 2, -1], [(0, 1, 0)]),
+    ([-1, -1, -1], []),
+]
+
+
+def test_entities_of_tags():
+    """Where each begins and ends; those of a text never reach into the next one."""
+    expected = [(row, *entity) for row, (_, found) in enumerate(TAGS) for entity in found]
+    assert list(map(tuple, entities(np.array([tags for tags, _ in TAGS])).tolist())) == expected
+
+
+def test_an_entity_is_right_where_it_stands():
+    """The same tokens and label in another text, or at another place, are another entity."""
+    truth = np.array([[1, 2, 0, 0], [0, 0, 0, 5]])
+    same_places_of_others = np.array([[0, 0, 0, 5], [1, 2, 0, 0]])
+    longer, other_label = truth.copy(), truth.copy()
+    longer[0, 2], other_label[0, :2] = 2, (3, 4)
+    for said, right in (
+        (truth, [1, 0, 1]),
+        (same_places_of_others, [0, 0, 0]),
+        (longer, [0, 0, 1]),
+        (other_label, [0, 0, 1]),
+    ):
+        counts = EntityCounts(3)
+        counts.add(truth, said)
+        assert counts.true.tolist() == [1, 0, 1]
+        assert counts.right.tolist() == right
+        assert counts.found.sum() == 2
+
+
+def test_f1_by_label():
+    """Each label has its own; one that no entity has, has none. Merged counts add up."""
+    counts = EntityCounts(3)
+    counts.add(np.array([[1, 2, 0, 5, 5]]), np.array([[1, 2, 3, 5, 6]]))
+    assert counts.f1_by_label() == {0: 1.0, 2: 0.0}
+    assert counts.f1() == 2 * 1 / (3 + 3)
+    other = EntityCounts(3)
+    other.add(np.array([[5, 0]]), np.array([[5, 0]]))
+    counts.merge(other)
+    assert counts.f1_by_label() == {0: 1.0, 2: 2 * 1 / (3 + 2)}
+    assert np.isnan(EntityCounts(3).f1())
+    assert EntityCounts(3).f1_by_label() == {}

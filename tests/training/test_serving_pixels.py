@@ -1,0 +1,72 @@
+"""What a saved model sees of an image is what it was trained on."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordgen import convert
+from recordgen.dataset import read_dataset
+from recordgen.training.config import TrainingConfig
+from recordgen.training.image_labels import OneImageLabel
+from recordgen.training.serving import save_for_serving
+from tests.conftest import encoded
+
+# With as many labels as a batch of one image has values, the answers are the pixels.
+SIDE = 2
+COUNT = SIDE * SIDE * 3
+
+
+@pytest.fixture(scope="module")
+def images():
+    """Noise, at each size and in each format that is decoded in another way: bytes by label."""
+    random = np.random.default_rng(0)
+    sizes = [(2, 2), (3, 3), (5, 4), (7, 9), (1, 8), (31, 40)]
+    return {
+        f"{number:02}": encoded(
+            Image.fromarray(random.integers(0, 256, (*sizes[number // 2], 3), np.uint8)),
+            ("PNG", "JPEG")[number % 2],
+        )
+        for number in range(COUNT)
+    }
+
+
+@pytest.fixture(scope="module")
+def dataset(images, tmp_path_factory):
+    """The images, converted."""
+    folder = tmp_path_factory.mktemp("images")
+    for name, data in images.items():
+        (folder / name).write_bytes(data)
+    rows = [f"TRAIN,{name},{name}\n" for name in images]
+    (folder / "rows.csv").write_text("".join(rows))
+    convert(str(folder / "rows.csv"), str(folder / "out"), task="image_classification")
+    return str(folder / "out")
+
+
+def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
+    """A batch to train on, requests and records to evaluate agree to a level of 255."""
+    config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
+    learner = OneImageLabel(dataset, "train", read_dataset(dataset), config)
+    inputs = keras.Input((SIDE, SIDE, 3))
+    model = keras.Model(inputs, keras.layers.Flatten()(inputs))
+    save_for_serving(model, str(tmp_path / "model"), learner)
+    saved = tf.saved_model.load(str(tmp_path / "model"))
+
+    pixels, labels = next(iter(learner.train_data()))
+    seen = np.zeros((COUNT, COUNT), np.float32)
+    seen[labels.numpy()] = tf.reshape(pixels, (COUNT, COUNT))
+
+    answer = saved.signatures["serving_default"](image_bytes=tf.constant(list(images.values())))
+    served = np.zeros((COUNT, COUNT), np.float32)
+    places = answer["labels"].numpy().astype(int)
+    np.put_along_axis(served, places, answer["scores"].numpy(), axis=1)
+    np.testing.assert_allclose(served, seen, atol=1 / 255)
+
+    records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{dataset}/Split-train/*"))
+    records = tf.stack(list(records))
+    evaluated = saved.signatures["evaluate"](examples=records)["scores"].numpy()
+    order = saved.signatures["truth"](examples=records)["label"].numpy()
+    np.testing.assert_allclose(evaluated, seen[order], atol=1 / 255)
