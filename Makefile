@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock image image-test tested clean
+.PHONY: help setup demo test check format mutants lock image image-test tested clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,8 +17,9 @@ setup: ## make .venv with what fits this machine (LEG=tfx-1.21|tfx-1.16|no-tfx t
 demo: setup ## run the demonstration from sample data to a trained model (TASK=object_detection, text_entities, tabular, …)
 	@$(PYTHON_OF_VENV) -m pipelines.demo --task $(TASK) $(ARGS)
 
-test: setup ## run the tests (ARGS="-m 'not slow'" passes options to pytest)
-	@$(PYTHON_OF_VENV) -m pytest $(ARGS)
+# A module's tests stay in one process: they share what its fixtures made.
+test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
+	@$(PYTHON_OF_VENV) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 check: setup ## format check, lint and types
 	$(PYTHON_OF_VENV) -m ruff format --check .
@@ -29,6 +30,9 @@ format: setup ## format, and repair what the linter can
 	$(PYTHON_OF_VENV) -m ruff format .
 	$(PYTHON_OF_VENV) -m ruff check --fix .
 
+mutants: setup ## say which faults of core modules no test notices (ARGS="splits rows --survivors")
+	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)
+
 lock: ## renew locks/ to the newest versions that fit together
 	@scripts/lock
 
@@ -38,7 +42,7 @@ image: ## build the container image (ENGINE=docker|podman|buildah, ARGS="--build
 image-test: ## run all tests inside the image (ARGS go to pytest)
 	@scripts/image test $(ARGS)
 
-tested: setup ## write into README.md what .ci/run tested here
+tested: setup ## write into docs/tested.md what .ci/run tested here
 	@$(PYTHON_OF_VENV) scripts/tested
 
 clean: ## remove .venv and everything else that was made here
