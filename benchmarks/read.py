@@ -97,7 +97,9 @@ def recordgen(setting: Setting) -> list[Any]:
 
 
 def recordgen_autotune(setting: Setting) -> list[Any]:
-    return [_ours(setting, setting.records, autotune=True)]
+    from recordgen import Tuning
+
+    return [_ours(setting, setting.records, tuning=Tuning(autotune=True))]
 
 
 def recordgen_max_side(setting: Setting) -> list[Any]:
@@ -150,12 +152,12 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
 def _ours(setting: Setting, records: str | None, **options: Any) -> Any:
     from recordgen import train_dataset
 
-    defaults = {"augment": None, "epochs": 1, "drop_remainder": False}
     return train_dataset(
         str(records),
         batch_size=setting.batch_size,
         image_size=setting.image_size,
-        **{**defaults, **options},
+        augment=None,
+        **options,
     )
 
 
@@ -248,7 +250,7 @@ def memory(setting: Setting, epochs: int) -> list[float]:
 
 
 def _read_epochs(setting: Setting, epochs: int) -> list[float]:
-    dataset = _ours(setting, setting.records, epochs=None, drop_remainder=True)
+    dataset = _ours(setting, setting.records, epochs="endless")
     steps = setting.count // setting.batch_size
     found = []
     for number, _ in enumerate(dataset.take(steps * epochs), start=1):
@@ -268,6 +270,8 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
     import keras
     import tensorflow as tf
 
+    from recordgen import Tuning
+
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     keras.utils.set_random_seed(0)
@@ -282,9 +286,8 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
     )
     model.compile("sgd", "sparse_categorical_crossentropy")
     steps = max(8, setting.count // setting.batch_size)
-    data = _ours(
-        setting, setting.records, epochs=None, drop_remainder=True, threads=1, num_parallel_calls=1
-    )
+    tuning = Tuning(threads=1, num_parallel_calls=1)
+    data = _ours(setting, setting.records, epochs="endless", tuning=tuning)
     images, labels = next(iter(data))
     ready = tf.data.Dataset.from_tensors((images, labels % 10)).repeat()
     numbered = data.map(lambda images, labels: (images, labels % 10), num_parallel_calls=1)

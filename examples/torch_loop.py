@@ -61,7 +61,7 @@ def main(source):
     tf.config.set_visible_devices([], "GPU")  # a GPU, if there is one, is PyTorch's
     torch.manual_seed(0)
     options = {"batch_size": BATCH_SIZE, "image_size": IMAGE_SIZE}
-    train = recordgen.train_dataset(source, epochs=1, seed=0, **options)
+    train = recordgen.train_dataset(source, seed=0, **options)
     evaluation = TorchBatches(recordgen.eval_dataset(source, **options))
     print(f"zero-copy  {'yes' if shares_memory(train) else 'no'}")
 

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Train from a converted folder
 #
-# `recordgen convert labels.csv out` has written the folder; this trains on it, in a few seconds
-# for the digits of the README's quick start:
+# `recordgen convert photos/ out` has written the folder; this trains on it:
 #
 #     python examples/train_from_folder.py [FOLDER]
 #
@@ -22,8 +21,9 @@ size, batch_size = (16, 16), 32
 
 # %% [markdown]
 # ## Data
-# Training data is endless, shuffled and changed a little in light and colour; evaluation data is
-# one complete pass. What was decided for it can be printed.
+# Training data is shuffled anew in each epoch, evaluation data is read in order. Neither is
+# changed: for photos, `augment="photo"` adds random crops, mirroring and changes of colour. What
+# was decided for the reading can be printed.
 
 # %%
 train = recordgen.input_fn(source, split="train", batch_size=batch_size, image_size=size)
@@ -37,7 +37,7 @@ print(recordgen.reading_plan(source, batch_size=batch_size, image_size=size))
 layers = [keras.Input((*size, 3))]
 for filters in (32, 64):
     layers += [keras.layers.Conv2D(filters, 3, activation="relu"), keras.layers.MaxPooling2D()]
-layers += [keras.layers.Flatten(), keras.layers.Dense(len(recordgen.read_dataset(source).labels))]
+layers += [keras.layers.Flatten(), keras.layers.Dense(len(train.class_names))]
 model = keras.Sequential(layers)
 loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 model.compile("adam", loss, metrics=["accuracy"])
@@ -46,6 +46,5 @@ model.compile("adam", loss, metrics=["accuracy"])
 # ## Fit, evaluate
 
 # %%
-steps = recordgen.steps_per_epoch(source, batch_size)
-model.fit(train, steps_per_epoch=steps, epochs=15, validation_data=evaluation, verbose=2)
+model.fit(train, epochs=15, validation_data=evaluation, verbose=2)
 print(f"accuracy {model.evaluate(evaluation, verbose=0)[1]:.4f}")

@@ -125,6 +125,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         schema: str = _OPTIONS.schema,
         seed: int = _OPTIONS.seed,
         split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
+        eval_from: str = _OPTIONS.eval_from,
         max_reject_fraction: float = _OPTIONS.max_reject_fraction,
         target_column: str = _OPTIONS.target_column,
         weight_column: str = _OPTIONS.weight_column,
@@ -144,6 +145,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
             schema: what the columns of a table hold, as JSON; the task is declared then.
             seed: of the conversion and the training.
             split_fractions: shares of train,eval,test for rows that name no split.
+            eval_from: share of a split that moves to eval, such as train:10; empty: none.
             max_reject_fraction: the run fails above this share of rejected rows.
             target_column: of a table, the column that is to be predicted.
             weight_column: of a table, the column of its rows' weights.
@@ -162,6 +164,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
             schema=schema,
             seed=seed,
             split_fractions=split_fractions,
+            eval_from=eval_from,
             max_reject_fraction=max_reject_fraction,
             target_column=target_column,
             weight_column=weight_column,

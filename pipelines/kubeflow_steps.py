@@ -60,6 +60,7 @@ def train_step(image: str):
         logs: Output[Artifact],
         model_name: str = _TRAINING.model,
         weights: str = NO_WEIGHTS,
+        scale: str = _TRAINING.scale,
         image_size: list = list(_TRAINING.image_size),  # noqa: B006  (kfp's default, never changed)
         batch_size: int = _TRAINING.batch_size,
         epochs: int = _TRAINING.epochs,
@@ -78,6 +79,7 @@ def train_step(image: str):
             logs: folder of TensorBoard's logs.
             model_name: small_cnn, or a model of keras.applications.
             weights: none, or imagenet, which Keras downloads.
+            scale: the range of pixels that the model takes; auto, what it was trained on.
             image_size: height and width to which images are resized, in pixels.
             batch_size: examples per step.
             epochs: passes over split train.

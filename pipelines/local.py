@@ -19,7 +19,7 @@ from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.quiet import load_tensorflow, quiet_libraries
 from recordgen.sources import find_import_files
-from recordgen.sources.deciding import decide_task
+from recordgen.sources.detect import detect
 
 # What a pattern has in place of a span, a version, or a part of a date.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")
@@ -174,7 +174,7 @@ def to_config(args: argparse.Namespace) -> PipelineConfig:
     if config.options.task != AUTO:
         return config
     pattern = _SPAN.sub("*", config.pattern)
-    found = decide_task(find_import_files(f"{config.input_base}/{pattern}"), config.options)
+    found = detect(find_import_files(f"{config.input_base}/{pattern}"), config.options)
     print(f"task: {found.options.task} ({found.reason})", flush=True)
     return replace(config, options=replace(config.options, task=found.options.task))
 

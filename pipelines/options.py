@@ -37,6 +37,12 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     )
     add("--target-column", default="", metavar="NAME", help="of a table, what is to be predicted")
     add("--weight-column", default="", metavar="NAME", help="of a table, the rows' weights")
+    add(
+        "--eval-from",
+        default="",
+        metavar="SPLIT:PERCENT",
+        help="move a share of a split to eval, such as train:10; for data without eval rows",
+    )
     add("--seed", type=int, default=0, help="of the conversion and the training")
     add("--model", default=training.model, help="small_cnn or a keras.applications name")
     add("--weights", choices=["imagenet"], help="pretrained weights; Keras downloads them")
@@ -67,6 +73,7 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
             task=args.task or AUTO,
             schema=args.schema,
             seed=args.seed,
+            eval_from=args.eval_from,
             max_reject_fraction=args.max_reject_fraction,
             target_column=args.target_column,
             weight_column=args.weight_column,
