@@ -25,6 +25,7 @@ from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageErr
 
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.gif import check_gif
 from recordgen.payloads.png import check_png
 from recordgen.rows import RejectCode
 
@@ -215,6 +216,8 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
 def _decode_fully(data: bytes, image: Image.Image) -> None:
     if image.format == "PNG":
         check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
+    elif image.format == "GIF":
+        check_gif(data)  # Pillow stops at the first block that it does not know
 
     def load_all() -> None:
         frames = getattr(image, "n_frames", 1) if image.format == "GIF" else 1
