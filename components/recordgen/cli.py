@@ -18,10 +18,12 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen import logs, storage, terminal
+from recordgen import storage
+from recordgen.console import logs, progress_bar, summaries
+from recordgen.console.quiet import quiet_libraries
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import RecordgenError, UsageError
-from recordgen.labels import LABEL_MODES
-from recordgen.metrics import total_counts
 from recordgen.options import (
     BAD_BOXES,
     BOX_ORIENTATIONS,
@@ -37,13 +39,12 @@ from recordgen.options import (
     ConvertOptions,
     parse_names,
 )
-from recordgen.quiet import quiet_libraries
 from recordgen.roles import ROLES
-from recordgen.splits import SplitFractions
+from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.progress import Progress
+    from recordgen.runs.progress import Progress
     from recordgen.sources.detect import Detection
 
 _DEFAULTS = ConvertOptions()
@@ -96,7 +97,7 @@ def exit_main() -> NoReturn:
 def _offer_resume(arguments: Sequence[str]) -> None:
     """Say how to go on, if the conversion that just ended has left anything to go on with."""
     from recordgen import storage
-    from recordgen.runs import count_unfinished
+    from recordgen.runs.commit import count_unfinished
 
     args = _parser().parse_args(arguments)
     if args.command != "convert":
@@ -135,7 +136,7 @@ def _convert(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _plan(args, options)
     logs.started("convert", args.source, output=args.output)
-    from recordgen.conversion import convert
+    from recordgen.conversion.api import convert
 
     result = convert(
         args.source,
@@ -160,14 +161,14 @@ def _convert(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(terminal.conversion_summary(result))
+        print(summaries.conversion_summary(result))
     logs.converted(result)
     return 0
 
 
 def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
     logs.started("plan", args.source, output=args.output)
-    from recordgen.conversion import plan
+    from recordgen.conversion.api import plan
 
     started = time.monotonic()
     staged = plan(
@@ -178,9 +179,9 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
         **options,
     )
     if args.json:
-        _print_json(terminal.plan_json(staged))
+        _print_json(summaries.plan_json(staged))
     else:
-        print(terminal.plan_summary(staged, args.output))
+        print(summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, args.max_reject_fraction)
     logs.finished(
@@ -196,7 +197,7 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     logs.started("check", args.source)
-    from recordgen.conversion import check
+    from recordgen.conversion.api import check
 
     result = check(
         args.source, beam_args=args.beam_args, progress=_progress(args), **_options(args)
@@ -213,7 +214,7 @@ def _check(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(terminal.check_summary(result, limit=_REJECTS_SHOWN))
+        print(summaries.check_summary(result, limit=_REJECTS_SHOWN))
     code = _exit_code(
         dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
     )
@@ -237,7 +238,7 @@ def _progress(args: argparse.Namespace) -> Progress | None:
     if args.quiet:
         return None
     if args.log_format == "text" and sys.stderr.isatty():
-        return terminal.ProgressBar()
+        return progress_bar.ProgressBar()
     return logs.ProgressLog()
 
 
@@ -247,18 +248,18 @@ def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from recordgen import inspection
+    from recordgen.report import inspection
 
     found = inspection.inspect(args.output, split=args.split, num=args.num, to=args.to)
     if args.json:
         _print_json([record.to_json() for record in found])
     else:
-        print(terminal.records_table(found))
+        print(summaries.records_table(found))
     return 0
 
 
 def _report(args: argparse.Namespace) -> int:
-    from recordgen.report import write_report
+    from recordgen.report.render import write_report
 
     written = write_report(args.dataset, args.output)
     if args.json:
