@@ -21,10 +21,11 @@ demo: setup ## run the demonstration from sample data to a trained model (TASK=o
 test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-check: setup ## format check, lint and types
+check: setup ## format check, lint, types, and that imports point down
 	$(PYTHON_OF_VENV) -m ruff format --check .
 	$(PYTHON_OF_VENV) -m ruff check .
 	$(PYTHON_OF_VENV) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
 
 format: setup ## format, and repair what the linter can
 	$(PYTHON_OF_VENV) -m ruff format .
@@ -47,5 +48,5 @@ tested: setup ## write into docs/tested.md what .ci/run tested here
 
 clean: ## remove .venv and everything else that was made here
 	rm -rf .venv .venv-* .setup .setup.part .containers .tested build dist components/*.egg-info
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
