@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import TypeVar
 
 from recordgen import storage
-from recordgen.access import Access, RowGate
+from recordgen.access import Access, RowUrlPolicy
 from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_size, too_many_bytes
 from recordgen.resolving import PlannedRow
 from recordgen.rows import Named, RejectCode
-from recordgen.storage import FileInfo, Terms
+from recordgen.storage import FileInfo, RequestContext
 from recordgen.storage.retries import retried
 
 #: How many payloads that are far away are asked for at once by one process, and so by each shard.
@@ -81,15 +81,15 @@ class Fetcher:
 
     def _read_far(self, row: PlannedRow, path: str) -> bytes:
         check_reach(path, row, self._access)
-        terms = Terms(RowGate(self._access, row.source), self._stop)
+        context = RequestContext(RowUrlPolicy(self._access, row.source), self._stop)
 
         def read() -> bytes:
             try:
-                data = storage.read_bytes(path, row.bytes, terms)
+                data = storage.read_bytes(path, row.bytes, context)
             except FileTooLargeError as exc:
                 raise _changed(row, exc.size) from exc
             if len(data) < row.bytes:
-                if (size := storage.info(path, terms).size) != row.bytes:
+                if (size := storage.info(path, context).size) != row.bytes:
                     raise _changed(row, size)
                 raise EOFError(f"{len(data)} of {row.bytes} bytes came")
             return data
@@ -147,9 +147,11 @@ def _payload_info(
         if storage.is_local(path):
             info = storage.info(path)
         else:
-            terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
+            context = RequestContext(
+                RowUrlPolicy(access, row.source), stop, options.max_image_bytes
+            )
             with _slot():
-                info = storage.info(path, terms)
+                info = storage.info(path, context)
         if info.size == 0:
             return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
         check_size(info.size, options)
@@ -167,10 +169,10 @@ def _content_key(
     if isinstance(info, PayloadError):
         return info
     path = _path(row)
-    terms = Terms(RowGate(access, row.source), stop)
+    context = RequestContext(RowUrlPolicy(access, row.source), stop)
     with room.taken(info.size), nullcontext() if storage.is_local(path) else _slot():
         try:
-            data = storage.read_bytes(path, options.max_image_bytes, terms)
+            data = storage.read_bytes(path, options.max_image_bytes, context)
         except _REFUSALS as exc:
             return _refusal(exc, path, options)
         return hashlib.sha256(data).digest()

@@ -13,13 +13,13 @@ from functools import partial
 from itertools import islice
 
 from recordgen import storage
-from recordgen.access import Access, RowGate
+from recordgen.access import Access, RowUrlPolicy
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Row
 from recordgen.sources import ImportFile, RowReader, with_lists
 from recordgen.sources.detect import detect
-from recordgen.storage import Terms
+from recordgen.storage import RequestContext
 from recordgen.tasks import Task, task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
@@ -27,11 +27,11 @@ _THREADS = 32
 # A window bounds memory and what is lost to waiting at its end.
 _WINDOW = 4096
 
-_ON_ANY_TERMS = Terms()
+_ANY_REQUEST = RequestContext()
 _NOTHING_SAID = ConvertOptions()
 
 
-def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
+def version_or_missing(path: str, context: RequestContext = _ANY_REQUEST) -> str:
     """Return the version of the file at ``path``, or a word for why it has none.
 
     Such a file is rejected by the conversion later; once it is there, the word changes into a
@@ -41,7 +41,7 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
         StorageError: storage failed, so nothing is known about the file.
     """
     try:
-        return storage.version(path, terms)
+        return storage.version(path, context)
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
     except PermissionError:
@@ -65,7 +65,7 @@ def _payload_versions(row: Row, access: Access, task: Task) -> list[tuple[str, s
         if access.refusal(path, row.source) is not None:
             version = "not allowed"
         else:
-            version = version_or_missing(path, Terms(RowGate(access, row.source)))
+            version = version_or_missing(path, RequestContext(RowUrlPolicy(access, row.source)))
         found.append((path, version))
     return found or [(row.uri, row.annotation or "")]
 
@@ -108,8 +108,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     present = with_lists(present, options)
     for file in present:
         if file.named_by is not None:
-            gate = RowGate(options.access, file.named_by)
-            add(file.path, version_or_missing(file.path, Terms(gate)))
+            policy = RowUrlPolicy(options.access, file.named_by)
+            add(file.path, version_or_missing(file.path, RequestContext(policy)))
     images = 0
     task = task_for(options)
     if not task.names_payloads:  # the import files are all there is
