@@ -22,7 +22,6 @@ from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.example import parse_example
 from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.payloads import several
 from recordgen.resolving import PlannedRow
 from recordgen.tasks import Declared
 from recordgen.tfrecord import read_records
@@ -145,14 +144,8 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
     assert task.from_record(as_text, Counter()) == [said]
     row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
     image = encoded(noise(), "PNG")
-    made = task.make(row, image, build_vocabulary(["cat", "dog"]), ConvertOptions())
+    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), ConvertOptions())
     assert task.said(parse_example(b"".join(made.record))) == said
-
-
-@given(st.lists(st.binary(max_size=5), max_size=4))
-def test_several_payloads_travel_as_one(payloads: list[bytes]) -> None:
-    """What is joined comes apart again, empty ones too."""
-    assert several.split(several.join(payloads)) == payloads
 
 
 @pytest.fixture

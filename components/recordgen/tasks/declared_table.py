@@ -27,7 +27,6 @@ from recordgen.features import FeatureSpec
 from recordgen.float32 import as_float32
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.payloads import several
 from recordgen.rows import Adjustments, RejectCode
 from recordgen.schema import IMAGE_PARTS, Schema
 from recordgen.tasks.task import (
@@ -153,7 +152,11 @@ class Declared(Task):
         return [values[name] for name in self.schema.of_kind("image")]
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         from recordgen.payloads.image import check_image  # who only reads rows needs no Pillow
 
@@ -161,7 +164,6 @@ class Declared(Task):
         made: dict[str, FeatureValue] = {}
         reencoded = image = None
         images = self.schema.of_kind("image")
-        payloads = [payload] if len(images) == 1 else several.split(payload)
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
             try:
