@@ -21,7 +21,6 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.payloads import several
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.rows.planned import PlannedRow
@@ -145,14 +144,8 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
     assert task.from_record(as_text, Counter()) == [said]
     row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
     image = encoded(noise(), "PNG")
-    made = task.make(row, image, build_vocabulary(["cat", "dog"]), ConvertOptions())
+    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), ConvertOptions())
     assert task.said(parse_example(b"".join(made.record))) == said
-
-
-@given(st.lists(st.binary(max_size=5), max_size=4))
-def test_several_payloads_travel_as_one(payloads: list[bytes]) -> None:
-    """What is joined comes apart again, empty ones too."""
-    assert several.split(several.join(payloads)) == payloads
 
 
 @pytest.fixture

@@ -115,8 +115,8 @@ def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: l
             text if is_inline else "a.txt", sorted(some) or None
         )
         row = PlannedRow(0, "a.csv", 1, uri, annotation, 1, "", True)
-        payload = b"" if is_inline else b"\xef\xbb\xbf" + text.encode()
-        made = task.make(row, payload, vocabulary, ConvertOptions())
+        payloads = [] if is_inline else [b"\xef\xbb\xbf" + text.encode()]
+        made = task.make(row, payloads, vocabulary, ConvertOptions())
         record = b"".join(made.record)
         values = parse_example(record)
         assert task.said(values) == (uri, annotation)
@@ -131,7 +131,7 @@ def test_sentiments_are_their_own_numbers() -> None:
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
-    made = SENTIMENT.make(row, b"", vocabulary, ConvertOptions())
+    made = SENTIMENT.make(row, [], vocabulary, ConvertOptions())
     assert parse_example(b"".join(made.record))["class/label"] == [3]
     with pytest.raises(UsageError, match="labels=text does not go with text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))

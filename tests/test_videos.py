@@ -104,7 +104,7 @@ def test_a_record_says_what_its_row_said(label: str | None, start: float, length
         assert np.float32(start) == np.float32(start + length)
         return
     row = PlannedRow(0, "/f/a.csv", 1, "1.mp4", annotation, 0, "row", False)
-    made = task.make(row, b"", build_vocabulary([label] if label else []), CSV)
+    made = task.make(row, [], build_vocabulary([label] if label else []), CSV)
     values = parse_example(b"".join(made.record))
     assert task.said(values) == ("1.mp4", annotation)
     assert values["video/uri"] == [b"1.mp4"]

@@ -10,20 +10,21 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
-from threading import BoundedSemaphore, Condition, Event
+from threading import BoundedSemaphore, Event
 from types import TracebackType
 from typing import TypeVar
 
 from recordgen import storage
 from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
+from recordgen.ordered import map_in_order
 from recordgen.payloads.image import check_size, too_many_bytes
 from recordgen.rejects import Named, RejectCode
 from recordgen.rows.planned import PlannedRow
-from recordgen.storage import FileInfo, Terms
-from recordgen.storage.access import Access, RowGate
+from recordgen.storage import FileInfo, RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.retries import retried
 
 #: How many payloads that are far away are asked for at once by one process, and so by each shard.
@@ -32,6 +33,7 @@ FAR_REQUESTS = 64
 #: Bytes of payloads that are held at once, unless a single one has more.
 IN_FLIGHT_BYTES = 64_000_000
 
+_Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
 
 
@@ -62,6 +64,11 @@ class Fetcher:
         # Not waiting: a request that hangs ends by itself, and nobody wants its answer.
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def start_all(self, rows: Sequence[PlannedRow]) -> Callable[[], list[bytes]]:
+        """Begin to fetch some payloads, as :meth:`start`; the result gives them in order."""
+        started = [self.start(row) for row in rows]
+        return lambda: [payload() for payload in started]
+
     def start(self, row: PlannedRow) -> Callable[[], bytes]:
         """Begin to fetch a payload if it is far away; the result gives it.
 
@@ -81,15 +88,15 @@ class Fetcher:
 
     def _read_far(self, row: PlannedRow, path: str) -> bytes:
         check_reach(path, row, self._access)
-        terms = Terms(RowGate(self._access, row.source), self._stop)
+        context = RequestContext(RowUrlPolicy(self._access, row.source), self._stop)
 
         def read() -> bytes:
             try:
-                data = storage.read_bytes(path, row.bytes, terms)
+                data = storage.read_bytes(path, row.bytes, context)
             except FileTooLargeError as exc:
                 raise _changed(row, exc.size) from exc
             if len(data) < row.bytes:
-                if (size := storage.info(path, terms).size) != row.bytes:
+                if (size := storage.info(path, context).size) != row.bytes:
                     raise _changed(row, size)
                 raise EOFError(f"{len(data)} of {row.bytes} bytes came")
             return data
@@ -105,14 +112,15 @@ def payload_infos(
     rows: Sequence[Named], options: ConvertOptions
 ) -> Iterable[FileInfo | PayloadError]:
     """Return each payload's size and version, or why it is refused. Raises: StorageError."""
-    return _ask_all(partial(_payload_info, options=options, access=options.access), rows)
+    ask = partial(_payload_info, options=options, access=options.access)
+    return _ask_all(ask, rows, is_far=_any_far(rows))
 
 
 def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[bytes | PayloadError]:
     """Return the sha256 of each payload, or why it is refused. Raises: StorageError."""
-    room = _Room(IN_FLIGHT_BYTES)
-    ask = partial(_content_key, options=options, access=options.access, room=room)
-    return _ask_all(ask, rows)
+    sized = zip(rows, payload_infos(rows, options), strict=True)
+    ask = partial(_content_key, options=options, access=options.access)
+    return _ask_all(ask, sized, is_far=_any_far(rows), bytes_of=_size)
 
 
 def check_reach(path: str, row: Named, access: Access) -> None:
@@ -125,17 +133,29 @@ def check_reach(path: str, row: Named, access: Access) -> None:
     raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
 
 
-def _ask_all(ask: Callable[[Named, Event], _Answer], rows: Sequence[Named]) -> Iterable[_Answer]:
-    """Ask about every row's payload: about many at once if any of them is far away."""
+def _any_far(rows: Iterable[Named]) -> bool:
+    return any("://" in row.uri or "://" in row.source for row in rows)
+
+
+def _ask_all(
+    ask: Callable[[_Asked, Event], _Answer],
+    items: Iterable[_Asked],
+    *,
+    is_far: bool,
+    bytes_of: Callable[[_Asked], int] | None = None,
+) -> Iterator[_Answer]:
+    """Ask about every item in order: about many at once if any payload is far away."""
     stop = Event()
-    if not any("://" in row.uri or "://" in row.source for row in rows):  # all of them are local
-        return (ask(row, stop) for row in rows)
-    with ThreadPoolExecutor(FAR_REQUESTS, thread_name_prefix="recordgen-ask") as pool:
-        try:
-            return list(pool.map(ask, rows, [stop] * len(rows)))
-        except BaseException:
-            stop.set()
-            raise
+    if not is_far:
+        return (ask(item, stop) for item in items)
+    return map_in_order(
+        lambda item: ask(item, stop),
+        items,
+        threads=FAR_REQUESTS,
+        bytes_of=bytes_of,
+        max_bytes=IN_FLIGHT_BYTES,
+        on_leave=stop.set,
+    )
 
 
 def _payload_info(
@@ -147,9 +167,11 @@ def _payload_info(
         if storage.is_local(path):
             info = storage.info(path)
         else:
-            terms = Terms(RowGate(access, row.source), stop, options.max_image_bytes)
+            context = RequestContext(
+                RowUrlPolicy(access, row.source), stop, options.max_image_bytes
+            )
             with _slot():
-                info = storage.info(path, terms)
+                info = storage.info(path, context)
         if info.size == 0:
             return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
         check_size(info.size, options)
@@ -161,40 +183,28 @@ def _payload_info(
 
 
 def _content_key(
-    row: Named, stop: Event, *, options: ConvertOptions, access: Access, room: _Room
+    item: tuple[Named, FileInfo | PayloadError],
+    stop: Event,
+    *,
+    options: ConvertOptions,
+    access: Access,
 ) -> bytes | PayloadError:
-    info = _payload_info(row, stop, options=options, access=access)
+    row, info = item
     if isinstance(info, PayloadError):
         return info
     path = _path(row)
-    terms = Terms(RowGate(access, row.source), stop)
-    with room.taken(info.size), nullcontext() if storage.is_local(path) else _slot():
+    context = RequestContext(RowUrlPolicy(access, row.source), stop)
+    with nullcontext() if storage.is_local(path) else _slot():
         try:
-            data = storage.read_bytes(path, options.max_image_bytes, terms)
+            data = storage.read_bytes(path, options.max_image_bytes, context)
         except _REFUSALS as exc:
             return _refusal(exc, path, options)
         return hashlib.sha256(data).digest()
 
 
-class _Room:
-    """Room for so many bytes: who wants more than is left waits, unless nothing is taken."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._taken = 0
-        self._left = Condition()
-
-    @contextmanager
-    def taken(self, size: int) -> Iterator[None]:
-        with self._left:
-            self._left.wait_for(lambda: not self._taken or self._taken + size <= self._size)
-            self._taken += size
-        try:
-            yield
-        finally:
-            with self._left:
-                self._taken -= size
-                self._left.notify_all()
+def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:
+    _, info = item
+    return 0 if isinstance(info, PayloadError) else info.size
 
 
 def _slot() -> BoundedSemaphore:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -38,6 +37,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
+from recordgen.ordered import map_in_order
 from recordgen.rejects import Finding, Reject, to_lines
 from recordgen.runs import lease
 from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
@@ -181,8 +181,8 @@ def commit(
         storage.move(staging.path(file), storage.join(output, file))
 
     files = (shard.file for split in dataset.splits.values() for shard in split.shards)
-    with ThreadPoolExecutor(STORAGE_THREADS) as pool:
-        list(pool.map(move, (file for file in files if file not in kept)))
+    new = (file for file in files if file not in kept)
+    list(map_in_order(move, new, threads=STORAGE_THREADS))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
     files_of_task = TASKS[dataset.task].files(dataset.labels)
     for name in {name for kind in TASKS.values() for name in kind.files(())} - set(files_of_task):
@@ -348,8 +348,8 @@ def _clear_shards(output: str, kept: Collection[str] = ()) -> None:
         path = storage.join(output, folder)
         names = [name for name, _ in storage.list_dir(path)]
         old = [name for name in names if is_shard(name) and f"{folder}/{name}" not in kept]
-        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
-            list(pool.map(storage.remove, [storage.join(path, name) for name in old]))
+        paths = [storage.join(path, name) for name in old]
+        list(map_in_order(storage.remove, paths, threads=STORAGE_THREADS))
         if len(old) == len(names):
             storage.remove(path)
 

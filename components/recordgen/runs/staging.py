@@ -24,7 +24,6 @@ import json
 import socket
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -32,6 +31,7 @@ from typing import TYPE_CHECKING
 from recordgen import errors, storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordgenError, StorageError
+from recordgen.ordered import map_in_order
 from recordgen.planning.bucket_files import (
     BucketFile,
     ShardOutline,
@@ -234,8 +234,8 @@ class Staging:
     def read_results(self) -> list[ShardResult]:
         """Return what became of all shards, by split and index."""
         paths = [self.path("results", name) for name in self._result_names()]
-        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
-            return list(map(ShardResult.from_json, pool.map(storage.read_text, paths)))
+        texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
+        return list(map(ShardResult.from_json, texts))
 
     def _result_path(self, split: str, index: int) -> str:
         return self.path("results", f"{split}-{index:05d}.json")
@@ -303,14 +303,14 @@ class Staging:
             for name, _ in storage.list_dir(self.path(folder))
             if name not in finished and name.endswith(".json")
         ]
-        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
-            texts = pool.map(storage.read_text, [self.path(folder, name) for name in names])
-            for name, text in zip(names, texts, strict=True):
-                examples, rejects, size, done = json.loads(text)
-                if done:
-                    finished[name] = (examples, rejects, size)
-                else:
-                    counts.append((examples, rejects, size))
+        paths = [self.path(folder, name) for name in names]
+        texts = map_in_order(storage.read_text, paths, threads=STORAGE_THREADS)
+        for name, text in zip(names, texts, strict=True):
+            examples, rejects, size, done = json.loads(text)
+            if done:
+                finished[name] = (examples, rejects, size)
+            else:
+                counts.append((examples, rejects, size))
         counts += finished.values()
         return (
             sum(count[0] for count in counts),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import google_crc32c
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.ordered import map_in_order
 from recordgen.records.tfrecord import frame_head, masked
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.arrow import Records, Texts, heads_by_size, joined_by_row
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 # Arrow's stubs, where there are any, differ from version to version.
 Columns: TypeAlias = Any  # pa.Table
 Block: TypeAlias = Any  # pa.RecordBatch
-
-# Blocks held at once: enough to keep the threads busy while the writer waits for the oldest.
-_BLOCKS_PER_THREAD = 3
 
 
 @dataclass(frozen=True)
@@ -71,31 +68,17 @@ class PlannedLines:
     ) -> Iterator[Sequence[bytes]]:
         """Yield the framed records of a block at a time, in order; a few are in flight."""
         del vocabulary
-        table = Table.from_json(options.table)
-        waiting: deque[tuple[Block, Future[_Made]]] = deque()
-        with ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool:
-            try:
-                for block in self.blocks:
-                    waiting.append((block, pool.submit(_make, block, table)))
-                    if len(waiting) > threads * _BLOCKS_PER_THREAD:
-                        yield self._written(*waiting.popleft(), tally)
-                while waiting:
-                    yield self._written(*waiting.popleft(), tally)
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
-
-    @staticmethod
-    def _written(block: Block, future: Future[_Made], tally: Tally) -> Sequence[bytes]:
-        made = future.result()
-        tally.add(
-            len(made.records),
-            made.digested,
-            drawn=made.drawn,
-            labels=made.labels,
-            rejects=made.rejects,
-            payload_bytes=_bytes_of(block),
-        )
-        return (made.frames,)
+        make = partial(_make, table=Table.from_json(options.table))
+        for made in map_in_order(make, self.blocks, threads=threads):
+            tally.add(
+                len(made.records),
+                made.digested,
+                drawn=made.drawn,
+                labels=made.labels,
+                rejects=made.rejects,
+                payload_bytes=made.payload_bytes,
+            )
+            yield (made.frames,)
 
 
 class _Made(NamedTuple):
@@ -108,6 +91,7 @@ class _Made(NamedTuple):
         drawn: examples whose split was drawn.
         labels: examples by label.
         rejects: lines whose values were refused.
+        payload_bytes: what the records of all lines take, about.
     """
 
     records: Records
@@ -116,6 +100,7 @@ class _Made(NamedTuple):
     drawn: int
     labels: Mapping[str, int]
     rejects: Sequence[Reject]
+    payload_bytes: int
 
 
 def _make(block: Block, table: Table) -> _Made:
@@ -137,6 +122,7 @@ def _make(block: Block, table: Table) -> _Made:
         pc.sum(drawn).as_py() or 0,
         examples.labels,
         rejects,
+        _bytes_of(block),
     )
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 
@@ -13,24 +11,20 @@ from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.payloads import several
+from recordgen.ordered import map_in_order
 from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.records.tfrecord import frame
 from recordgen.rejects import Reject
 from recordgen.rows.planned import PlannedRow, with_uri
 from recordgen.shards.task import FramedRecord, Tally
 from recordgen.tasks import task_for
-from recordgen.tasks.task import Made, Payload, Task
+from recordgen.tasks.task import Made, Payloads, Task
 
 # Threads take a batch at a time: handing over each row by itself costs more than reading it.
 _BATCH_BYTES = 2_000_000
 
 
-# Batches held at once: enough to keep the threads busy while the writer waits for the oldest, and
-# for payloads that are far away those who fetch them. What is held is also bounded in bytes.
-_BATCHES_PER_THREAD = 3
-
-
+# Batches under way while payloads that are far away are fetched.
 _BATCHES_FROM_AFAR = 64
 
 
@@ -101,48 +95,29 @@ def _records(
 ) -> Iterator[tuple[PlannedRow, FramedRecord | Reject]]:
     """Yield each row's record or reject, in the rows' order, with a bounded number in flight."""
 
-    def load_all(
-        batch: Sequence[PlannedRow], payloads: Sequence[Payload]
-    ) -> list[FramedRecord | Reject]:
+    def start(batch: Sequence[PlannedRow]) -> tuple[Sequence[PlannedRow], Sequence[Payloads]]:
+        return batch, [fetcher.start_all(payload_rows(row, task)) for row in batch]
+
+    def make(
+        started: tuple[Sequence[PlannedRow], Sequence[Payloads]],
+    ) -> list[tuple[PlannedRow, FramedRecord | Reject]]:
+        batch, payloads = started
         made = task.make_all(batch, payloads, vocabulary, options)
-        return list(map(_record, batch, made))
+        return list(zip(batch, map(_record, batch, made), strict=True))
 
     task = task_for(options)
-    batches = iter(_batches(rows, threads, task.batch_rows))
     stored = [part for row in rows for part in payload_rows(row, task)]
-    waiting: deque[tuple[Sequence[PlannedRow], Future[list[FramedRecord | Reject]]]] = deque()
-    in_flight = 0
-    with (
-        ThreadPoolExecutor(threads, thread_name_prefix="recordgen") as pool,
-        Fetcher(stored, options) as fetcher,
-    ):
-        most = threads * _BATCHES_PER_THREAD
-        if fetcher.is_far:
-            most = max(most, _BATCHES_FROM_AFAR)
-        try:
-            upcoming = next(batches, None)
-            while upcoming is not None or waiting:
-                room = len(waiting) < most and (not waiting or in_flight < IN_FLIGHT_BYTES)
-                if upcoming is not None and room:
-                    payloads = [_started(payload_rows(row, task), fetcher) for row in upcoming]
-                    waiting.append((upcoming, pool.submit(load_all, upcoming, payloads)))
-                    in_flight += sum(row.bytes for row in upcoming)
-                    upcoming = next(batches, None)
-                    continue
-                batch, future = waiting.popleft()
-                yield from zip(batch, future.result(), strict=True)
-                in_flight -= sum(row.bytes for row in batch)
-        finally:
-            fetcher.close()  # whoever waits for a payload is in the way of the other threads' end
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _started(parts: Sequence[PlannedRow], fetcher: Fetcher) -> Payload:
-    """Begin to fetch the payloads of a row; the result gives the only one, or all of them."""
-    started = [fetcher.start(part) for part in parts]
-    if len(started) == 1:
-        return started[0]
-    return lambda: several.join(payload() for payload in started)
+    with Fetcher(stored, options) as fetcher:
+        for records in map_in_order(
+            make,
+            map(start, _batches(rows, threads, task.batch_rows)),
+            threads=threads,
+            ahead=_BATCHES_FROM_AFAR if fetcher.is_far else None,
+            bytes_of=lambda started: sum(row.bytes for row in started[0]),
+            max_bytes=IN_FLIGHT_BYTES,
+            on_leave=fetcher.close,
+        ):
+            yield from records
 
 
 def _batches(

@@ -29,8 +29,8 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv
 from recordgen.sources.header import Given
 from recordgen.sources.lines import bounded_lines, open_lines
-from recordgen.storage import Terms
-from recordgen.storage.access import Access, RowGate
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks.task import Task
 
 _SUFFIX = ".csv"
@@ -130,7 +130,9 @@ def read_list(
             yield from _segments(lines, path, task, adjusted, given)
         return
     try:
-        data = storage.read_bytes(path, _MAX_LIST_BYTES, Terms(RowGate(access, named_by)))
+        data = storage.read_bytes(
+            path, _MAX_LIST_BYTES, RequestContext(RowUrlPolicy(access, named_by))
+        )
     except (OSError, NotAllowedError, FileTooLargeError) as exc:
         raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
     yield from _segments(bounded_lines(io.BytesIO(data), path), path, task, adjusted, given)
@@ -176,7 +178,7 @@ def _list_bytes(path: str, row: Row, access: Access) -> int:
     if (refusal := access.refusal(path, row.source)) is not None:
         raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")
     try:
-        return storage.info(path, Terms(RowGate(access, row.source))).size
+        return storage.info(path, RequestContext(RowUrlPolicy(access, row.source))).size
     except FileNotFoundError as exc:
         raise SourceError(f"{where}: there is no list of videos {path}") from exc
     except (OSError, NotAllowedError, UnknownSchemeError) as exc:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from recordgen.errors import UsageError
 from recordgen.storage import (
     OBJECT_STORES,
-    Gate,
+    UrlPolicy,
     is_chained,
     is_http,
     is_local,
@@ -134,7 +134,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class RowGate(Gate):
+class RowUrlPolicy(UrlPolicy):
     """Where http requests for the rows of one import file may go.
 
     Attributes:
@@ -146,7 +146,7 @@ class RowGate(Gate):
     source: str
 
     def refusal(self, url: str) -> str | None:  # noqa: D102
-        return Gate.refusal(self, url) or self.access.refusal(url, self.source)
+        return UrlPolicy.refusal(self, url) or self.access.refusal(url, self.source)
 
     def may_be_private(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
         return self.access.may_be_private(url, self.source, redirected=redirected)

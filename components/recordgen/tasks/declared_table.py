@@ -25,7 +25,6 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
-from recordgen.payloads import several
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
@@ -154,7 +153,11 @@ class Declared(Task):
         return [values[name] for name in self.schema.of_kind("image")]
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         from recordgen.payloads.image import check_image  # who only reads rows needs no Pillow
 
@@ -162,7 +165,6 @@ class Declared(Task):
         made: dict[str, FeatureValue] = {}
         reencoded = image = None
         images = self.schema.of_kind("image")
-        payloads = [payload] if len(images) == 1 else several.split(payload)
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
             try:

@@ -66,12 +66,17 @@ class ImageTask(Task):
         """Return the very annotation that features were made of, or None."""
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         # Here: who only reads import files need not wait for decoders to load.
         from recordgen.payloads.image import check_image
 
-        image = check_image(payload, options)
+        [data] = payloads
+        image = check_image(data, options)
         annotation = row.annotation
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}

@@ -67,9 +67,13 @@ class LabelledText(TextTask):
         return ", ".join(map(repr, _labels(annotation)))
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
-        text = text_of(row.annotation, payload).encode()
+        text = text_of(row.annotation, payloads).encode()
         labels = _labels(row.annotation)
         values: dict[str, FeatureValue] = {
             features.TEXT: text,

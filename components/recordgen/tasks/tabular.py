@@ -78,7 +78,11 @@ class Tabular(Task):
         return self.table.has_labels
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         raise NotImplementedError
 

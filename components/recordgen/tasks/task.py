@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
-#: Gives a payload's bytes. Raises PayloadError if it is refused, StorageError if storage failed.
-Payload = Callable[[], bytes]
+#: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
+Payloads = Callable[[], Sequence[bytes]]
 
 
 class AnnotationError(ValueError):
@@ -217,10 +217,7 @@ class Task(ABC):
         return len(row.annotation or "")
 
     def uris(self, row: Stands) -> Sequence[str]:
-        """Return the addresses of all payloads in storage that a row needs.
-
-        Of several, :meth:`make` gets what :func:`recordgen.payloads.several.join` makes of them.
-        """
+        """Return the addresses of all payloads in storage that a row needs."""
         return (row.uri,) if self.is_stored(row.uri) else ()
 
     def placed_by(self, row: Stands, folder: str) -> str:
@@ -242,13 +239,17 @@ class Task(ABC):
 
     @abstractmethod
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         """Make an example of a row.
 
         Args:
             row: what was planned.
-            payload: its bytes; none if it does not lie in storage.
+            payloads: the bytes of each of its :meth:`uris`, in their order.
             vocabulary: numbers the labels.
             options: how to check and change the payload.
 
@@ -259,15 +260,15 @@ class Task(ABC):
     def make_all(
         self,
         rows: Sequence[PlannedRow],
-        payloads: Sequence[Payload],
+        payloads: Sequence[Payloads],
         vocabulary: Vocabulary,
         options: ConvertOptions,
     ) -> list[Made | PayloadError]:
         """Make examples of several rows, or say why one is refused. Raises: StorageError."""
 
-        def make(row: PlannedRow, payload: Payload) -> Made | PayloadError:
+        def make(row: PlannedRow, fetched: Payloads) -> Made | PayloadError:
             try:
-                return self.make(row, payload(), vocabulary, options)
+                return self.make(row, fetched(), vocabulary, options)
             except PayloadError as exc:
                 return exc
 

@@ -126,9 +126,13 @@ class TextEntities(TextTask):
         return f"{', '.join(map(str, _spans(annotation))) or 'none'!s:.80}"
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
-        text = text_of(row.annotation, payload)
+        text = text_of(row.annotation, payloads)
         said = TextSaid.decode(row.annotation).said
         tokens = (split_at_blanks if _has_blanks(said) else tokenize)(text)
         spans = _spans(row.annotation)

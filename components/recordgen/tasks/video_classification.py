@@ -177,7 +177,11 @@ class VideoClassification(Task):
         return _NAMES_BYTES + 2 * len(row.uri) + len(row.annotation or "")
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
