@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import logging
 import os
 import sys
@@ -32,7 +31,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.metrics import total_counts
-from recordgen.options import ConvertOptions, check_names, parse_names
+from recordgen.options import ConvertOptions, make_options
 from recordgen.outcome import (
     all_rejects,
     first_findings,
@@ -43,7 +42,6 @@ from recordgen.outcome import (
 )
 from recordgen.progress import Progress, watching
 from recordgen.report import render_dataset
-from recordgen.roles import columns_text, parse_columns
 from recordgen.rows import Adjustments, Finding, Reject, with_findings
 from recordgen.runners import (
     dying_with_workers,
@@ -54,12 +52,10 @@ from recordgen.runners import (
     release,
 )
 from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
-from recordgen.schema import Schema
 from recordgen.sources import ImportFile, find_import_files, with_lists
 from recordgen.sources.detect import Detection, columns_of_table, detect, detect_frame
 from recordgen.sources.header import Given
 from recordgen.sources.preview import preview_files, preview_lines, preview_rows
-from recordgen.splits import SplitFractions
 from recordgen.staging import StagedPlan, Staging
 from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.transforms import Source
@@ -414,26 +410,6 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
             f"written now: it differs in {', '.join(differences)}; {ways_on(output)} "
             f"(with --resume if a run was interrupted)"
         )
-
-
-def make_options(values: dict[str, Any]) -> ConvertOptions:
-    """Decode keyword options. Raises: UsageError for an unknown name or a wrong value."""
-    check_names(values, ConvertOptions.names())
-    for name in ("allow_scheme", "allow_root"):
-        if name in values:
-            values = {**values, name: parse_names(values[name])}
-    if isinstance(columns := values.get("columns", ""), Mapping):
-        values = {**values, "columns": columns_text(parse_columns(columns))}
-    if isinstance(schema := values.get("schema", ""), Mapping | Schema):
-        declared = schema if isinstance(schema, Schema) else Schema(schema)
-        values = {**values, "schema": json.dumps(declared.to_json(), ensure_ascii=False)}
-    fractions = values.get("split_fractions")
-    if isinstance(fractions, str):
-        values = {**values, "split_fractions": SplitFractions.parse(fractions)}
-    elif isinstance(fractions, Sequence):
-        text = ",".join(map(str, fractions))
-        values = {**values, "split_fractions": SplitFractions.parse(text)}
-    return ConvertOptions(**values)
 
 
 def open_source(
