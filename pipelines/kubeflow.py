@@ -20,7 +20,7 @@ from pipelines.component import load_step
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from pipelines.terminal import run_main
 from recordgen import storage
-from recordgen.cli import schema_text
+from recordgen.cli import add_options
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
 from recordgen.options import AUTO, ConvertOptions
@@ -310,9 +310,8 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
     )
-    run.add_argument(
-        "--schema", type=schema_text, metavar="FILE", help="of a table's columns: JSON, or its file"
-    )
+    add_options(run, ("schema",))
+    parser.set_defaults(schema=None)  # the pipeline has defaults of its own
     run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
     run.add_argument("--batch-size", type=int)
     run.add_argument("--epochs", type=int)

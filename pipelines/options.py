@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from recordgen.cli import schema_text
+from recordgen.cli import add_options
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.training import TrainingConfig
 from recordgen.training.config import MODEL_TASKS
+
+# Options of the conversion that a pipeline has as they are; its seed is the training's, too.
+CONVERSION = ("schema", "target_column", "weight_column", "eval_from", "max_reject_fraction")
 
 
 def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:
@@ -18,7 +21,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
         parser: gets them.
         other_task: says what the task is if none is given.
     """
-    training, options = TrainingConfig(), ConvertOptions()
+    training = TrainingConfig()
     add = parser.add_argument
     add(
         "--task",
@@ -27,22 +30,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
-    add("--max-reject-fraction", type=float, default=options.max_reject_fraction)
-    add(
-        "--schema",
-        type=schema_text,
-        default="",
-        metavar="FILE",
-        help="what the columns of a table hold: a JSON file, or the JSON itself",
-    )
-    add("--target-column", default="", metavar="NAME", help="of a table, what is to be predicted")
-    add("--weight-column", default="", metavar="NAME", help="of a table, the rows' weights")
-    add(
-        "--eval-from",
-        default="",
-        metavar="SPLIT:PERCENT",
-        help="move a share of a split to eval, such as train:10; for data without eval rows",
-    )
+    add_options(parser, CONVERSION)
     add("--seed", type=int, default=0, help="of the conversion and the training")
     add("--model", default=training.model, help="small_cnn or a keras.applications name")
     add("--weights", choices=["imagenet"], help="pretrained weights; Keras downloads them")
@@ -71,12 +59,8 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
         "fingerprint_images": not args.no_fingerprint_images,
         "options": ConvertOptions(
             task=args.task or AUTO,
-            schema=args.schema,
             seed=args.seed,
-            eval_from=args.eval_from,
-            max_reject_fraction=args.max_reject_fraction,
-            target_column=args.target_column,
-            weight_column=args.weight_column,
+            **{name: getattr(args, name) for name in CONVERSION},
         ),
         "training": TrainingConfig(
             model=args.model,

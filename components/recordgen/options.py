@@ -154,7 +154,8 @@ class ConvertOptions:
     )
     eval_from: str = _option(
         "",
-        "move a share of a split to eval: `train:10` moves 10 % of train",
+        "move a share of a split to eval, for data without eval rows: `train:10` moves 10 % of "
+        "train",
         metavar="SPLIT:PERCENT",
     )
     split_by: str = _option(
