@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-from types import ModuleType
+from collections.abc import Sequence
+from types import ModuleType, UnionType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from recordgen.options import OPTIONS, ConvertOptions, Option
+import recordgen
+from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
 from tests.pages import ROOT
 
 
@@ -39,6 +42,21 @@ def test_every_field_but_the_detected_table_is_an_option() -> None:
     """``table`` is what was detected; everything else can be given, and help() describes it."""
     assert [*OPTIONS] == [name for name in ConvertOptions.__slots__ if name != "table"]
     assert all(f"\n        {name}: " in str(ConvertOptions.__doc__) for name in OPTIONS)
+
+
+def test_keywords_are_typed_for_editors() -> None:
+    """``convert``, ``check`` and ``plan`` take the options by name, in their types or more."""
+    hints = get_type_hints(OptionValues)
+    assert list(hints) == list(OPTIONS)
+    for name, option in OPTIONS.items():
+        kinds = {Sequence[str]} if option.several else alternatives(option.annotation)
+        assert kinds <= alternatives(hints[name]), name
+    for function in (recordgen.convert, recordgen.check, recordgen.plan):
+        assert function.__annotations__["options"] == "Unpack[OptionValues]"
+
+
+def alternatives(hint: Any) -> set[Any]:
+    return set(get_args(hint)) if isinstance(hint, UnionType) else {hint}
 
 
 @pytest.mark.parametrize(

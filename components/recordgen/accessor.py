@@ -9,8 +9,10 @@ from recordgen.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
 
     from recordgen.conversion import ConversionResult
+    from recordgen.options import OptionValues
 
 
 class TensorFlowAccessor:
@@ -28,7 +30,7 @@ class TensorFlowAccessor:
         region: str | None = None,
         dataflow_options: Mapping[str, Any] | None = None,
         overwrite: bool = False,
-        **options: Any,
+        **options: Unpack[OptionValues],
     ) -> ConversionResult:
         """Convert the DataFrame's rows; see :func:`recordgen.convert`.
 

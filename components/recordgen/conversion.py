@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Union
 
 import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
@@ -31,7 +31,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.metrics import total_counts
-from recordgen.options import ConvertOptions, make_options
+from recordgen.options import ConvertOptions, OptionValues, make_options
 from recordgen.outcome import (
     all_rejects,
     first_findings,
@@ -63,6 +63,7 @@ from recordgen.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ def convert(
     resume: bool = False,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionValues],
 ) -> ConversionResult:
     """Convert labelled images into split, sharded TFRecords.
 
@@ -182,7 +183,7 @@ def check(
     *,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionValues],
 ) -> CheckResult:
     """Read and check all that :func:`convert` would, and write nothing.
 
@@ -213,7 +214,7 @@ def plan(
     append_to: str | os.PathLike[str] | None = None,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionValues],
 ) -> StagedPlan:
     """Plan what :func:`convert` would write, from rows and file sizes alone (a dry run).
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypedDict, get_args, get_origin, get_type_hints
 
 from recordgen.access import Access
 from recordgen.errors import UsageError
@@ -367,6 +367,40 @@ OPTIONS: Mapping[str, Option] = {
 # For `help(recordgen.ConvertOptions)`.
 _ATTRIBUTES = "".join(f"\n        {option.name}: {option.help}." for option in OPTIONS.values())
 ConvertOptions.__doc__ = f"{ConvertOptions.__doc__}\n\n    Attributes:{_ATTRIBUTES}"
+
+
+class OptionValues(TypedDict, total=False):
+    """The options as keywords of ``convert``, ``check`` and ``plan``: what editors complete."""
+
+    task: str
+    input_format: str
+    header: str
+    columns: str | Mapping[str, str | int | Sequence[str | int]]
+    schema: str | Mapping[str, str] | Schema
+    seed: int
+    split_fractions: str | Sequence[int] | SplitFractions
+    eval_from: str
+    split_by: str
+    missing_split: str
+    labels: str
+    shard_by: str
+    shard_mb: float
+    compression: str
+    check: str
+    max_side: int | None
+    bad_boxes: str
+    box_orientation: str
+    split_column: str
+    target_column: str
+    weight_column: str
+    prediction: str
+    tfmd_schema: str
+    max_image_mb: float
+    max_image_pixels: int
+    max_reject_fraction: float
+    allow_scheme: str | Sequence[str]
+    allow_root: str | Sequence[str]
+    threads: int | None
 
 
 def make_options(values: Mapping[str, Any]) -> ConvertOptions:
