@@ -23,9 +23,9 @@ from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.options import AUTO, OPTIONS, ConvertOptions
 from recordgen.training import TrainingConfig
-from recordgen.training.config import MODEL_TASKS
+from recordgen.training.config import MODEL_TASKS, TRAINING_OPTIONS
 from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
@@ -310,12 +310,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
     )
-    add_options(run, ("schema",))
-    parser.set_defaults(schema=None)  # the pipeline has defaults of its own
-    run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
-    run.add_argument("--batch-size", type=int)
-    run.add_argument("--epochs", type=int)
-    run.add_argument("--learning-rate", type=float)
+    training = ("image_size", "batch_size", "epochs", "learning_rate")
+    add_options(run, [OPTIONS["schema"], *(TRAINING_OPTIONS[name] for name in training)])
+    parser.set_defaults(schema=None, **dict.fromkeys(training))  # what is given counts
     return parser
 
 

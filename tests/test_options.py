@@ -12,6 +12,7 @@ import pytest
 
 import recordgen
 from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
+from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 from tests.pages import ROOT
 
 
@@ -26,7 +27,11 @@ def script() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("option", OPTIONS.values(), ids=list(OPTIONS))
+@pytest.mark.parametrize(
+    "option",
+    [*OPTIONS.values(), *TRAINING_OPTIONS.values()],
+    ids=[*OPTIONS, *(f"training-{name}" for name in TRAINING_OPTIONS)],
+)
 def test_a_declaration_is_whole(option: Option) -> None:
     """Every door can show the option: a sentence, the form of its value, and its default."""
     assert option.help
@@ -34,7 +39,7 @@ def test_a_declaration_is_whole(option: Option) -> None:
     assert not option.help.endswith(".")
     assert option.help.count("`") % 2 == 0
     assert option.choices or option.metavar
-    assert not option.choices or option.default in option.choices
+    assert not option.choices or option.default in (*option.choices, None)
     assert option.default is not None or option.unset
 
 
@@ -42,6 +47,7 @@ def test_every_field_but_the_detected_table_is_an_option() -> None:
     """``table`` is what was detected; everything else can be given, and help() describes it."""
     assert [*OPTIONS] == [name for name in ConvertOptions.__slots__ if name != "table"]
     assert all(f"\n        {name}: " in str(ConvertOptions.__doc__) for name in OPTIONS)
+    assert [*TRAINING_OPTIONS] == [*TrainingConfig.__slots__]
 
 
 def test_keywords_are_typed_for_editors() -> None:
@@ -60,7 +66,8 @@ def alternatives(hint: Any) -> set[Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["component.yaml", "docs/convert.md", "docs/kubeflow.md", "docs/tfx.md"]
+    "name",
+    ["component.yaml", *(f"docs/{page}.md" for page in ("convert", "kubeflow", "pipeline", "tfx"))],
 )
 def test_files_list_the_options_as_they_are_declared(script: ModuleType, name: str) -> None:
     """Whoever changes an option renews the files that list it."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen import logs, storage, terminal
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.metrics import total_counts
-from recordgen.options import OPTIONS, ConvertOptions, parse_names
+from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.quiet import quiet_libraries
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
@@ -369,20 +369,25 @@ def _add_source(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_options(command: argparse._ActionsContainer, names: Iterable[str] = tuple(OPTIONS)) -> None:
-    """Add the flags of the options that are named, as they are declared."""
-    for option in map(OPTIONS.__getitem__, names):
+def add_options(
+    command: argparse._ActionsContainer, options: Iterable[Option] = OPTIONS.values()
+) -> None:
+    """Add a flag for each option, as it is declared."""
+    for option in options:
         default = option.default_text or option.unset
+        form = tuple(option.metavar.split())  # a word for each value
         more: dict[str, Any] = {"action": _Several} if option.several else {}
         if option.choices:
             more["choices"] = option.choices
+        if len(form) > 1:
+            more["nargs"] = len(form)
         command.add_argument(
             f"--{option.name.replace('_', '-')}",
             default=option.default,
             type=_PARSERS.get(option.name, option.kind),
-            metavar=option.metavar or None,
+            metavar=form if len(form) > 1 else option.metavar or None,
             help=option.plain_help.replace("%", "%%")
-            + (f"; one of {', '.join(option.choices)}" if option.choices and option.metavar else "")
+            + (f"; one of {', '.join(option.choices)}" if option.choices and form else "")
             + ("; repeat it or separate with commas" if option.several else "")
             + (f" (default: {default})" if default else ""),
             **more,

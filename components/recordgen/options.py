@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any, TypedDict, get_args, get_origin, get_type_hints
+from typing import Any, TypedDict, get_args, get_type_hints
 
 from recordgen.access import Access
 from recordgen.errors import UsageError
@@ -62,8 +62,8 @@ class Option:
         help: what the option does, in one sentence without a capital or a full stop. Values and
             other code stand in backticks; see :attr:`plain_help`.
         choices: the values that are allowed; empty: not a choice.
-        metavar: what stands for the value in a usage line, its unit or form: ``MB``, ``FILE``;
-            empty: the choices.
+        metavar: what stands for the value in a usage line, its unit or form: ``MB``, ``FILE``, or
+            ``H W`` for two values; empty: the choices.
         unset: what happens by default, where the default is no value (None, nothing).
         above_zero: only numbers above 0 are allowed.
         affects_bytes: the option decides what is written, and so is recorded in ``dataset.json``.
@@ -81,14 +81,14 @@ class Option:
 
     @property
     def several(self) -> bool:
-        """Whether the option takes a list."""
-        return get_origin(self.annotation) is tuple
+        """Whether the option takes a list of any length."""
+        return Ellipsis in get_args(self.annotation)
 
     @property
     def kind(self) -> type[str] | type[int] | type[float]:
         """The type in which a value comes through a door; lists and shares come as text."""
         kinds = (self.annotation, *get_args(self.annotation))
-        return str if self.several else int if int in kinds else float if float in kinds else str
+        return int if int in kinds else float if float in kinds else str
 
     @property
     def plain_help(self) -> str:
@@ -100,137 +100,156 @@ class Option:
         """The default as a person types it; empty where it is no value."""
         if isinstance(self.default, SplitFractions):
             return ",".join(map(str, self.default.weights))
-        return "" if self.default in (None, ()) else str(self.default)
+        if isinstance(self.default, tuple):
+            return " ".join(map(str, self.default))
+        return "" if self.default is None else str(self.default)
 
 
-def _option(default: Any, help: str, **more: Any) -> Any:
-    """Declare an option; ``more`` are further attributes of :class:`Option`."""
+def option(default: Any, help: str, **more: Any) -> Any:
+    """Declare a field as an option; ``more`` are further attributes of :class:`Option`."""
     return field(default=default, metadata={"help": help, **more})
+
+
+def declared_options(config: type) -> Mapping[str, Option]:
+    """Return the options that a dataclass declares, by name, and describe them in its docstring."""
+    annotations = get_type_hints(config)
+    options = {
+        f.name: Option(name=f.name, annotation=annotations[f.name], default=f.default, **f.metadata)
+        for f in fields(config)
+        if f.metadata
+    }
+    config.__doc__ = f"{config.__doc__}\n\n    Attributes:\n{described(options.values(), 8)}"
+    return options
+
+
+def described(options: Iterable[Option], indent: int) -> str:
+    """Return a line ``name: help.`` for each option, as docstrings have them."""
+    return "".join(f"{' ' * indent}{each.name}: {each.help}.\n" for each in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions:
     """How to convert. Every field has the name of its command-line option."""
 
-    task: str = _option(
+    task: str = option(
         AUTO,
         "what rows mean; `auto`: detected from the first lines",
         choices=TASKS,
         metavar="NAME",
     )
-    input_format: str = _option(
+    input_format: str = option(
         AUTO,
         "format of the import file: `folder` of images by label, `iob` for sentences and their "
         "tags; `auto`: detected from its name and first line",
         choices=(AUTO, "csv", "jsonl", "folder", "iob"),
     )
-    header: str = _option(
+    header: str = option(
         AUTO,
         "whether the first line of a CSV file names its columns; `auto`: it does if its names are "
         "known, and a line that may be either ends the run",
         choices=(AUTO, "yes", "no"),
     )
-    columns: str = _option(
+    columns: str = option(
         "",
         "which column holds what, by name, JSON key or number from 1, such as "
         f"`path=image_id,label=source`; roles: {', '.join(ROLES)}",
         metavar="ROLE=NAME,…",
     )
-    schema: str = _option(
+    schema: str = option(
         "",
         'what the columns of a table hold, as JSON such as `{"photo": "image", "age": "int"}`; a '
         "command also takes the name of a file",
         metavar="FILE",
     )
-    seed: int = _option(
+    seed: int = option(
         0,
         "decides order, shards and assigned splits; the same seed gives the same bytes",
         metavar="N",
     )
-    split_fractions: SplitFractions = _option(  # noqa: RUF009  (a field; its default is frozen)
+    split_fractions: SplitFractions = option(  # noqa: RUF009  (a field; its default is frozen)
         DEFAULT_FRACTIONS,
         "shares of train,eval,test for rows that name no split",
         metavar="T,E,T",
     )
-    eval_from: str = _option(
+    eval_from: str = option(
         "",
         "move a share of a split to eval, for data without eval rows: `train:10` moves 10 % of "
         "train",
         metavar="SPLIT:PERCENT",
     )
-    split_by: str = _option(
+    split_by: str = option(
         "uri",
         "assign splits by the row's `uri`, or by the file's `content` (its sha256), so that copies "
         "under several names share a split; that reads each such file once more",
         choices=("uri", "content"),
     )
-    missing_split: str = _option(
+    missing_split: str = option(
         "assign",
         "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
         "Vertex AI does",
         choices=("assign", "drop"),
     )
-    labels: str = _option(
+    labels: str = option(
         "auto",
         "number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`: keep "
         "them if all labels are whole numbers",
         choices=LABEL_MODES,
     )
-    shard_by: str = _option(
+    shard_by: str = option(
         "hash",
         "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
         choices=("hash", "label"),
     )
-    shard_mb: float = _option(
+    shard_mb: float = option(
         128, "target size of a shard, in MB of 10^6 bytes", metavar="MB", above_zero=True
     )
-    compression: str = _option(
+    compression: str = option(
         "none",
         "compression of the shards; `gzip` adds .gz to their names",
         choices=COMPRESSIONS,
     )
-    check: str = _option(
+    check: str = option(
         "decode",
         "how much of an image is checked: `decode` it to its last bit, only its `header`, or "
         "`none`",
         choices=("decode", "header", "none"),
     )
-    max_side: int | None = _option(
+    max_side: int | None = option(
         None,
         "downscale images whose longer side has more pixels",
         metavar="PX",
         unset="never",
         above_zero=True,
     )
-    bad_boxes: str = _option(
+    bad_boxes: str = option(
         "clip",
         "what to do with a box that is inverted or reaches beyond the image: `clip` or turn it, "
         "`drop` it, or `reject` its row; an empty box is dropped or its row rejected",
         choices=("clip", "drop", "reject"),
     )
-    box_orientation: str = _option(
+    box_orientation: str = option(
         "stored",
         "whether boxes belong to the image as `stored` in its file, and turn with it where its "
         "Exif says so, or to the `upright` image that people see",
         choices=("stored", "upright"),
     )
-    split_column: str = _option(
+    split_column: str = option(
         "",
         "tables: column that holds the split",
         metavar="NAME",
         unset="detected from the values",
     )
-    target_column: str = _option("", "tables: column to predict", metavar="NAME", unset="none")
-    weight_column: str = _option(
+    target_column: str = option("", "tables: column to predict", metavar="NAME", unset="none")
+    weight_column: str = option(
         "", "tables: column of weights from 0 to 10,000", metavar="NAME", unset="none"
     )
-    prediction: str = _option(
+    prediction: str = option(
         AUTO,
         "tables: whether the target is a class or a number; `auto`: text and few whole numbers are "
         "classes",
         choices=(AUTO, "classification", "regression"),
     )
-    tfmd_schema: str = _option(
+    tfmd_schema: str = option(
         "",
         "tables: TensorFlow Metadata schema (pbtxt) with the types of the columns, a path or URL",
         metavar="FILE",
@@ -239,22 +258,22 @@ class ConvertOptions:
     )
     # The columns of a table as they were detected, see recordgen.columns.Table; not an option.
     table: str = ""
-    max_image_mb: float = _option(
+    max_image_mb: float = option(
         30, "reject larger files, in MB of 10^6 bytes", metavar="MB", above_zero=True
     )
-    max_image_pixels: int = _option(
+    max_image_pixels: int = option(
         100_000_000, "reject images with more pixels", metavar="N", above_zero=True
     )
-    max_reject_fraction: float = _option(
+    max_reject_fraction: float = option(
         0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
     )
-    allow_scheme: tuple[str, ...] = _option(
+    allow_scheme: tuple[str, ...] = option(
         (), "further schemes that rows may reach, such as `https`", metavar="SCHEME"
     )
-    allow_root: tuple[str, ...] = _option(
+    allow_root: tuple[str, ...] = option(
         (), "folders and URL prefixes; rows then reach nothing outside", metavar="PREFIX"
     )
-    threads: int | None = _option(
+    threads: int | None = option(
         None,
         "threads per worker that fetch and check files",
         metavar="N",
@@ -276,12 +295,12 @@ class ConvertOptions:
             schema = Schema.from_json(self.schema)
             object.__setattr__(self, "schema", json.dumps(schema.to_json(), ensure_ascii=False))
             object.__setattr__(self, "task", _DECLARED)
-        for option in OPTIONS.values():
-            value = getattr(self, option.name)
-            if option.choices:
-                _one_of(option.name, value, option.choices)
-            if option.above_zero and value is not option.default:
-                _above_zero(option.name, value)
+        for name, declared in OPTIONS.items():
+            value = getattr(self, name)
+            if declared.choices:
+                _one_of(name, value, declared.choices)
+            if declared.above_zero and value is not declared.default:
+                _above_zero(name, value)
         if (share := self.eval_share) is not None:
             object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
@@ -306,14 +325,14 @@ class ConvertOptions:
         """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
         roles = parse_columns(self.columns)
         object.__setattr__(self, "columns", columns_text(roles))
-        for role, option in TABLE_ROLES.items():
+        for role, column in TABLE_ROLES.items():
             for name in roles.get(role, ()):
-                if getattr(self, option) not in ("", name):
+                if getattr(self, column) not in ("", name):
                     raise UsageError(
-                        f"columns says {role}={name}, and {option} is {getattr(self, option)!r}; "
+                        f"columns says {role}={name}, and {column} is {getattr(self, column)!r}; "
                         f"leave one of them out"
                     )
-                object.__setattr__(self, option, name)
+                object.__setattr__(self, column, name)
 
     @property
     def roles(self) -> Roles:
@@ -355,18 +374,8 @@ class ConvertOptions:
         }
 
 
-_ANNOTATIONS = get_type_hints(ConvertOptions)
-
-#: Every option that can be given, by name, in the order in which it is shown.
-OPTIONS: Mapping[str, Option] = {
-    f.name: Option(name=f.name, annotation=_ANNOTATIONS[f.name], default=f.default, **f.metadata)
-    for f in fields(ConvertOptions)
-    if f.metadata
-}
-
-# For `help(recordgen.ConvertOptions)`.
-_ATTRIBUTES = "".join(f"\n        {option.name}: {option.help}." for option in OPTIONS.values())
-ConvertOptions.__doc__ = f"{ConvertOptions.__doc__}\n\n    Attributes:{_ATTRIBUTES}"
+#: Every option that can be given, in the order in which it is shown.
+OPTIONS = declared_options(ConvertOptions)
 
 
 class OptionValues(TypedDict, total=False):
