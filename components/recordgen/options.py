@@ -16,13 +16,13 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
-from recordgen.access import Access
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
+from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError
-from recordgen.labels import LABEL_MODES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
-from recordgen.schema import Schema
-from recordgen.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.storage import is_local, local_path
+from recordgen.storage.access import Access
+from recordgen.tables.schema import Schema
 
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
@@ -256,7 +256,7 @@ class ConvertOptions:
         unset="inferred from all rows",
         affects_bytes=False,
     )
-    # The columns of a table as they were detected, see recordgen.columns.Table; not an option.
+    # The columns of a table as they were detected, see recordgen.tables.columns.Table; not an option.
     table: str = ""
     max_image_mb: float = option(
         30, "reject larger files, in MB of 10^6 bytes", metavar="MB", above_zero=True
@@ -483,3 +483,9 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 def _above_zero(name: str, value: float) -> None:
     if not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(f"{name} must be a number above 0 (got {value!r})")
+
+
+def default_threads() -> int:
+    """Return one thread per core, at least two: decoders release the interpreter's lock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, cores or 2)
