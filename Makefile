@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format mutants lock image image-test tested clean
+.PHONY: help setup demo test check format options mutants lock image image-test tested clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ check: setup ## format check, lint, types, and that imports point down
 format: setup ## format, and repair what the linter can
 	$(PYTHON_OF_VENV) -m ruff format .
 	$(PYTHON_OF_VENV) -m ruff check --fix .
+
+options: setup ## renew the lists of options in component.yaml and docs/ from ConvertOptions
+	@$(PYTHON_OF_VENV) scripts/options
+	@$(PYTHON_OF_VENV) -m pipelines.component
 
 mutants: setup ## say which faults of core modules no test notices (ARGS="splits rows --survivors")
 	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)

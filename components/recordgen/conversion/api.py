@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import apache_beam as beam
 
@@ -31,16 +30,14 @@ from recordgen.conversion.finalize import (
     to_dataset,
 )
 from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
-from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import (
     OutputExistsError,
     UsageError,
 )
-from recordgen.options import ConvertOptions, check_names, parse_names
+from recordgen.options import ConvertOptions, OptionValues, make_options
 from recordgen.planning.appending import find_existing, merge, merge_findings, task_there
 from recordgen.rejects import Reject
 from recordgen.report.render import render_dataset
-from recordgen.roles import columns_text, parse_columns
 from recordgen.runs.commit import check_appendable, commit, open_run, resume_run, ways_on
 from recordgen.runs.counters import total_counts
 from recordgen.runs.progress import Progress
@@ -48,12 +45,11 @@ from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
-from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    pass
+    from typing_extensions import Unpack
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +63,7 @@ def convert(
     resume: bool = False,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionValues],
 ) -> ConversionResult:
     """Convert labelled images into split, sharded TFRecords.
 
@@ -120,7 +116,7 @@ def check(
     *,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionValues],
 ) -> CheckResult:
     """Read and check all that :func:`convert` would, and write nothing.
 
@@ -151,7 +147,7 @@ def plan(
     append_to: str | os.PathLike[str] | None = None,
     beam_args: Sequence[str] = (),
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[OptionValues],
 ) -> StagedPlan:
     """Plan what :func:`convert` would write, from rows and file sizes alone (a dry run).
 
@@ -348,26 +344,6 @@ def _refuse_other(output: str, differences: Sequence[str]) -> None:
             f"written now: it differs in {', '.join(differences)}; {ways_on(output)} "
             f"(with --resume if a run was interrupted)"
         )
-
-
-def make_options(values: dict[str, Any]) -> ConvertOptions:
-    """Decode keyword options. Raises: UsageError for an unknown name or a wrong value."""
-    check_names(values, ConvertOptions.names())
-    for name in ("allow_scheme", "allow_root"):
-        if name in values:
-            values = {**values, name: parse_names(values[name])}
-    if isinstance(columns := values.get("columns", ""), Mapping):
-        values = {**values, "columns": columns_text(parse_columns(columns))}
-    if isinstance(schema := values.get("schema", ""), Mapping | Schema):
-        declared = schema if isinstance(schema, Schema) else Schema(schema)
-        values = {**values, "schema": json.dumps(declared.to_json(), ensure_ascii=False)}
-    fractions = values.get("split_fractions")
-    if isinstance(fractions, str):
-        values = {**values, "split_fractions": SplitFractions.parse(fractions)}
-    elif isinstance(fractions, Sequence):
-        text = ",".join(map(str, fractions))
-        values = {**values, "split_fractions": SplitFractions.parse(text)}
-    return ConvertOptions(**values)
 
 
 def _told(

@@ -9,7 +9,9 @@ from recordgen.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
 
+    from recordgen.options import OptionValues
     from recordgen.runs.results import ConversionResult
 
 
@@ -28,7 +30,7 @@ class TensorFlowAccessor:
         region: str | None = None,
         dataflow_options: Mapping[str, Any] | None = None,
         overwrite: bool = False,
-        **options: Any,
+        **options: Unpack[OptionValues],
     ) -> ConversionResult:
         """Convert the DataFrame's rows; see :func:`recordgen.convert`.
 

@@ -14,9 +14,10 @@ from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import place_of
+from recordgen.options import OPTIONS
 
 #: Options that take 0 for "none": an optional number without a default is not known everywhere.
-UNSET = ("max_side", "threads")
+UNSET = tuple(option.name for option in OPTIONS.values() if option.default is None)
 
 _LABELS_SHOWN = 1000
 _REJECTS_SHOWN = 20
