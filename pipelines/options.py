@@ -7,8 +7,8 @@ from typing import Any
 
 from recordgen.cli import schema_text
 from recordgen.options import AUTO, ConvertOptions
+from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig
-from recordgen.training.config import MODEL_TASKS
 
 
 def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:
@@ -22,7 +22,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     add = parser.add_argument
     add(
         "--task",
-        choices=MODEL_TASKS,
+        choices=TASKS,
         help=f"what rows mean and the model predicts; default: {other_task}",
     )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")

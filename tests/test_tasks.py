@@ -22,6 +22,7 @@ from recordgen.example import parse_example, serialize_example
 from recordgen.features import IMAGE_TASKS
 from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.registry import TASK_CHOICES
 from recordgen.rows import Adjustments, RejectCode, Row
 from recordgen.tasks import (
     TASKS,
@@ -39,7 +40,7 @@ CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 def test_options_name_all_tasks() -> None:
     """What the options allow is what there is, and each task says all that it must."""
-    assert (options.AUTO, *TASKS) == options.TASKS
+    assert (options.AUTO, *TASKS) == tuple(TASK_CHOICES)
     for name, kind in TASKS.items():
         assert (kind.name, kind.expected != "", kind.noun != "") == (name, True, True)
     for name in IMAGE_TASKS:

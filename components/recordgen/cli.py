@@ -33,11 +33,11 @@ from recordgen.options import (
     PREDICTIONS,
     SHARD_BY,
     SPLIT_BY,
-    TASKS,
     ConvertOptions,
     parse_names,
 )
 from recordgen.quiet import quiet_libraries
+from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES
 from recordgen.splits import SplitFractions
 from recordgen.version import __version__
@@ -395,7 +395,12 @@ def _add_options(command: argparse.ArgumentParser) -> None:
             f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
         )
 
-    add("task", "what rows mean; auto: detected from the first lines", choices=TASKS)
+    add(
+        "task",
+        "what rows mean: %(choices)s; auto: detected from the first lines",
+        choices=TASK_CHOICES,
+        metavar="TASK",  # else argparse would look for installed tasks whatever the command is
+    )
     add(
         "input_format",
         "format of the import file; auto: detected from its name and first line",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral
@@ -14,6 +14,7 @@ from typing import Any
 from recordgen.access import Access
 from recordgen.errors import UsageError
 from recordgen.labels import LABEL_MODES
+from recordgen.registry import TASK_CHOICES
 from recordgen.roles import TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.schema import Schema
 from recordgen.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
@@ -22,19 +23,6 @@ from recordgen.storage import is_local, local_path
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
 
-TASKS = (
-    AUTO,
-    "image_classification",
-    "image_multi_label",
-    "object_detection",
-    "text_classification",
-    "text_multi_label",
-    "text_sentiment",
-    "text_entities",
-    "tabular",
-    "video_classification",
-    "declared",
-)
 INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
 HEADERS = (AUTO, "yes", "no")
 CHECKS = ("decode", "header", "none")
@@ -153,7 +141,7 @@ class ConvertOptions:
             schema = Schema.from_json(self.schema)
             object.__setattr__(self, "schema", json.dumps(schema.to_json(), ensure_ascii=False))
             object.__setattr__(self, "task", _DECLARED)
-        _one_of("task", self.task, TASKS)
+        _one_of("task", self.task, TASK_CHOICES)
         _one_of("input_format", self.input_format, INPUT_FORMATS)
         _one_of("header", self.header, HEADERS)
         _one_of("split_by", self.split_by, SPLIT_BY)
@@ -291,7 +279,7 @@ def _absolute(root: str) -> str:
     return os.path.abspath(local_path(root)) if root and is_local(root) else root
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: str, allowed: Collection[str]) -> None:
     if value not in allowed:
         raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
 

@@ -38,6 +38,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
+from recordgen.registry import OWN
 from recordgen.rows import Finding, Reject, to_lines
 from recordgen.staging import STAGING, STORAGE_THREADS, Staging
 from recordgen.tasks import TASKS
@@ -184,7 +185,7 @@ def commit(
         list(pool.map(move, (file for file in files if file not in kept)))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
     files_of_task = TASKS[dataset.task].files(dataset.labels)
-    for name in {name for kind in TASKS.values() for name in kind.files(())} - set(files_of_task):
+    for name in {name for task in OWN for name in TASKS[task].files(())} - set(files_of_task):
         storage.remove(storage.join(output, name))  # of the dataset that this one replaces
     for name, text in files_of_task.items():
         _put(staging, output, name, text)

@@ -13,6 +13,7 @@ from recordgen.example import parse_example
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
+from recordgen.tasks import TASKS
 from recordgen.tfrecord import read_records
 
 # Features with a value for each box are named so, also those that only others write.
@@ -89,7 +90,7 @@ def check_record(
 
 def _payload(task: str) -> str:
     """Return the feature that holds the payload of a task's examples."""
-    return features.TEXT if task in features.TEXT_TASKS else features.IMAGE_ENCODED
+    return features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
 
 
 def _remedy(name: str, there: Iterable[str]) -> str:

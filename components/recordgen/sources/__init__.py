@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -11,19 +11,9 @@ from recordgen import storage
 from recordgen.errors import SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Adjustments, Finding, Reject, Row, with_findings
-from recordgen.sources import (
-    automl_csv,
-    automl_jsonl,
-    declared_rows,
-    image_folder,
-    iob,
-    text_csv,
-    video_lists,
-)
+from recordgen.sources import video_lists
 from recordgen.sources.header import Given
-from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, task_for
-from recordgen.tasks.task import Task
 
 
 class ImportFile(NamedTuple):
@@ -62,46 +52,9 @@ def find_import_files(source: str | Sequence[str]) -> list[ImportFile]:
     return [ImportFile(path) for path in found]
 
 
-#: Reads the rows of the import file at a path; notes in the third argument what it changes.
-_ReadRows = Callable[[str, Task, Adjustments, Given], Iterator[Row | Reject]]
-
-
-def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
-    """Return what reads a file whose lines ``parse`` takes."""
-
-    def read(path: str, task: Task, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
-        with open_lines(path) as lines:
-            yield from parse(lines, source=path, task=task, adjusted=adjusted, given=given)
-
-    return read
-
-
-#: By the kind of the task, then by format; tables have no rows, see sources.table_csv.
-_READERS: Mapping[str, Mapping[str, _ReadRows]] = {
-    "image": {
-        "csv": _in_lines(automl_csv.parse_lines),
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-        "folder": lambda path, task, adjusted, given: image_folder.read_folder(path),
-    },
-    "text": {
-        "csv": _in_lines(text_csv.parse_lines),
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-    },
-    "entities": {
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-        "iob": lambda path, task, adjusted, given: iob.read_sentences(path, task, adjusted),
-    },
-    "declared": {"csv": _in_lines(declared_rows.parse_lines)},
-    "video": {
-        "csv": _in_lines(video_lists.parse_lines),
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-    },
-}
-
-
 def formats_of(task: str) -> tuple[str, ...]:
     """Return the formats in which examples of a task come."""
-    return ("csv",) if TASKS[task].by_columns else tuple(_READERS[TASKS[task].kind])
+    return ("csv",) if TASKS[task].by_columns else tuple(TASKS[task].readers)
 
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
@@ -148,7 +101,7 @@ class RowReader:
             SourceError: the file is missing, unreadable, or no UTF-8 text.
             StorageError: storage failed.
         """
-        read_rows = _READERS[self._task.kind][self._format]
+        read_rows = self._task.reader(self._format)
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
         adjusted = Adjustments()
