@@ -77,7 +77,6 @@ class ColumnOptions(LabelOptions):
                 f"out, or those that columns=[…] names (got {list(self.extras)})"
             )
         for name, allowed in (
-            ("task", (AUTO, Declared.name)),
             ("resize", _RESIZES),
             ("vectors", VECTORS),
         ):

@@ -30,7 +30,7 @@ from recordgen.reading.records import (
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels
 from recordgen.reading.tuning import AUTO
-from recordgen.tasks import VideoClassification
+from recordgen.registry import TASK_CHOICES
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
 
@@ -59,11 +59,8 @@ class VideoOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        for name, allowed in (
-            ("task", (AUTO, VideoClassification.name)),
-            ("label_mode", LABEL_MODES),
-        ):
-            check_one_of(name, getattr(self, name), allowed)
+        check_one_of("task", self.task, TASK_CHOICES)
+        check_one_of("label_mode", self.label_mode, LABEL_MODES)
 
     @property
     def mode(self) -> str | None:

@@ -61,6 +61,12 @@ class Declared(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
+    readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
+    reading = "recordgen.reading.kinds:DECLARED"
+    trainer = "recordgen.training.declared:DeclaredTrainer"
+    measure = "recordgen.kubeflow.scoring:TableTally"
+    sample = "pipelines.meters:METERS"
+    page = "docs/tasks/declared.md"
     batch_rows = 16
 
     schema: Schema

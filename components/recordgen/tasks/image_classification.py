@@ -32,6 +32,11 @@ class ImageClassification(ImageTask):
     columns: ClassVar = {"label": LABEL_COLUMNS}
     json_keys = ("classificationAnnotation",)
     features: ClassVar = features.IMAGE_CLASSIFICATION
+    labelling = "one"
+    trainer = "recordgen.training.image_labels:OneImageLabel"
+    measure = "recordgen.kubeflow.scoring:OneLabelTally"
+    sample = "pipelines.digits:DIGITS"
+    page = "docs/tasks/image_classification.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:

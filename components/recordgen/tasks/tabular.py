@@ -44,6 +44,11 @@ class Tabular(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
+    reading = "recordgen.reading.kinds:TABLES"
+    trainer = "recordgen.training.tables:TableTrainer"
+    measure = "recordgen.kubeflow.scoring:TableTally"
+    sample = "pipelines.wines:WINES"
+    page = "docs/tasks/tabular.md"
     names_payloads = False
     by_columns = True
 

@@ -26,7 +26,7 @@ from recordgen.training.labels import truth_of_labels
 from recordgen.training.learner import Models
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments
-from recordgen.training.targets import TargetLearner
+from recordgen.training.targets import TargetTrainer
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
@@ -38,7 +38,7 @@ _NO_WORDS = ("", "[UNK]")
 
 
 @dataclass(frozen=True)
-class DeclaredLearner(TargetLearner):
+class DeclaredTrainer(TargetTrainer):
     """Classes or numbers, from columns of any kinds."""
 
     @cached_property

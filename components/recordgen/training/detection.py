@@ -24,7 +24,7 @@ from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
 from recordgen.training.config import LABEL, SCORES, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
-from recordgen.training.learner import Learner, Models
+from recordgen.training.learner import Models, TaskTrainer
 
 _CORNERS = (
     features.IMAGE_OBJECT_XMIN,
@@ -43,7 +43,7 @@ _FILTERS = 64
 _MORE_FILTERS = 128
 
 
-class ObjectDetector(Learner):
+class ObjectDetector(TaskTrainer):
     """Any number of labelled boxes per image."""
 
     def steps_per_epoch(self) -> int:

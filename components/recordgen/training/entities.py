@@ -20,7 +20,7 @@ from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
 from recordgen.training.config import LABEL, SCORES, WEIGHT
-from recordgen.training.learner import Learner, Models
+from recordgen.training.learner import Models, TaskTrainer
 
 #: What a request for texts holds.
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -38,7 +38,7 @@ _DILATIONS = (1, 2, 4)
 _SHAPES = ((r"\p{Lu}", "X"), (r"\p{Ll}", "x"), (r"\pN", "d"), (r"(xxx)x+", r"\1"))
 
 
-class EntityTagger(Learner):
+class EntityTagger(TaskTrainer):
     """Any number of labelled spans per text."""
 
     def steps_per_epoch(self) -> int:

@@ -11,10 +11,10 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.training.config import ACCURACY, AUC, LABEL, WEIGHT
-from recordgen.training.learner import Learner
+from recordgen.training.learner import TaskTrainer
 
 
-class LabelLearner(Learner):
+class LabelTrainer(TaskTrainer):
     """What one and many labels have in common.
 
     Attributes:
@@ -47,7 +47,7 @@ class LabelLearner(Learner):
         return eval_dataset(root, split=split, **self.reading)
 
 
-class OneLabel(LabelLearner):
+class OneLabel(LabelTrainer):
     """One label per example."""
 
     activation = "softmax"
@@ -66,7 +66,7 @@ class OneLabel(LabelLearner):
         return truth_of_labels(records, self.feature)
 
 
-class ManyLabels(LabelLearner):
+class ManyLabels(LabelTrainer):
     """Any number of labels per example."""
 
     activation = "sigmoid"

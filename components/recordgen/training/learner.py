@@ -1,8 +1,7 @@
 """What a task teaches :func:`recordgen.training.run.run`: its data, its model, and its answers.
 
-A further task with a model is a subclass of :class:`Learner` in a module of its own, an entry in
-:data:`recordgen.training.learners.LEARNERS`, and a name in
-:data:`recordgen.training.config.MODEL_TASKS`.
+A task with a model names its subclass of :class:`TaskTrainer` as its ``trainer``, see
+:class:`recordgen.tasks.task.Task`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Models(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Learner(ABC):
+class TaskTrainer(ABC):
     """How one task is learnt from one split of a dataset.
 
     Attributes:

@@ -23,7 +23,7 @@ from recordgen.tables.columns import Column, Table
 from recordgen.training.config import LABEL, WEIGHT
 from recordgen.training.learner import Models
 from recordgen.training.moments import Moments
-from recordgen.training.targets import TargetLearner
+from recordgen.training.targets import TargetTrainer
 
 NUMBERS = "numbers"
 
@@ -52,7 +52,7 @@ class _Facts:
 
 
 @dataclass(frozen=True)
-class TableLearner(TargetLearner):
+class TableTrainer(TargetTrainer):
     """Classes or numbers, from the columns of a table."""
 
     @cached_property
