@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features, metrics
+from recordgen.csv_fields import DELIMITERS
 from recordgen.options import AUTO
 from recordgen.rows import is_content_uri
 
@@ -175,10 +176,10 @@ def detection_lines(detection: Detection | None) -> list[str]:
 
 def format_of(detection: Detection) -> str:
     """Return a format in words: ``csv, separated by commas, no header``."""
-    if detection.options.input_format != "csv":
+    if detection.delimiter is None:
         return detection.options.input_format
     header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
-    return f"csv, separated by commas{header}"
+    return f"csv, separated by {DELIMITERS[detection.delimiter]}{header}"
 
 
 def plan_json(plan: StagedPlan) -> dict[str, Any]:

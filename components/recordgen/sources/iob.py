@@ -18,11 +18,12 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
 
 from recordgen import storage
+from recordgen.csv_fields import MAX_RECORD_BYTES
 from recordgen.dataset import SPLIT_PREFIX
 from recordgen.errors import SourceError
 from recordgen.rows import Adjustments, Reject, RejectCode, Row
 from recordgen.sources.image_folder import files_below
-from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS, open_lines
+from recordgen.sources.lines import UTF16_MARKS, open_lines
 from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
@@ -116,10 +117,10 @@ def _row(
 
 def _parts(raw: bytes, what: str) -> list[str]:
     """Return what stands between blanks. Raises: AnnotationError."""
-    if len(raw) > MAX_LINE_BYTES:
+    if len(raw) > MAX_RECORD_BYTES:
         raise AnnotationError(
             RejectCode.BAD_LINE,
-            f"a {what} must be at most {MAX_LINE_BYTES} bytes long; write one per line",
+            f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; write one per line",
         )
     try:
         text = raw.decode("utf-8").strip(" \t\r\n")

@@ -11,6 +11,7 @@ from recordgen.columns import Table
 from recordgen.options import ConvertOptions
 from recordgen.rows import Finding, Lines, Reject, Row, is_content_uri
 from recordgen.sources import ImportFile, RowReader
+from recordgen.sources.csv_records import read_records
 from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.tasks.task import Task
@@ -96,7 +97,7 @@ def preview_lines(items: Iterable[Row | Lines | Reject | Finding]) -> tuple[Prev
 
 
 def _preview_lines(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
-    from recordgen.sources.table_csv import lines_of, read_records  # only tables need Arrow
+    from recordgen.sources.table_csv import lines_of  # only tables need Arrow
 
     table = Table.from_json(options.table)
     for file in files:

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recordgen.columns import Table, csv_line
+from recordgen.columns import Table
+from recordgen.csv_fields import MAX_RECORD_BYTES, csv_line
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rows import Lines, Reject, RejectCode
+from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, is_list
-from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
-from recordgen.sources.table_csv import Record, lines_of, too_long
+from recordgen.sources.table_csv import lines_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,9 @@ def _record(line: int, fields: list[str]) -> Record | Reject:
     except UnicodeEncodeError:
         message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
         return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
-    return Record(line, text, fields) if size <= MAX_LINE_BYTES else too_long(SOURCE, line)
+    if size > MAX_RECORD_BYTES:
+        return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
+    return Record(line, text, fields)
 
 
 def _to_text(value: Any, column: str, line: int) -> str:

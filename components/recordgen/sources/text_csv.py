@@ -28,7 +28,6 @@ from recordgen.sources.header import (
     Given,
     find_columns,
 )
-from recordgen.sources.layout import checked
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task, check_uri
@@ -74,7 +73,7 @@ def parse_lines(
     r"""Parse the physical lines of an import file of texts.
 
     Args:
-        lines: without their ``\n``; a first UTF-8 byte order mark is skipped.
+        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
         source: the file's name, for rows and messages.
         task: reads the fields behind the text.
         adjusted: gets what is changed to make rows usable.
@@ -88,7 +87,7 @@ def parse_lines(
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
     repeated: Sequence[str] | None = None
-    for number, record in enumerate(read_records(checked(lines, source), source)):
+    for number, record in enumerate(read_records(lines, source)):
         if isinstance(record, Reject):
             yield record
             continue
