@@ -29,9 +29,9 @@ from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from recordgen.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
-from recordgen.rows import Reject, RejectCode
+from recordgen.dataset.splits import ML_USE_WORDS
+from recordgen.rejects import Reject, RejectCode
 from recordgen.sources.layout import BLANKS, FILE_SUFFIXES, read_layout
-from recordgen.splits import ML_USE_WORDS
 
 # Lines that are looked at together, at most, and about how many bytes of them.
 _BLOCK_LINES = 1000
