@@ -18,7 +18,8 @@ from enum import Enum
 from recordgen.errors import RecordgenError, StorageError
 from recordgen.storage.paths import is_http
 
-_TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529})
+#: A server answers so when it may answer otherwise next time.
+TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529})
 _FORBIDDEN_STATUS = frozenset({401, 402, 403, 451})
 _MISSING_STATUS = frozenset({404, 410})
 
@@ -73,6 +74,18 @@ _CREDENTIAL_CODES = frozenset(
 
 # Google's, for a token that has run out or was never valid.
 _CREDENTIAL_TEXTS = ("invalid credentials", "invalid authentication", "invalid_grant")
+
+
+class HttpStatusError(OSError):
+    """A server answered with an error.
+
+    Attributes:
+        status: the HTTP status.
+    """
+
+    def __init__(self, status: int, reason: str | None) -> None:
+        super().__init__(reason or "no reason given")
+        self.status = status
 
 
 class Meaning(Enum):
@@ -166,7 +179,7 @@ def meaning(exc: BaseException, path: str) -> Meaning:
 
 
 def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
-    if status in _TRANSIENT_STATUS:
+    if status in TRANSIENT_STATUS:
         return Meaning.TRANSIENT
     if status in _FORBIDDEN_STATUS:
         return Meaning.FORBIDDEN
