@@ -53,7 +53,14 @@ from recordgen.runners import (
     pipeline_factory,
     release,
 )
-from recordgen.runs import check_appendable, commit, open_run, resume_run, ways_on
+from recordgen.runs import (
+    check_appendable,
+    commit,
+    open_run,
+    resume_run,
+    texts_beside,
+    ways_on,
+)
 from recordgen.schema import Schema
 from recordgen.sources import ImportFile, find_import_files, with_lists
 from recordgen.sources.detect import Detection, columns_of_table, detect, detect_frame
@@ -339,7 +346,8 @@ def convert_source(
             return storage.join(output, file) if file in kept else run.staging.path(file)
 
         report = render_dataset(dataset, rejects, path_of)
-        commit(run.staging, output, dataset, rejects, report, found, kept)
+        texts = texts_beside(dataset, rejects, report)
+        commit(run.staging, output, dataset, texts=texts, findings=found, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,
