@@ -16,11 +16,11 @@ from aiohttp import web
 
 import recordgen
 from recordgen import storage
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import PayloadError, SourceError, StorageError
-from recordgen.fetching import Fetcher
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
+from recordgen.payloads.fetching import Fetcher
+from recordgen.rows.planned import PlannedRow
 from tests.conftest import encoded, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying
@@ -397,7 +397,7 @@ def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
     assert store.proxy.seen.total() < 64
 
 
-@pytest.mark.parametrize("fault", [503, 429, "cut"])
+@pytest.mark.parametrize("fault", [503, 429, "reset", "cut"])
 def test_requests_are_repeated_in_one_place(store: Store, fault: Fault) -> None:
     """What is asked for a hint is not asked again; what a result needs is, as often as was set."""
     store.put("folder/file", b"x")
@@ -422,7 +422,7 @@ def test_one_version_of_an_object(new_store: Callable[[str], Store]) -> None:
     """A URL may name a version; without one it is the newest."""
     store = new_store("s3")
     fs = fsspec.filesystem("s3", skip_instance_cache=True, version_aware=True)
-    fs.make_bucket_versioned(store.url.removeprefix("s3://"))
+    fs.make_bucket_versioned(store.url)
     url = store.put("file", b"old")
     [version] = fs.object_version_info(url)
     store.put("file", b"newer")

@@ -22,7 +22,7 @@ from fsspec import available_protocols, config, get_filesystem_class, registry
 from fsspec.core import strip_protocol, url_to_fs
 
 from recordgen.errors import StorageError, UnknownSchemeError
-from recordgen.storage.failures import TRANSIENT_STATUS, PassingFailure
+from recordgen.storage.failures import TRANSIENT_STATUS, HttpStatusError
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.version import __version__
@@ -153,16 +153,16 @@ def _gcs(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, retryin
 
 
 async def _fail_at_once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-    """Answer a request of gcsfs; raise what it would repeat as an error that it does not know."""
+    """Answer a request of gcsfs; raise what it would repeat as an OSError, which it lets pass."""
     from aiohttp import ClientError
 
     try:
         response = await send(request)
         await response.read()
     except ClientError as exc:
-        raise PassingFailure(f"{type(exc).__name__}: {exc}") from exc
+        raise OSError(f"{type(exc).__name__}: {exc}") from exc
     if response.status in TRANSIENT_STATUS:
-        raise PassingFailure(response.reason or "", response.status)
+        raise HttpStatusError(response.status, response.reason)
     return response
 
 
