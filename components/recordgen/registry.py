@@ -72,6 +72,11 @@ class TaskRegistry(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._own or name in self._installed
 
+    def refresh(self) -> None:
+        """Look for installed tasks anew, after a package was installed into this process."""
+        self._loaded.clear()
+        vars(self).pop("_installed", None)
+
     @cached_property
     def _installed(self) -> Mapping[str, Sequence[EntryPoint]]:
         # When it is first needed: looking for them takes a tenth of a second.
@@ -82,7 +87,7 @@ class TaskRegistry(Mapping[str, Any]):
 
     def _load(self, name: str) -> Any:
         points = self._installed.get(name, ())
-        packages = [*(["recordgen"] if name in self._own else []), *map(_package, points)]
+        packages = [*(["recordgen"] if name in self._own else []), *sorted(map(_package, points))]
         if not packages:
             raise UnknownTaskError(
                 f"task must be one of {', '.join(TASK_CHOICES)} (got {name!r}); a task of another "

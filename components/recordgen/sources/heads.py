@@ -21,13 +21,17 @@ from recordgen.sources.layout import read_layout
 from recordgen.sources.lines import open_lines
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.text_csv import names_text_column
-from recordgen.tasks import TASKS, Declared, ObjectDetection, Tabular, TextClassification
+from recordgen.tasks import TASKS, ObjectDetection, TextClassification
 from recordgen.tasks.task import AnnotationError
 
 # Enough to meet what is rare, and little beside what is read later.
 _FILES_LOOKED_AT = 16
 _LINES_LOOKED_AT = 10_000
 _BYTES_LOOKED_AT = 4_000_000
+
+# The kinds of payloads whose CSV lines begin with ML_USE and the payload; others have a layout and
+# readers of their own.
+_KINDS_OF_LINES = ("image", "text", "video")
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Head:
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
     """Return what the first lines of the first files hold; nothing of folders and sentences."""
     task = options.task
-    if options.input_format == "csv" and task not in (Tabular.name, Declared.name):
+    if options.input_format == "csv" and (task == AUTO or TASKS[task].kind in _KINDS_OF_LINES):
         heads = [_read_csv(file.path, Given.of(options), task) for file in files[:_FILES_LOOKED_AT]]
         return [head for head in heads if head is not None]
     if options.input_format == "jsonl":

@@ -122,7 +122,7 @@ def _of_row(row: Row, task: Task) -> PreviewRow:
     if task.kind in ("text", "entities") and is_content_uri(row.uri):
         text = TextSaid.decode(row.annotation).text
     is_silent = row.annotation is None or (
-        task.kind != "declared" and not task.labels(row.annotation)
+        task.kind != "declared" and task.has_labels and not task.labels(row.annotation)
     )
     said = "" if is_silent else row.annotation or ""
     # A segment of a video has times beside its label.

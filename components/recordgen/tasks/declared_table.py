@@ -139,9 +139,6 @@ class Declared(Task):
         # Rows of one part say the same: a part is all that they say.
         return Merged(annotations[0], len(annotations) - 1)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return annotation != stored
-
     def labels(self, annotation: str) -> Sequence[str]:
         label = self._values(annotation).get(self.schema.label or "")
         return () if label is None else (label,)

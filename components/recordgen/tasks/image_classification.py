@@ -63,9 +63,6 @@ class ImageClassification(ImageTask):
             )
         return Merged(labels[0] if labels else None, len(annotations) - 1)
 
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return annotation != stored
-
     def labels(self, annotation: str) -> Sequence[str]:
         return (annotation,)
 

@@ -179,7 +179,6 @@ class Task(ABC):
         """Return the task that reads the rows of one import file, from its first to its last."""
         return self
 
-    @abstractmethod
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         """Return the annotation that the fields of a CSV line behind the path give.
 
@@ -190,8 +189,8 @@ class Task(ABC):
         Raises:
             AnnotationError: it cannot be used.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def from_record(
         self, record: Mapping[str, Any], adjusted: Adjustments
     ) -> Sequence[Said | AnnotationError]:
@@ -202,8 +201,8 @@ class Task(ABC):
         Returns:
             For each example what the line says of it, or why that cannot be used.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         """Return what several rows of one payload say together.
 
@@ -213,14 +212,22 @@ class Task(ABC):
         Raises:
             AnnotationError: they contradict each other.
         """
+        found = sorted({text for text in annotations if text is not None})
+        if len(found) > 1:
+            raise AnnotationError(
+                RejectCode.CONFLICTING_LABELS,
+                f"one {self.noun}, several annotations: {', '.join(map(self.shown, found))}",
+            )
+        return Merged(found[0] if found else None, len(annotations) - 1)
 
-    @abstractmethod
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         """Say whether a new row says something else than the example of its payload."""
+        return annotation != stored
 
-    @abstractmethod
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the labels of an example, each once."""
+        del annotation
+        return ()
 
     @property
     def has_labels(self) -> bool:

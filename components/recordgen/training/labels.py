@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.training.config import ACCURACY, AUC, LABEL, WEIGHT
 from recordgen.training.learner import TaskTrainer
 
@@ -30,21 +29,7 @@ class LabelTrainer(TaskTrainer):
     @property
     def reading(self) -> Mapping[str, Any]:
         """How examples are read, as :func:`recordgen.eval_dataset` takes it."""
-        return {"batch_size": self.config.batch_size, "label_mode": self.label_mode}
-
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of labelled examples one pass gives."""
-        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of what the model takes, and labels."""
-        return train_dataset(
-            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self.reading
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return batches of the same."""
-        return eval_dataset(root, split=split, **self.reading)
+        return {**super().reading, "label_mode": self.label_mode}
 
 
 class OneLabel(LabelTrainer):
