@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen import stretches
-from recordgen.errors import DataError, PayloadError, UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.planning import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
@@ -20,78 +20,12 @@ from recordgen.resolving import (
     PlacedRow,
     PlannedRow,
     bucket_of,
-    merge_rows,
     resolve_bucket,
 )
 from recordgen.rows import Reject, RejectCode, Row, placing
 from recordgen.splits import SplitFractions
 from recordgen.storage import FileInfo
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
-
-A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
-
-
-# other row of the same uri; row that is kept; reject codes; duplicates
-MERGES = [
-    (A1._replace(line=2), A1, [], 1),
-    (A1._replace(line=2, split=None), A1, [], 1),
-    (A1._replace(line=2, annotation=None), A1, [], 1),
-    (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
-    (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    # A contradiction is one across splits, too: neither label can be believed.
-    (A1._replace(line=2, split="eval", annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
-]
-
-
-@pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
-def test_rows_of_one_uri(
-    other: PlacedRow, kept: PlacedRow | None, codes: list[str], duplicates: int
-) -> None:
-    """Equal rows are one example; the first split wins; several labels reject every row."""
-    for rows in ([A1, other], [other, A1]):
-        found = merge_rows(rows, ImageClassification())
-        assert found.row == kept
-        assert [item.code for item in found.rejects] == codes
-        assert (found.duplicates, found.merged) == (duplicates, 0)
-
-
-CAT = '[["cat",0.0,0.0,0.5,0.5]]'
-CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
-
-# task; annotations of the rows of one uri, and the splits; what they say together; duplicates;
-# merged; rejects
-ADDING = [
-    (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
-    (ImageMultiLabel(), [None, None], "..", None, 1, 0, 0),
-    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "c"]', 0, 1, 1),
-    (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
-    (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
-]
-
-
-@pytest.mark.parametrize(
-    ("task", "said", "splits", "together", "duplicates", "merged", "rejects"), ADDING
-)
-def test_rows_of_one_uri_add_up(
-    task: Task,
-    said: list[str | None],
-    splits: str,
-    together: str | None,
-    duplicates: int,
-    merged: int,
-    rejects: int,
-) -> None:
-    """Labels and boxes of several rows make one example; rows of another split add nothing."""
-    names = {".": None, "t": "train", "e": "eval"}
-    rows = [
-        PlacedRow(1, 1, "a.csv", line, names[split], "x.jpg", annotation)
-        for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
-    ]
-    found = merge_rows(rows[::-1], task)
-    assert found.row is not None
-    assert (found.row.line, found.row.annotation) == (1, together)
-    assert (found.duplicates, found.merged, len(found.rejects)) == (duplicates, merged, rejects)
+from recordgen.tasks import ImageClassification
 
 
 def plan_all(
@@ -341,22 +275,6 @@ def test_equal_content_never_straddles_splits() -> None:
         content_keys=lambda asked: [b"the same"] * len(asked),
     )
     assert len(planned) == 1
-
-
-def test_refused_payloads_are_rejects_of_their_row() -> None:
-    """A size that is a refusal rejects the row with the refusal's reason."""
-    planned, summary = resolve_bucket(
-        0,
-        [A1],
-        options=ConvertOptions(),
-        task=ImageClassification(),
-        drop_unnamed=False,
-        infos=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],
-        content_keys=lambda asked: [],
-    )
-    assert planned == {}
-    [reject] = summary.rejects
-    assert reject == ("a.csv", 1, "x.jpg", "missing_file", "no such file: x.jpg")
 
 
 def test_empty_plan_has_no_splits() -> None:
