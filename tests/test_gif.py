@@ -258,7 +258,7 @@ def edited(data: bytes, share: float, edit: str, some: bytes) -> bytes:
 
 
 @given(st.sampled_from(FILES), st.lists(EDITS, min_size=1, max_size=2))
-@settings(max_examples=300)
+@settings(max_examples=3 * settings().max_examples)
 def test_what_is_accepted_decodes(data: bytes, edits: list[tuple[float, str, bytes]]) -> None:
     """However a GIF was damaged: it is refused, or its bytes are kept and TensorFlow reads them."""
     for edit in edits:

@@ -182,7 +182,7 @@ def test_broken_exif_turns_nothing() -> None:
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
     """Whatever bytes are damaged: an image is refused as such, or TensorFlow decodes it."""
     data = KINDS[name][0]
