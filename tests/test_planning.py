@@ -240,6 +240,61 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
         make_plan([summary, other], read=10_001, parse_rejected={}, adjusted={}, options=options)
 
 
+_OTHERS = (
+    "eval_from=train:10 needs an empty split eval, and {} other rows are in it: they name it, or "
+    "were drawn into it; leave eval_from out, or keep rows that name no split in train with "
+    "split_fractions=100"
+)
+THERE = Base({"train": 1})
+
+# rows by split, how many of eval's were moved, what is there already, the error
+EVAL_FROM = [
+    ({"train": 9, "eval": 2}, 2, Base(), None),
+    ({"train": 9, "eval": 3}, 2, Base(), _OTHERS.format(1)),
+    ({"train": 9, "eval": 3}, 2, THERE, _OTHERS.format(1)),
+    ({"eval": 2000}, 0, Base(), _OTHERS.format("2,000")),
+    ({"eval": 2}, 2, Base(), None),
+    ({}, 0, Base(), None),
+    (
+        {"test": 1, "mine": 1},
+        0,
+        Base(),
+        "eval_from=train:10: no row is in split 'train'; there are test, mine",
+    ),
+    ({"test": 1}, 0, THERE, None),
+]
+
+
+@pytest.mark.parametrize(("rows", "moved", "base", "message"), EVAL_FROM, ids=range(len(EVAL_FROM)))
+def test_rows_that_eval_from_needs(
+    rows: dict[str, int], moved: int, base: Base, message: str | None
+) -> None:
+    """eval holds what was moved there and nothing else, and the split that gives has rows."""
+
+    def plan() -> Plan:
+        # By label and in two buckets, which must be added up.
+        counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
+        rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
+        return make_plan(
+            [
+                BucketSummary(0, counts, counts, {}, 0, 0, 0, (), 0, moved // 2),
+                BucketSummary(1, rest, rest, {}, 0, 0, 0, (), 0, moved - moved // 2),
+            ],
+            read=9,
+            parse_rejected={},
+            adjusted={},
+            options=ConvertOptions(eval_from="train:10"),
+            base=base,
+        )
+
+    if message is None:
+        assert {split: found.rows for split, found in plan().splits.items()} == rows
+        return
+    with pytest.raises(UsageError) as caught:
+        plan()
+    assert str(caught.value) == message
+
+
 def test_shards_are_equal_in_bytes() -> None:
     """Shards of one split differ by no more than the largest payload, however blocks lie."""
     sizes = {f"{n}.jpg": 1000 + 97 * (n % 50) for n in range(4000)}
