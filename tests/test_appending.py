@@ -13,14 +13,16 @@ import pytest
 from PIL import ExifTags, Image
 
 from pipelines.digits import write_digits
-from recordgen import convert, read_dataset, runs, storage
+from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
-from recordgen.conversion import ConversionResult, plan
-from recordgen.dataset import Dataset, dataset_digest
+from recordgen.conversion.api import plan
+from recordgen.dataset.manifest import Dataset, dataset_digest
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.example import parse_example
-from recordgen.staging import STAGING, Staging
-from recordgen.tfrecord import read_records
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.runs import commit as runs
+from recordgen.runs.results import ConversionResult
+from recordgen.runs.staging import STAGING, Staging
 from tests.conftest import encoded, noise
 
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}

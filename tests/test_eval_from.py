@@ -14,8 +14,8 @@ import pytest
 import recordgen
 from recordgen.cli import main
 from recordgen.errors import UsageError
-from recordgen.example import parse_example
-from recordgen.tfrecord import read_records
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
 
 MakeCsv = Callable[..., str]

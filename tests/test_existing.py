@@ -8,16 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recordgen.appending import (
-    Existing,
-    ExistingShard,
-    find_existing,
-    known_rows,
-    merge,
-    merge_findings,
-    task_there,
-)
-from recordgen.dataset import (
+from recordgen.dataset.manifest import (
     Dataset,
     ImageStats,
     RowCounts,
@@ -26,15 +17,25 @@ from recordgen.dataset import (
     dataset_digest,
     write_dataset,
 )
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.example import serialize_example
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base
-from recordgen.resolving import KnownRow
-from recordgen.rows import Finding, Reject, placing
-from recordgen.splits import SplitFractions
-from recordgen.tfrecord import frame
+from recordgen.planning.appending import (
+    Existing,
+    ExistingShard,
+    find_existing,
+    known_rows,
+    merge,
+    merge_findings,
+    task_there,
+)
+from recordgen.planning.plan import Base
+from recordgen.records.example import serialize_example
+from recordgen.records.tfrecord import frame
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import KnownRow
 
 OPTIONS = ConvertOptions(task="image_classification")
 SHARDS = [

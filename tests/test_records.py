@@ -23,8 +23,8 @@ from hypothesis.extra import numpy as nst
 
 from recordgen import features
 from recordgen.errors import RecordError
-from recordgen.example import parse_example, serialize_example
-from recordgen.tfrecord import (
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.tfrecord import (
     FrameWriter,
     count_frames,
     frame,

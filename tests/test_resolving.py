@@ -9,21 +9,15 @@ from typing import Any
 
 import pytest
 
+from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.resolving import (
-    BucketSummary,
-    Group,
-    KnownRow,
-    PlacedRow,
-    PlannedRow,
-    bucket_of,
-    merge_rows,
-    payload_rows,
-    resolve_bucket,
-)
-from recordgen.rows import Reject, content_uri, placing
-from recordgen.splits import SplitFractions
+from recordgen.planning.resolve import merge_rows, resolve_bucket
+from recordgen.rejects import Reject
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.row import content_uri
+from recordgen.shards.rows import payload_rows
 from recordgen.storage import FileInfo
 from recordgen.tasks import (
     ImageClassification,

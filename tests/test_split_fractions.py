@@ -6,11 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
-from recordgen.rows import Row
-from recordgen.sources import ImportFile, RowReader
-from recordgen.splits import (
+from recordgen.dataset.splits import (
     SPLITS,
     EvalFrom,
     SplitFractions,
@@ -18,6 +14,11 @@ from recordgen.splits import (
     split_named,
     split_order,
 )
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions
+from recordgen.rows.row import Row
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
 
 # weights, the split of each of the equal shares of all draws
 SHARES = [

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recordgen.errors import PayloadError
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
