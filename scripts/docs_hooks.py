@@ -1,7 +1,7 @@
 """Hooks of MkDocs: links between pages that work on a Git forge also work on the site.
 
-On a forge, README.md is the first page, and pages link to files outside docs/. On the site, README.md becomes
-index.md, and every file that a page links to is copied into the folder repository/.
+On a forge, README.md is the first page, and pages link to files outside docs/. On the site,
+README.md becomes index.md, and every file that a page links to is copied into repository/.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import posixpath
 import re
 from pathlib import Path
+from typing import Any
 
+import griffe
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 _ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+_ROLE = re.compile(r":\w+:`~?([\w.]+)`")
+_LISTING = re.compile(r"::$", re.MULTILINE)
 _CODE = re.compile(r"`[^`]+`")
 # Pages that lie outside docs/: path in the repository → path on the site.
 OUTSIDE = {name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md")} | {"README.md": "index.md"}
@@ -57,3 +61,13 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
     parts = _FENCE.split(markdown)  # every second one is code
     parts[::2] = map(to_site, parts[::2])
     return "".join(parts)
+
+
+class PlainDocstrings(griffe.Extension):
+    """Turns what only Sphinx knows in docstrings (``:func:`name```, ``::``) into Markdown."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite a docstring before it is parsed."""
+        if obj.docstring:
+            text = _ROLE.sub(r"`\1`", obj.docstring.value)
+            obj.docstring.value = _LISTING.sub(":", text)

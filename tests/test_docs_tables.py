@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import yaml
 
 import recordgen
 from pipelines.travels import write_tagged, write_travels
+from recordgen import cli
 from recordgen.conversion import open_source
 from recordgen.example import parse_example
 from recordgen.features import IMAGE_TASKS
@@ -55,6 +57,7 @@ def section(page: str, title: str) -> str:
 
 
 FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
+CONVERT = "docs/convert.md"
 ENTITIES, READING = "docs/tasks/text_entities.md", "docs/reading.md"
 
 
@@ -327,6 +330,54 @@ def test_tables_mark_what_read_takes() -> None:
     """A tick stands where the field is one of every record, not of images alone."""
     ticked = {name for name, cells in tables("option").items() if cells[1] == "✓"}
     assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}
+
+
+def test_tables_of_the_commands() -> None:
+    """Each option of each command stands in a table, with its default and what it may be."""
+    rows = {
+        re.findall(r"--[\w-]+", name)[-1]: (default, name + meaning)
+        for name, default, meaning in re.findall(
+            r"^\| (`-.*?`) \| (.*?) ?\| (.*) \|$", section(CONVERT, "The command"), re.MULTILINE
+        )
+    }
+    [commands] = [each for each in cli._parser()._actions if isinstance(each.choices, dict)]
+    known = {
+        action.option_strings[-1]: action
+        for command in commands.choices.values()
+        for action in command._actions
+        if action.option_strings and action.dest != "help"
+    }
+    assert set(rows) == set(known)
+    for name, (default, text) in rows.items():
+        expected = "80,10,10" if name == "--split-fractions" else known[name].default
+        if expected not in (None, "", (), False):
+            assert default == str(expected), name
+        if name != "--task":  # formats.md has the table of tasks
+            assert all(choice in default + text for choice in known[name].choices or ()), name
+
+
+def test_table_of_the_component() -> None:
+    """Each parameter of the TFX component stands in the table, with its default."""
+    pytest.importorskip("tfx")
+    from recordgen.examplegen import AutoMLExampleGen
+
+    known = {**inspect.signature(AutoMLExampleGen.__init__).parameters}
+    del known["self"]
+    text = section("docs/tfx.md", "Parameters")
+    rows = re.findall(r"^\| `(\w+)` \| [\w`, ]+ \| (.*?) ?\| .+ \|$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == list(known)
+    for name, shown in rows:
+        default = known[name].default
+        if default not in (None, "", (), inspect.Parameter.empty):
+            assert shown.strip("`").replace(",", "") == str(default), name
+
+
+def test_the_api_page_names_every_export() -> None:
+    """The page of public names has each of ``recordgen.__all__``, and no other of the package."""
+    named = re.findall(r"^::: recordgen\.(\w+)$", text_of("docs/api.md"), re.MULTILINE)
+    assert len(named) == len(set(named))
+    modules = set(named) & set(recordgen._MODULES)
+    assert set(named) - modules == set(recordgen.__all__) - {"__version__"}
 
 
 def test_tables_of_the_kubeflow_step() -> None:
