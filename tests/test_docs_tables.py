@@ -38,7 +38,7 @@ from recordgen.tasks.object_detection import Box, decode_boxes
 from recordgen.tasks.text_entities import TextEntities
 from recordgen.terminal import detection_lines
 from recordgen.tfrecord import read_records
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, run_python
 from tests.pages import ROOT, blocks, pages
 
 
@@ -378,6 +378,14 @@ def test_the_api_page_names_every_export() -> None:
     assert len(named) == len(set(named))
     modules = set(named) & set(recordgen._MODULES)
     assert set(named) - modules == set(recordgen.__all__) - {"__version__"}
+
+
+@pytest.mark.once
+def test_the_journey_of_a_row() -> None:
+    """The table of modules is what ``scripts/journey`` prints."""
+    printed = run_python(str(ROOT / "scripts/journey")).stdout
+    assert len(printed.splitlines()) > 6
+    assert text_of("docs/how-it-works.md").endswith(f"\n\n{printed}")
 
 
 def test_tables_of_the_kubeflow_step() -> None:
