@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs format mutants lock image image-test tested clean
+.PHONY: help setup demo test check docs format options mutants lock image image-test tested clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,10 +21,11 @@ demo: setup ## run the demonstration from sample data to a trained model (TASK=o
 test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-check: setup ## format check, lint, types, and the site
+check: setup ## format check, lint, types, that imports point down, and the site
 	$(PYTHON_OF_VENV) -m ruff format --check .
 	$(PYTHON_OF_VENV) -m ruff check .
 	$(PYTHON_OF_VENV) -m mypy
+	$(VENV)/bin/lint-imports --no-logo
 	@scripts/docs
 
 docs: ## build the site from docs/ into build/site (scripts/docs serve shows it while you write)
@@ -33,6 +34,10 @@ docs: ## build the site from docs/ into build/site (scripts/docs serve shows it 
 format: setup ## format, and repair what the linter can
 	$(PYTHON_OF_VENV) -m ruff format .
 	$(PYTHON_OF_VENV) -m ruff check --fix .
+
+options: setup ## renew the lists of options in component.yaml and docs/ from ConvertOptions
+	@$(PYTHON_OF_VENV) scripts/options
+	@$(PYTHON_OF_VENV) -m pipelines.component
 
 mutants: setup ## say which faults of core modules no test notices (ARGS="splits rows --survivors")
 	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)
@@ -51,5 +56,5 @@ tested: setup ## write into docs/tested.md what .ci/run tested here
 
 clean: ## remove .venv and everything else that was made here
 	rm -rf .venv .venv-* .setup .setup.part .containers .tested build dist components/*.egg-info
-	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

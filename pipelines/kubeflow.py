@@ -20,12 +20,12 @@ from pipelines.component import load_step
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from pipelines.terminal import run_main
 from recordgen import storage
-from recordgen.cli import schema_text
+from recordgen.cli import add_options
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.options import AUTO, OPTIONS, ConvertOptions
 from recordgen.training import TrainingConfig
-from recordgen.training.config import MODEL_TASKS
+from recordgen.training.config import MODEL_TASKS, TRAINING_OPTIONS
 from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
@@ -310,13 +310,9 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
     )
-    run.add_argument(
-        "--schema", type=schema_text, metavar="FILE", help="of a table's columns: JSON, or its file"
-    )
-    run.add_argument("--image-size", type=int, nargs=2, metavar=("H", "W"))
-    run.add_argument("--batch-size", type=int)
-    run.add_argument("--epochs", type=int)
-    run.add_argument("--learning-rate", type=float)
+    training = ("image_size", "batch_size", "epochs", "learning_rate")
+    add_options(run, [OPTIONS["schema"], *(TRAINING_OPTIONS[name] for name in training)])
+    parser.set_defaults(schema=None, **dict.fromkeys(training))  # what is given counts
     return parser
 
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recordgen.access import Access, RowGate
 from recordgen.cli import main
-from recordgen.conversion import make_options
+from recordgen.conversion.api import make_options
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.paths import OBJECT_STORES, resolve
 
@@ -132,7 +132,7 @@ def test_refusals_name_the_remedy(
     access = Access((), roots)
     assert access.refusal(path, source) == message
     if path.startswith("https"):
-        assert RowGate(access, source).refusal(path) == message
+        assert RowUrlPolicy(access, source).refusal(path) == message
 
 
 # import file, row, where its payload lies
@@ -347,10 +347,10 @@ def test_private_servers(
     source: str, access: Access, url: str, directly: bool, redirected: bool
 ) -> None:
     """They are reached where the user allowed the scheme, by redirects under a named prefix."""
-    gate = RowGate(access, source)
-    assert gate.refusal(url) is None
-    assert gate.may_be_private(url, redirected=False) == directly
-    assert gate.may_be_private(url, redirected=True) == redirected
+    policy = RowUrlPolicy(access, source)
+    assert policy.refusal(url) is None
+    assert policy.may_be_private(url, redirected=False) == directly
+    assert policy.may_be_private(url, redirected=True) == redirected
 
 
 # import file, access, URL, whether what is configured may be sent there
@@ -368,9 +368,9 @@ TOLD = [
 @pytest.mark.parametrize(("source", "access", "url", "told"), TOLD)
 def test_who_is_told_credentials(source: str, access: Access, url: str, told: bool) -> None:
     """Servers that the user named and the import file's own, and none by a redirect."""
-    gate = RowGate(access, source)
-    assert gate.may_be_told(url, redirected=False) == told
-    assert not gate.may_be_told(url, redirected=True)
+    policy = RowUrlPolicy(access, source)
+    assert policy.may_be_told(url, redirected=False) == told
+    assert not policy.may_be_told(url, redirected=True)
 
 
 def test_a_relative_root_is_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,19 +13,21 @@ import pytest
 from PIL import ExifTags, Image
 
 from pipelines.digits import write_digits
-from recordgen import convert, read_dataset, runs, storage
-from recordgen.appending import find_existing, merge
+from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
-from recordgen.conversion import ConversionResult, plan
-from recordgen.dataset import Dataset, RowCounts, dataset_digest
+from recordgen.conversion.api import plan
+from recordgen.dataset.manifest import Dataset, RowCounts, dataset_digest
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.example import parse_example
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base
-from recordgen.splits import SplitFractions
-from recordgen.staging import STAGING, Staging
-from recordgen.tfrecord import read_records
+from recordgen.planning.appending import find_existing, merge
+from recordgen.planning.plan import Base
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.runs.commit import commit
+from recordgen.runs.results import ConversionResult
+from recordgen.runs.staging import STAGING, Staging
 from tests.conftest import encoded, noise
 
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
@@ -399,17 +401,17 @@ def test_another_run_finishes_in_between(
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
-    held = runs.lease.held
+    held = commit.lease.held
 
     @contextmanager
     def held_late(path: str) -> Iterator[None]:
         """Take the lease, but let another run finish first."""
-        monkeypatch.setattr(runs.lease, "held", held)
+        monkeypatch.setattr(commit.lease, "held", held)
         convert(two, out, append=True, **OPTIONS)
         with held(path):
             yield
 
-    monkeypatch.setattr(runs.lease, "held", held_late)
+    monkeypatch.setattr(commit.lease, "held", held_late)
     result = convert(three, out, append=True, **OPTIONS)
     assert result.dataset.examples == 90
     assert consistent(result.dataset, out)
@@ -418,12 +420,12 @@ def test_another_run_finishes_in_between(
 
     @contextmanager
     def held_later(path: str) -> Iterator[None]:
-        monkeypatch.setattr(runs.lease, "held", held)
+        monkeypatch.setattr(commit.lease, "held", held)
         convert(two, empty, **OPTIONS)
         with held(path):
             yield
 
-    monkeypatch.setattr(runs.lease, "held", held_later)
+    monkeypatch.setattr(commit.lease, "held", held_later)
     with pytest.raises(UsageError, match="just finished"):
         convert(three, empty, **OPTIONS)
     assert read_dataset(str(empty)).examples == 20

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from PIL import ExifTags, Image
 
+from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import PayloadError
-from recordgen.example import parse_example
-from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.rows import Adjustments, Finding, Reject, Row, with_findings
+from recordgen.records.example import parse_example
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import Adjustments, Row, with_findings
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.tasks import ObjectDetection
@@ -160,10 +161,10 @@ def test_a_row_that_is_wrong_about_its_image(
     vocabulary = build_vocabulary(["red"])
     if words:
         with pytest.raises(PayloadError, match=words) as caught:
-            task.make(planned, picture(orientation), vocabulary, options)
+            task.make(planned, [picture(orientation)], vocabulary, options)
         assert caught.value.code == "bad_annotation"
         return
-    made = task.make(planned, picture(orientation), vocabulary, options)
+    made = task.make(planned, [picture(orientation)], vocabulary, options)
     record = parse_example(b"".join(made.record))
     [found] = decode_boxes(task.from_features(record))
     way = orientation if option == "stored" else 1

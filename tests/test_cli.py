@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from recordgen import write
+from recordgen.options import OPTIONS
 from tests.conftest import interrupt_convert, run_python, tree_bytes
 from tests.preloaded import WITH_BEAM
 
@@ -166,13 +167,17 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     assert not (output / "dataset.json").exists()
 
 
-def test_help_names_every_option() -> None:
-    """Each option of a conversion is in the help with its default."""
-    text = recordgen("convert", "--help").stdout
-    for option in ("--seed", "--split-fractions", "--split-by", "--shard-mb", "--check"):
-        assert option in text
-    for option in ("--max-side", "--compression", "--max-reject-fraction", "--missing-split"):
-        assert option in text
-    assert "--shard-by {hash,label}" in text
-    assert "default: 80,10,10" in text
+@pytest.mark.parametrize("command", ["convert", "check"])
+def test_help_names_every_option(command: str) -> None:
+    """Each option of a conversion is in the help with its values, its unit and its default."""
+    text = " ".join(recordgen(command, "--help").stdout.split())
+    for name, option in OPTIONS.items():
+        value = option.metavar or f"{{{','.join(option.choices)}}}"
+        flag = f" --{name.replace('_', '-')} {value} {option.plain_help}"
+        assert flag in text
+        about = text.split(flag)[1].split(" --")[0]
+        default = option.default_text or option.unset
+        assert (f"(default: {default})" in about) == ("(default:" in about) == bool(default), name
+    assert "(default: 80,10,10)" in text
+    assert "one of auto, image_classification, image_multi_label" in text
     assert "Beam flags follow after --" in text

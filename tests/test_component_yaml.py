@@ -16,12 +16,12 @@ from gcsfs.core import GCSFileSystem
 from kfp import compiler, components, dsl
 
 from pipelines import component
-from recordgen.conversion import make_options
-from recordgen.dataset import read_dataset
+from recordgen.conversion.api import make_options
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.kubeflow.convert import UNSET, run
 from recordgen.kubeflow.execution import StepInput
-from recordgen.options import ConvertOptions
+from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.version import __version__
 from tests.clusters import emulated
 from tests.conftest import encoded, noise, run_python, tree_bytes
@@ -117,7 +117,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
     defaults = {name: given.default for name, given in step.component_spec.inputs.items()}
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
-    assert set(defaults) == set(OTHER_VALUES) == set(ConvertOptions.names())
+    assert set(defaults) == set(OTHER_VALUES) == set(OPTIONS)
     assert all(defaults[name] == 0 for name in UNSET)
     given = {name: value for name, value in defaults.items() if name not in UNSET}
     assert make_options(given) == ConvertOptions()

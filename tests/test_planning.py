@@ -9,22 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen import stretches
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, PayloadError, UsageError
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
-from recordgen.resolving import (
-    BucketSummary,
-    Group,
-    PlacedRow,
-    PlannedRow,
-    bucket_of,
-    merge_rows,
-    resolve_bucket,
-)
-from recordgen.rows import Reject, RejectCode, Row, placing
-from recordgen.splits import SplitFractions
+from recordgen.planning import bucket_files
+from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
+from recordgen.planning.resolve import merge_rows, resolve_bucket
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.row import Row
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
@@ -115,17 +110,17 @@ def plan_all(
             content_keys=lambda asked: [row.uri.encode() for row in asked],
         )
         summaries.append(summary)
-        contents[str(bucket)], file = stretches.encode_bucket(
+        contents[str(bucket)], file = bucket_files.encode_bucket(
             bucket,
             str(bucket),
-            {group: stretches.encode_rows(rows) for group, rows in planned.items()},
+            {group: bucket_files.encode_rows(rows) for group, rows in planned.items()},
         )
         files.append(file)
     plan = make_plan(summaries, read=len(rows), parse_rejected={}, adjusted={}, options=options)
     shards = {}
-    for outline in stretches.cut(plan, files):
+    for outline in bucket_files.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.stretches]
-        if found := list(stretches.rows_of(outline, read)):
+        if found := list(bucket_files.rows_of(outline, read)):
             shards[outline.split, outline.label, outline.index] = found
     return shards
 

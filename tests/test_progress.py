@@ -1,4 +1,4 @@
-"""Seen while it runs: heartbeats, snapshots, log lines, Beam's metrics."""
+"""Seen while it runs: heartbeats, snapshots, log lines, Beam's counters."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ import pytest
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from recordgen import conversion, logs, metrics, staging, transforms
-from recordgen.dataset import read_dataset
+from recordgen.beam import graph
+from recordgen.beam.runners import IN_MEMORY_RUNNER
+from recordgen.console import logs
+from recordgen.conversion import api as conversion
+from recordgen.dataset.manifest import read_dataset
 from recordgen.options import ConvertOptions
-from recordgen.planning import make_plan
-from recordgen.progress import Pace, Snapshot, watching
-from recordgen.runners import IN_MEMORY_RUNNER
-from recordgen.sources import ImportFile
-from recordgen.staging import Heartbeat, Staging
-from recordgen.transforms import Source
+from recordgen.planning.plan import make_plan
+from recordgen.runs import counters, staging
+from recordgen.runs.heartbeat import Heartbeat
+from recordgen.runs.progress import Pace, Snapshot, watching
+from recordgen.runs.staging import Staging
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.source import Source
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 from tests.preloaded import WITH_BEAM
 
@@ -124,7 +128,7 @@ def test_beam_metrics_log_and_dataset_agree(
     logs.converted(result)
 
     counted: Counter[str] = Counter()
-    query = MetricsFilter().with_namespace(metrics.NAMESPACE)
+    query = MetricsFilter().with_namespace(counters.NAMESPACE)
     for counter in results[0].metrics().query(query)["counters"]:
         counted[counter.key.metric.name] += counter.committed
     lines = logged()
@@ -157,7 +161,7 @@ def test_documented_names() -> None:
     text = DOCS.read_text(encoding="utf-8")
     section = text[text.index("## Seen while it runs") :].split("\n## ")[0]
     names = {*FIELDS, *EVERY_LINE, *(name for fields in FIELDS.values() for name in fields)}
-    counts = {value for name, value in vars(metrics).items() if name.startswith(COUNTS)}
+    counts = {value for name, value in vars(counters).items() if name.startswith(COUNTS)}
     assert len(counts) == 11
     assert counts <= names
     assert {name for name in names if f"`{name}`" not in section} == set()
@@ -295,7 +299,7 @@ def test_planning_leaves_heartbeats(
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
     with beam.Pipeline(runner=IN_MEMORY_RUNNER) as pipeline:
-        transforms.plan_rows(pipeline, source, DECIDED, folder)
+        graph.plan_rows(pipeline, source, DECIDED, folder)
     assert folder.read_planning_heartbeats() == (9, 6, 2)
 
 

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import Schema, types
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
-from recordgen.example import parse_example
-from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.payloads import several
-from recordgen.resolving import PlannedRow
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rows.planned import PlannedRow
 from recordgen.tasks import Declared
-from recordgen.tfrecord import read_records
 from recordgen.types import ColumnType
 from tests.conftest import encoded, noise
 from tests.servers import serving
@@ -145,14 +144,8 @@ def test_an_example_says_what_its_row_said(values: dict[str, Any]) -> None:
     assert task.from_record(as_text, Counter()) == [said]
     row = PlannedRow(0, "a.csv", 1, said.uri, said.annotation, 0, "v", False)
     image = encoded(noise(), "PNG")
-    made = task.make(row, image, build_vocabulary(["cat", "dog"]), ConvertOptions())
+    made = task.make(row, [image], build_vocabulary(["cat", "dog"]), ConvertOptions())
     assert task.said(parse_example(b"".join(made.record))) == said
-
-
-@given(st.lists(st.binary(max_size=5), max_size=4))
-def test_several_payloads_travel_as_one(payloads: list[bytes]) -> None:
-    """What is joined comes apart again, empty ones too."""
-    assert several.split(several.join(payloads)) == payloads
 
 
 @pytest.fixture

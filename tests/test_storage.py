@@ -22,7 +22,6 @@ from aiohttp import web
 
 import recordgen
 from recordgen import storage
-from recordgen.access import Access, RowGate
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -30,11 +29,12 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
-from recordgen.sources import ImportFile
-from recordgen.storage import Terms
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.source import Source
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.retries import RetryPolicy
-from recordgen.transforms import Source
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 
@@ -378,9 +378,9 @@ def test_redirects_to_private_addresses_are_refused(
 def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> None:
     """It says what lies behind the name and what allows it."""
     url = serve(redirecting("http://localhost:9/secret.jpg"))
-    terms = Terms(RowGate(Access(("http",)), "labels.csv"))
+    context = RequestContext(RowUrlPolicy(Access(("http",)), "labels.csv"))
     with pytest.raises(NotAllowedError, match=r"localhost \(.*private network.*--allow-root"):
-        storage.read_bytes(f"{url}/to/0", terms=terms)
+        storage.read_bytes(f"{url}/to/0", context=context)
 
 
 def test_headers_stay_with_their_server(
@@ -443,9 +443,9 @@ def test_private_addresses_in_disguise(serve: Callable[[Answer], str], host: str
         return image(request)
 
     port = serve(private).rsplit(":", 1)[1]
-    terms = Terms(RowGate(Access(), "http://web.example/labels.csv"))
+    context = RequestContext(RowUrlPolicy(Access(), "http://web.example/labels.csv"))
     with pytest.raises((NotAllowedError, FileNotFoundError)):
-        storage.read_bytes(f"http://{host}:{port}/secret.jpg", terms=terms)
+        storage.read_bytes(f"http://{host}:{port}/secret.jpg", context=context)
     assert not asked
 
 

@@ -13,19 +13,20 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.errors import UsageError
-from recordgen.example import parse_example
-from recordgen.labels import Vocabulary, build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.rows import Reject, RejectCode, content_digest, content_uri
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import content_digest, content_uri
 from recordgen.sources.automl_jsonl import parse_line
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextSaid, inline, stored
-from recordgen.tfrecord import read_records
 
 ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}
@@ -114,8 +115,8 @@ def test_an_example_says_what_its_row_said(is_inline: bool, text: str, labels: l
             text if is_inline else "a.txt", sorted(some) or None
         )
         row = PlannedRow(0, "a.csv", 1, uri, annotation, 1, "", True)
-        payload = b"" if is_inline else b"\xef\xbb\xbf" + text.encode()
-        made = task.make(row, payload, vocabulary, ConvertOptions())
+        payloads = [] if is_inline else [b"\xef\xbb\xbf" + text.encode()]
+        made = task.make(row, payloads, vocabulary, ConvertOptions())
         record = b"".join(made.record)
         values = parse_example(record)
         assert task.said(values) == (uri, annotation)
@@ -130,7 +131,7 @@ def test_sentiments_are_their_own_numbers() -> None:
     row = PlannedRow(0, "a.csv", 1, *inline("x", ["3"]), 1, "", True)
     vocabulary = build_vocabulary(["3", "1"])
     assert vocabulary == Vocabulary("integer", ("0", "1", "2", "3"))
-    made = SENTIMENT.make(row, b"", vocabulary, ConvertOptions())
+    made = SENTIMENT.make(row, [], vocabulary, ConvertOptions())
     assert parse_example(b"".join(made.record))["class/label"] == [3]
     with pytest.raises(UsageError, match="labels=text does not go with text_sentiment"):
         task_for(ConvertOptions(task="text_sentiment", labels="text"))

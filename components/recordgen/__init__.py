@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from recordgen import errors as errors
     from recordgen import examplegen as examplegen
     from recordgen import features as features
-    from recordgen import logs as logs
-    from recordgen import progress as progress
-    from recordgen import quiet as quiet
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
-    from recordgen.conversion import CheckResult, ConversionResult, check, convert, plan
-    from recordgen.dataset import Dataset, read_dataset
+    from recordgen.console import logs as logs
+    from recordgen.console import quiet as quiet
+    from recordgen.conversion.api import check, convert, plan
+    from recordgen.dataset.manifest import Dataset, read_dataset
     from recordgen.errors import RecordgenError
     from recordgen.options import ConvertOptions
     from recordgen.reading import (
@@ -36,50 +35,52 @@ if TYPE_CHECKING:
         token_lookup,
         train_dataset,
     )
-    from recordgen.report import render_report
-    from recordgen.schema import Schema
-    from recordgen.writing import WriteResult, write
+    from recordgen.report.render import render_report
+    from recordgen.runs import progress as progress
+    from recordgen.runs.results import CheckResult, ConversionResult
+    from recordgen.tables.schema import Schema
+    from recordgen.writing.api import WriteResult, write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
     "Augmentation": "reading",
-    "CheckResult": "conversion",
-    "ConversionResult": "conversion",
+    "CheckResult": "runs.results",
+    "ConversionResult": "runs.results",
     "ConvertOptions": "options",
-    "Dataset": "dataset",
+    "Dataset": "dataset.manifest",
     "RecordgenError": "errors",
-    "Schema": "schema",
+    "Schema": "tables.schema",
     "Tuning": "reading",
-    "WriteResult": "writing",
-    "check": "conversion",
-    "convert": "conversion",
+    "WriteResult": "writing.api",
+    "check": "conversion.api",
+    "convert": "conversion.api",
     "eval_dataset": "reading",
     "input_fn": "reading",
     "load": "reading",
-    "plan": "conversion",
+    "plan": "conversion.api",
     "read": "reading",
-    "read_dataset": "dataset",
+    "read_dataset": "dataset.manifest",
     "reading_plan": "reading",
-    "render_report": "report",
+    "render_report": "report.render",
     "steps_per_epoch": "reading",
     "text_vectorization": "reading",
     "token_lookup": "reading",
     "train_dataset": "reading",
-    "write": "writing",
+    "write": "writing.api",
 }
 
 # Public modules, loaded on first use: `recordgen.features` after a bare `import recordgen`.
-_MODULES = (
-    "errors",
-    "examplegen",
-    "features",
-    "logs",
-    "progress",
-    "quiet",
-    "reading",
-    "training",
-    "types",
-)
+_MODULES = {
+    "errors": "errors",
+    "examplegen": "examplegen",
+    "features": "features",
+    "logs": "console.logs",
+    "progress": "runs.progress",
+    "quiet": "console.quiet",
+    "reading": "reading",
+    "training": "training",
+    "types": "types",
+}
 
 __all__ = [
     "Augmentation",
@@ -112,7 +113,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"recordgen.{name}")
+        return importlib.import_module(f"recordgen.{_MODULES[name]}")
     if name not in _EXPORTS:
         raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"recordgen.{_EXPORTS[name]}"), name)
@@ -125,7 +126,7 @@ def __dir__() -> list[str]:
 
 
 def _register_accessor(pandas: Any) -> None:
-    from recordgen.accessor import register
+    from recordgen.conversion.dataframe_accessor import register
 
     register(pandas)
 

@@ -13,40 +13,24 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen import logs, storage, terminal
+from recordgen import storage
+from recordgen.console import logs, progress_bar, summaries
+from recordgen.console.quiet import quiet_libraries
+from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
-from recordgen.labels import LABEL_MODES
-from recordgen.metrics import total_counts
-from recordgen.options import (
-    BAD_BOXES,
-    BOX_ORIENTATIONS,
-    CHECKS,
-    COMPRESSIONS,
-    HEADERS,
-    INPUT_FORMATS,
-    MISSING_SPLIT,
-    PREDICTIONS,
-    SHARD_BY,
-    SPLIT_BY,
-    TASKS,
-    ConvertOptions,
-    parse_names,
-)
-from recordgen.quiet import quiet_libraries
-from recordgen.roles import ROLES
-from recordgen.splits import SplitFractions
+from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
+from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.progress import Progress
+    from recordgen.runs.progress import Progress
     from recordgen.sources.detect import Detection
 
-_DEFAULTS = ConvertOptions()
 _REJECTS_SHOWN = 20
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -96,7 +80,7 @@ def exit_main() -> NoReturn:
 def _offer_resume(arguments: Sequence[str]) -> None:
     """Say how to go on, if the conversion that just ended has left anything to go on with."""
     from recordgen import storage
-    from recordgen.runs import count_unfinished
+    from recordgen.runs.commit import count_unfinished
 
     args = _parser().parse_args(arguments)
     if args.command != "convert":
@@ -135,7 +119,7 @@ def _convert(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _plan(args, options)
     logs.started("convert", args.source, output=args.output)
-    from recordgen.conversion import convert
+    from recordgen.conversion.api import convert
 
     result = convert(
         args.source,
@@ -160,14 +144,14 @@ def _convert(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(terminal.conversion_summary(result))
+        print(summaries.conversion_summary(result))
     logs.converted(result)
     return 0
 
 
-def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
+def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
     logs.started("plan", args.source, output=args.output)
-    from recordgen.conversion import plan
+    from recordgen.conversion.api import plan
 
     started = time.monotonic()
     staged = plan(
@@ -178,9 +162,9 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
         **options,
     )
     if args.json:
-        _print_json(terminal.plan_json(staged))
+        _print_json(summaries.plan_json(staged))
     else:
-        print(terminal.plan_summary(staged, args.output))
+        print(summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, args.max_reject_fraction)
     logs.finished(
@@ -196,7 +180,7 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     logs.started("check", args.source)
-    from recordgen.conversion import check
+    from recordgen.conversion.api import check
 
     result = check(
         args.source, beam_args=args.beam_args, progress=_progress(args), **_options(args)
@@ -213,7 +197,7 @@ def _check(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(terminal.check_summary(result, limit=_REJECTS_SHOWN))
+        print(summaries.check_summary(result, limit=_REJECTS_SHOWN))
     code = _exit_code(
         dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
     )
@@ -237,7 +221,7 @@ def _progress(args: argparse.Namespace) -> Progress | None:
     if args.quiet:
         return None
     if args.log_format == "text" and sys.stderr.isatty():
-        return terminal.ProgressBar()
+        return progress_bar.ProgressBar()
     return logs.ProgressLog()
 
 
@@ -247,18 +231,18 @@ def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from recordgen import inspection
+    from recordgen.report import inspection
 
     found = inspection.inspect(args.output, split=args.split, num=args.num, to=args.to)
     if args.json:
         _print_json([record.to_json() for record in found])
     else:
-        print(terminal.records_table(found))
+        print(summaries.records_table(found))
     return 0
 
 
 def _report(args: argparse.Namespace) -> int:
-    from recordgen.report import write_report
+    from recordgen.report.render import write_report
 
     written = write_report(args.dataset, args.output)
     if args.json:
@@ -305,7 +289,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_source(convert)
     convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
-    _add_options(convert)
+    add_options(convert)
     there = convert.add_mutually_exclusive_group()
     there.add_argument(
         "--overwrite", action="store_true", help="replace the dataset that is in OUTPUT"
@@ -327,7 +311,7 @@ def _parser() -> argparse.ArgumentParser:
         commands, "check", _check, "read and check everything as convert does, write nothing"
     )
     _add_source(checker)
-    _add_options(checker)
+    add_options(checker)
     for command in (convert, checker):
         command.add_argument("-q", "--quiet", action="store_true", help="show no progress")
         command.add_argument(
@@ -386,98 +370,29 @@ def _add_source(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_options(command: argparse.ArgumentParser) -> None:
-    def add(name: str, text: str, **more: Any) -> None:
-        default = getattr(_DEFAULTS, name)
-        shown = "80,10,10" if name == "split_fractions" else default
-        suffix = "" if default in (None, (), "") else f" (default: {shown})"
+def add_options(
+    command: argparse._ActionsContainer, options: Iterable[Option] = OPTIONS.values()
+) -> None:
+    """Add a flag for each option, as it is declared."""
+    for option in options:
+        default = option.default_text or option.unset
+        form = tuple(option.metavar.split())  # a word for each value
+        more: dict[str, Any] = {"action": _Several} if option.several else {}
+        if option.choices:
+            more["choices"] = option.choices
+        if len(form) > 1:
+            more["nargs"] = len(form)
         command.add_argument(
-            f"--{name.replace('_', '-')}", default=default, help=text + suffix, **more
+            f"--{option.name.replace('_', '-')}",
+            default=option.default,
+            type=_PARSERS.get(option.name, option.kind),
+            metavar=form if len(form) > 1 else option.metavar or None,
+            help=option.plain_help.replace("%", "%%")
+            + (f"; one of {', '.join(option.choices)}" if option.choices and form else "")
+            + ("; repeat it or separate with commas" if option.several else "")
+            + (f" (default: {default})" if default else ""),
+            **more,
         )
-
-    add("task", "what rows mean; auto: detected from the first lines", choices=TASKS)
-    add(
-        "input_format",
-        "format of the import file; auto: detected from its name and first line",
-        choices=INPUT_FORMATS,
-    )
-    add(
-        "header",
-        "whether the first line of a CSV file names its columns; auto: if its names are known",
-        choices=HEADERS,
-    )
-    add(
-        "columns",
-        "which column holds what, by name or by number from 1: path=image_id,label=source; roles: "
-        f"{', '.join(ROLES)}",
-        metavar="ROLE=NAME,…",
-    )
-    add(
-        "schema",
-        "what the columns of a table hold: a JSON file, or the JSON itself",
-        type=schema_text,
-        metavar="FILE",
-    )
-    add("seed", "decides order, shards and drawn splits", type=int, metavar="N")
-    add(
-        "split_fractions",
-        "train,eval,test shares for rows that name no split",
-        type=_fractions,
-        metavar="T,E,T",
-    )
-    add(
-        "eval_from",
-        "move a share of a split to eval, such as train:10 for 10 %% of train",
-        metavar="SPLIT:PERCENT",
-    )
-    add("split_by", "draw splits by the row's uri or the file's content", choices=SPLIT_BY)
-    add("missing_split", "draw a split for rows without one, or drop them", choices=MISSING_SPLIT)
-    add("labels", "number labels as text or keep whole numbers", choices=LABEL_MODES)
-    add("shard_by", "mix labels in shards, or give each label its own", choices=SHARD_BY)
-    add("shard_mb", "size of a shard in MB", type=float, metavar="MB")
-    add("compression", "compression of the shards", choices=COMPRESSIONS)
-    add("check", "how far each image is read before it is trusted", choices=CHECKS)
-    add("max_side", "downscale images with a longer side, in pixels", type=int, metavar="PX")
-    add("bad_boxes", "boxes outside the image, empty or inverted ones", choices=BAD_BOXES)
-    add(
-        "box_orientation",
-        "boxes are of the picture as stored in the file, or turned upright by its Exif",
-        choices=BOX_ORIENTATIONS,
-    )
-    add("split_column", "of a table, the column of ML_USE; else told by values", metavar="NAME")
-    add("target_column", "of a table, the column that is to be predicted", metavar="NAME")
-    add("weight_column", "of a table, the column of weights, 0 to 10000", metavar="NAME")
-    add(
-        "prediction",
-        "of a table: whether the target is a class or a number; auto: told by its values",
-        choices=PREDICTIONS,
-    )
-    add(
-        "tfmd_schema",
-        "of a table, types of its columns: a TensorFlow Metadata schema as pbtxt",
-        metavar="FILE",
-    )
-    add("max_image_mb", "reject larger files", type=float, metavar="MB")
-    add("max_image_pixels", "reject images with more pixels", type=int, metavar="N")
-    add(
-        "max_reject_fraction",
-        "fail above this share of rejected rows",
-        type=float,
-        metavar="F",
-    )
-    add(
-        "allow_scheme",
-        "further schemes that rows may reach, such as https; repeat it or separate with commas",
-        action=_Several,
-        metavar="SCHEME",
-    )
-    add(
-        "allow_root",
-        "folder or URL prefix; rows then reach nothing outside; repeat it or separate with commas",
-        action=_Several,
-        metavar="PREFIX",
-    )
-    add("threads", "threads per worker (default: one per core)", type=int, metavar="N")
 
 
 class _Several(argparse.Action):
@@ -487,8 +402,8 @@ class _Several(argparse.Action):
         setattr(args, self.dest, (*getattr(args, self.dest), *parse_names(values)))
 
 
-def _options(args: argparse.Namespace) -> dict[str, object]:
-    values = {name: getattr(args, name) for name in ConvertOptions.names()}
+def _options(args: argparse.Namespace) -> dict[str, Any]:
+    values = {name: getattr(args, name) for name in OPTIONS}
     ConvertOptions(**values)  # wrong values are reported before Beam is loaded
     return values
 
@@ -500,14 +415,21 @@ def _fractions(text: str) -> SplitFractions:
         raise argparse.ArgumentTypeError(str(exc)) from exc
 
 
-def schema_text(text: str) -> str:
-    """Return a schema's JSON, given as such or as the name of a file, for ``argparse``."""
+def _schema_text(text: str) -> str:
+    """Return a schema's JSON, given as such or as the name of a file."""
     if not text or text.lstrip().startswith("{"):
         return text
     try:
         return storage.read_text(storage.normal(text))
     except (OSError, UnicodeDecodeError) as exc:
         raise argparse.ArgumentTypeError(f"{text}: cannot read this schema: {exc}") from exc
+
+
+# Of the options whose text is more than a value of their type.
+_PARSERS: Mapping[str, Callable[[str], Any]] = {
+    "split_fractions": _fractions,
+    "schema": _schema_text,
+}
 
 
 def _natural(text: str) -> int:

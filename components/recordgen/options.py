@@ -1,23 +1,28 @@
-"""The options of a conversion, decoded once at the door and valid from then on."""
+"""The options of a conversion: declared once, decoded once at the door, valid from then on.
+
+A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option.
+:data:`OPTIONS` is read by the command line, the TFX component, component.yaml and the tables of the
+documentation; ``make options`` renews the files among them.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any
+from typing import Any, TypedDict, get_args, get_type_hints
 
-from recordgen.access import Access
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
+from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError
-from recordgen.labels import LABEL_MODES
-from recordgen.roles import TABLE_ROLES, Roles, columns_text, parse_columns
-from recordgen.schema import Schema
-from recordgen.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
+from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
+from recordgen.storage.access import Access
+from recordgen.tables.schema import Schema
 
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
@@ -35,16 +40,7 @@ TASKS = (
     "video_classification",
     "declared",
 )
-INPUT_FORMATS = (AUTO, "csv", "jsonl", "folder", "iob")
-HEADERS = (AUTO, "yes", "no")
-CHECKS = ("decode", "header", "none")
 COMPRESSIONS = ("none", "gzip")
-SPLIT_BY = ("uri", "content")
-SHARD_BY = ("hash", "label")
-BAD_BOXES = ("clip", "drop", "reject")
-BOX_ORIENTATIONS = ("stored", "upright")
-MISSING_SPLIT = ("assign", "drop")
-PREDICTIONS = (AUTO, "classification", "regression")
 
 _DECLARED = "declared"
 
@@ -56,89 +52,235 @@ NO_NAMES = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertOptions:
-    """How to convert. Every field has the name of its command-line option.
+class Option:
+    """What a door must know of an option.
 
     Attributes:
-        task: what rows mean, see :mod:`recordgen.tasks`; ``auto``: found out from the first lines.
-        input_format: ``csv``, ``jsonl``, ``folder`` (of images), ``iob`` (sentences and their
-            tags), or ``auto``: told by name and content.
-        header: whether the first line of each CSV file names its columns: ``yes``, ``no``, or
-            ``auto``: it does if its names are known; a line that may be either stops the run.
-        columns: which column holds what, as :func:`recordgen.roles.parse_columns` takes it:
-            ``path=image_id,label=source``. Empty: known names and positions decide.
-        schema: what the columns of a table hold, as JSON; see :class:`recordgen.schema.Schema`.
-            Empty: none is declared. With one, the task is ``declared``.
-        seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
-        split_fractions: shares for rows that name no split.
-        eval_from: ``SPLIT:PERCENT``, such as ``train:10``: that share of the split's rows, named or
-            drawn, moves to ``eval``, which must have no other rows; empty: none moves.
-        split_by: draw by the row's ``uri``, or by the payload's ``content`` (its sha256), so that
-            copies of one file under several names never straddle splits. Content is read once
-            more for that.
-        missing_split: ``assign`` draws a split for rows without one; ``drop`` leaves them out
-            when any other row names a split, as Vertex AI does.
-        labels: ``auto``, ``text`` or ``integer``; see :func:`recordgen.labels.build_vocabulary`.
-        shard_by: ``hash`` mixes the labels of a split in its shards; ``label`` gives each of them
-            (and the rows without one) shards of its own.
-        shard_mb: aimed-at size of a shard in MB (10^6 bytes).
-        compression: ``none`` or ``gzip``; gzip adds ``.gz`` to the shards' names.
-        check: ``decode`` reads every image to its last bit, ``header`` only its header, ``none``
-            passes the bytes through unread.
-        max_side: downscale images whose longer side is above this many pixels; None: never.
-        bad_boxes: of boxes outside the image, empty or inverted ones: ``clip`` what lies outside
-            and turn round what is inverted; ``drop`` the box; ``reject`` its row. Empty ones are
-            dropped where they are not rejected.
-        box_orientation: boxes are of the picture as it is ``stored`` in the file, and turned with
-            it where its EXIF orientation asks for that; or of the ``upright`` one, as people and
-            browsers see it.
-        split_column: of a table, the column that holds ML_USE; empty: told by its values.
-        target_column: of a table, the column that is to be predicted; empty: there is none.
-        weight_column: of a table, the column of weights from 0 to 10,000; empty: there is none.
-        prediction: of a table with a target, ``classification`` or ``regression``; ``auto``: text
-            and few whole numbers are classes.
-        tfmd_schema: path or URL of a TensorFlow Metadata schema (pbtxt) with the types of a
-            table's columns; empty: they are told from all rows.
-        table: the columns of a table as they were detected, see
-            :class:`recordgen.columns.Table`; cannot be given.
-        max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
-        max_image_pixels: images of more pixels are rejected before they are decoded.
-        max_reject_fraction: the run fails above this share of rejected rows, 0..1.
-        allow_scheme: further schemes that rows may reach, such as ``https``.
-        allow_root: folders and URL prefixes; rows then reach nothing outside these.
-        threads: threads that fetch and check per worker; None: one per core, at least two.
+        name: the keyword; the flag of the command line is the same with dashes.
+        annotation: the type of the field.
+        default: the field's default.
+        help: what the option does, in one sentence without a capital or a full stop. Values and
+            other code stand in backticks; see :attr:`plain_help`.
+        choices: the values that are allowed; empty: not a choice.
+        metavar: what stands for the value in a usage line, its unit or form: ``MB``, ``FILE``, or
+            ``H W`` for two values; empty: the choices.
+        unset: what happens by default, where the default is no value (None, nothing).
+        above_zero: only numbers above 0 are allowed.
+        affects_bytes: the option decides what is written, and so is recorded in ``dataset.json``.
     """
 
-    task: str = AUTO
-    input_format: str = AUTO
-    header: str = AUTO
-    columns: str = ""
-    schema: str = ""
-    seed: int = 0
-    split_fractions: SplitFractions = DEFAULT_FRACTIONS
-    eval_from: str = ""
-    split_by: str = "uri"
-    missing_split: str = "assign"
-    labels: str = "auto"
-    shard_by: str = "hash"
-    shard_mb: float = 128
-    compression: str = "none"
-    check: str = "decode"
-    max_side: int | None = None
-    bad_boxes: str = "clip"
-    box_orientation: str = "stored"
-    split_column: str = ""
-    target_column: str = ""
-    weight_column: str = ""
-    prediction: str = AUTO
-    tfmd_schema: str = field(default="", metadata={"affects_bytes": False})
-    table: str = field(default="", metadata={"decided": True})
-    max_image_mb: float = 30
-    max_image_pixels: int = 100_000_000
-    max_reject_fraction: float = 0.01
-    allow_scheme: tuple[str, ...] = ()
-    allow_root: tuple[str, ...] = ()
-    threads: int | None = field(default=None, metadata={"affects_bytes": False})
+    name: str
+    annotation: Any
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    unset: str = ""
+    above_zero: bool = False
+    affects_bytes: bool = True
+
+    @property
+    def several(self) -> bool:
+        """Whether the option takes a list of any length."""
+        return Ellipsis in get_args(self.annotation)
+
+    @property
+    def kind(self) -> type[str] | type[int] | type[float]:
+        """The type in which a value comes through a door; lists and shares come as text."""
+        kinds = (self.annotation, *get_args(self.annotation))
+        return int if int in kinds else float if float in kinds else str
+
+    @property
+    def plain_help(self) -> str:
+        """The help as plain text."""
+        return self.help.replace("`", "")
+
+    @property
+    def default_text(self) -> str:
+        """The default as a person types it; empty where it is no value."""
+        if isinstance(self.default, SplitFractions):
+            return ",".join(map(str, self.default.weights))
+        if isinstance(self.default, tuple):
+            return " ".join(map(str, self.default))
+        return "" if self.default is None else str(self.default)
+
+
+def option(default: Any, help: str, **more: Any) -> Any:
+    """Declare a field as an option; ``more`` are further attributes of :class:`Option`."""
+    return field(default=default, metadata={"help": help, **more})
+
+
+def declared_options(config: type) -> Mapping[str, Option]:
+    """Return the options that a dataclass declares, by name, and describe them in its docstring."""
+    annotations = get_type_hints(config)
+    options = {
+        f.name: Option(name=f.name, annotation=annotations[f.name], default=f.default, **f.metadata)
+        for f in fields(config)
+        if f.metadata
+    }
+    config.__doc__ = f"{config.__doc__}\n\n    Attributes:\n{described(options.values(), 8)}"
+    return options
+
+
+def described(options: Iterable[Option], indent: int) -> str:
+    """Return a line ``name: help.`` for each option, as docstrings have them."""
+    return "".join(f"{' ' * indent}{each.name}: {each.help}.\n" for each in options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """How to convert. Every field has the name of its command-line option."""
+
+    task: str = option(
+        AUTO,
+        "what rows mean; `auto`: detected from the first lines",
+        choices=TASKS,
+        metavar="NAME",
+    )
+    input_format: str = option(
+        AUTO,
+        "format of the import file: `folder` of images by label, `iob` for sentences and their "
+        "tags; `auto`: detected from its name and first line",
+        choices=(AUTO, "csv", "jsonl", "folder", "iob"),
+    )
+    header: str = option(
+        AUTO,
+        "whether the first line of a CSV file names its columns; `auto`: it does if its names are "
+        "known, and a line that may be either ends the run",
+        choices=(AUTO, "yes", "no"),
+    )
+    columns: str = option(
+        "",
+        "which column holds what, by name, JSON key or number from 1, such as "
+        f"`path=image_id,label=source`; roles: {', '.join(ROLES)}",
+        metavar="ROLE=NAME,…",
+    )
+    schema: str = option(
+        "",
+        'what the columns of a table hold, as JSON such as `{"photo": "image", "age": "int"}`; a '
+        "command also takes the name of a file",
+        metavar="FILE",
+    )
+    seed: int = option(
+        0,
+        "decides order, shards and assigned splits; the same seed gives the same bytes",
+        metavar="N",
+    )
+    split_fractions: SplitFractions = option(  # noqa: RUF009  (a field; its default is frozen)
+        DEFAULT_FRACTIONS,
+        "shares of train,eval,test for rows that name no split",
+        metavar="T,E,T",
+    )
+    eval_from: str = option(
+        "",
+        "move a share of a split to eval, for data without eval rows: `train:10` moves 10 % of "
+        "train",
+        metavar="SPLIT:PERCENT",
+    )
+    split_by: str = option(
+        "uri",
+        "assign splits by the row's `uri`, or by the file's `content` (its sha256), so that copies "
+        "under several names share a split; that reads each such file once more",
+        choices=("uri", "content"),
+    )
+    missing_split: str = option(
+        "assign",
+        "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
+        "Vertex AI does",
+        choices=("assign", "drop"),
+    )
+    labels: str = option(
+        "auto",
+        "number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`: keep "
+        "them if all labels are whole numbers",
+        choices=LABEL_MODES,
+    )
+    shard_by: str = option(
+        "hash",
+        "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
+        choices=("hash", "label"),
+    )
+    shard_mb: float = option(
+        128, "target size of a shard, in MB of 10^6 bytes", metavar="MB", above_zero=True
+    )
+    compression: str = option(
+        "none",
+        "compression of the shards; `gzip` adds .gz to their names",
+        choices=COMPRESSIONS,
+    )
+    check: str = option(
+        "decode",
+        "how much of an image is checked: `decode` it to its last bit, only its `header`, or "
+        "`none`",
+        choices=("decode", "header", "none"),
+    )
+    max_side: int | None = option(
+        None,
+        "downscale images whose longer side has more pixels",
+        metavar="PX",
+        unset="never",
+        above_zero=True,
+    )
+    bad_boxes: str = option(
+        "clip",
+        "what to do with a box that is inverted or reaches beyond the image: `clip` or turn it, "
+        "`drop` it, or `reject` its row; an empty box is dropped or its row rejected",
+        choices=("clip", "drop", "reject"),
+    )
+    box_orientation: str = option(
+        "stored",
+        "whether boxes belong to the image as `stored` in its file, and turn with it where its "
+        "Exif says so, or to the `upright` image that people see",
+        choices=("stored", "upright"),
+    )
+    split_column: str = option(
+        "",
+        "tables: column that holds the split",
+        metavar="NAME",
+        unset="detected from the values",
+    )
+    target_column: str = option("", "tables: column to predict", metavar="NAME", unset="none")
+    weight_column: str = option(
+        "", "tables: column of weights from 0 to 10,000", metavar="NAME", unset="none"
+    )
+    prediction: str = option(
+        AUTO,
+        "tables: whether the target is a class or a number; `auto`: text and few whole numbers are "
+        "classes",
+        choices=(AUTO, "classification", "regression"),
+    )
+    tfmd_schema: str = option(
+        "",
+        "tables: TensorFlow Metadata schema (pbtxt) with the types of the columns, a path or URL",
+        metavar="FILE",
+        unset="inferred from all rows",
+        affects_bytes=False,
+    )
+    # Not an option: the columns of a table as they were detected (recordgen.tables.columns.Table).
+    table: str = ""
+    max_image_mb: float = option(
+        30, "reject larger files, in MB of 10^6 bytes", metavar="MB", above_zero=True
+    )
+    max_image_pixels: int = option(
+        100_000_000, "reject images with more pixels", metavar="N", above_zero=True
+    )
+    max_reject_fraction: float = option(
+        0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
+    )
+    allow_scheme: tuple[str, ...] = option(
+        (), "further schemes that rows may reach, such as `https`", metavar="SCHEME"
+    )
+    allow_root: tuple[str, ...] = option(
+        (), "folders and URL prefixes; rows then reach nothing outside", metavar="PREFIX"
+    )
+    threads: int | None = option(
+        None,
+        "threads per worker that fetch and check files",
+        metavar="N",
+        unset="one per core, at least two",
+        above_zero=True,
+        affects_bytes=False,
+    )
 
     def __post_init__(self) -> None:
         # Here, not where rows are checked: a worker has a working directory of its own.
@@ -153,23 +295,14 @@ class ConvertOptions:
             schema = Schema.from_json(self.schema)
             object.__setattr__(self, "schema", json.dumps(schema.to_json(), ensure_ascii=False))
             object.__setattr__(self, "task", _DECLARED)
-        _one_of("task", self.task, TASKS)
-        _one_of("input_format", self.input_format, INPUT_FORMATS)
-        _one_of("header", self.header, HEADERS)
-        _one_of("split_by", self.split_by, SPLIT_BY)
-        _one_of("missing_split", self.missing_split, MISSING_SPLIT)
-        _one_of("labels", self.labels, LABEL_MODES)
-        _one_of("shard_by", self.shard_by, SHARD_BY)
-        _one_of("compression", self.compression, COMPRESSIONS)
-        _one_of("check", self.check, CHECKS)
-        _one_of("bad_boxes", self.bad_boxes, BAD_BOXES)
-        _one_of("box_orientation", self.box_orientation, BOX_ORIENTATIONS)
-        _one_of("prediction", self.prediction, PREDICTIONS)
+        for name, declared in OPTIONS.items():
+            value = getattr(self, name)
+            if declared.choices:
+                _one_of(name, value, declared.choices)
+            if declared.above_zero and value is not declared.default:
+                _above_zero(name, value)
         if (share := self.eval_share) is not None:
             object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
-        _above_zero("shard_mb", self.shard_mb)
-        _above_zero("max_image_mb", self.max_image_mb)
-        _above_zero("max_image_pixels", self.max_image_pixels)
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
         if not 0 <= self.max_reject_fraction <= 1:
@@ -181,29 +314,25 @@ class ConvertOptions:
                 "box_orientation=upright needs check=decode or check=header: check=none turns no "
                 "image upright"
             )
-        if self.max_side is not None:
-            _above_zero("max_side", self.max_side)
-            if self.check == "none":
-                raise UsageError(
-                    "max_side needs check=decode or check=header: check=none passes images "
-                    "through unread"
-                )
-        if self.threads is not None:
-            _above_zero("threads", self.threads)
+        if self.max_side is not None and self.check == "none":
+            raise UsageError(
+                "max_side needs check=decode or check=header: check=none passes images through "
+                "unread"
+            )
         _ = self.access
 
     def _settle_columns(self) -> None:
         """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
         roles = parse_columns(self.columns)
         object.__setattr__(self, "columns", columns_text(roles))
-        for role, option in TABLE_ROLES.items():
+        for role, column in TABLE_ROLES.items():
             for name in roles.get(role, ()):
-                if getattr(self, option) not in ("", name):
+                if getattr(self, column) not in ("", name):
                     raise UsageError(
-                        f"columns says {role}={name}, and {option} is {getattr(self, option)!r}; "
+                        f"columns says {role}={name}, and {column} is {getattr(self, column)!r}; "
                         f"leave one of them out"
                     )
-                object.__setattr__(self, option, name)
+                object.__setattr__(self, column, name)
 
     @property
     def roles(self) -> Roles:
@@ -227,18 +356,12 @@ class ConvertOptions:
 
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""
-        default = {f.name: f.default for f in fields(self)}
-        return [name for name in TABLE_OPTIONS if getattr(self, name) != default[name]]
+        return [name for name in TABLE_OPTIONS if getattr(self, name) != OPTIONS[name].default]
 
     @property
     def access(self) -> Access:
         """What rows may reach. Raises: UsageError."""
         return Access(self.allow_scheme, self.allow_root)
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the options that can be given."""
-        return tuple(f.name for f in fields(cls) if not f.metadata.get("decided", False))
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that decide what is written, as they stand in ``dataset.json``."""
@@ -249,6 +372,67 @@ class ConvertOptions:
         return {
             f.name: values[f.name] for f in fields(self) if f.metadata.get("affects_bytes", True)
         }
+
+
+#: Every option that can be given, in the order in which it is shown.
+OPTIONS = declared_options(ConvertOptions)
+
+
+class OptionValues(TypedDict, total=False):
+    """The options as keywords of ``convert``, ``check`` and ``plan``: what editors complete."""
+
+    task: str
+    input_format: str
+    header: str
+    columns: str | Mapping[str, str | int | Sequence[str | int]]
+    schema: str | Mapping[str, str] | Schema
+    seed: int
+    split_fractions: str | Sequence[int] | SplitFractions
+    eval_from: str
+    split_by: str
+    missing_split: str
+    labels: str
+    shard_by: str
+    shard_mb: float
+    compression: str
+    check: str
+    max_side: int | None
+    bad_boxes: str
+    box_orientation: str
+    split_column: str
+    target_column: str
+    weight_column: str
+    prediction: str
+    tfmd_schema: str
+    max_image_mb: float
+    max_image_pixels: int
+    max_reject_fraction: float
+    allow_scheme: str | Sequence[str]
+    allow_root: str | Sequence[str]
+    threads: int | None
+
+
+def make_options(values: Mapping[str, Any]) -> ConvertOptions:
+    """Decode keyword options, with lists as text, columns and schemas as mappings.
+
+    Raises:
+        UsageError: a name is unknown, or a value is not allowed.
+    """
+    check_names(values, tuple(OPTIONS))
+    decoded: dict[str, Any] = {
+        name: parse_names(value) if OPTIONS[name].several else value
+        for name, value in values.items()
+    }
+    if isinstance(columns := values.get("columns"), Mapping):
+        decoded["columns"] = columns_text(parse_columns(columns))
+    if isinstance(schema := values.get("schema"), Mapping | Schema):
+        declared = schema if isinstance(schema, Schema) else Schema(schema)
+        decoded["schema"] = json.dumps(declared.to_json(), ensure_ascii=False)
+    fractions = values.get("split_fractions")
+    if isinstance(fractions, str | Sequence):
+        text = fractions if isinstance(fractions, str) else ",".join(map(str, fractions))
+        decoded["split_fractions"] = SplitFractions.parse(text)
+    return ConvertOptions(**decoded)
 
 
 def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
@@ -299,3 +483,9 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 def _above_zero(name: str, value: float) -> None:
     if not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(f"{name} must be a number above 0 (got {value!r})")
+
+
+def default_threads() -> int:
+    """Return one thread per core, at least two: decoders release the interpreter's lock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, cores or 2)

@@ -5,11 +5,11 @@ import os
 import pytest
 from aiohttp import web
 
-from recordgen.access import Access, RowGate
 from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
 from recordgen.options import ConvertOptions
-from recordgen.sources import ImportFile
-from recordgen.storage import Terms
+from recordgen.sources.import_file import ImportFile
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from tests.servers import serving
 
 
@@ -97,10 +97,10 @@ def test_what_has_no_version(tmp_path):
         return web.Response(status=403 if request.path == "/forbidden.jpg" else 404)
 
     with serving(answer) as url:
-        open_to_us = Terms(RowGate(Access(allow_root=(url,)), "/a.csv"))
+        open_to_us = RequestContext(RowUrlPolicy(Access(allow_root=(url,)), "/a.csv"))
         assert version_or_missing(f"{url}/forbidden.jpg", open_to_us) == "forbidden"
         assert version_or_missing(f"{url}/missing.jpg", open_to_us) == "missing"
-        closed = Terms(RowGate(Access(), "/a.csv"))
+        closed = RequestContext(RowUrlPolicy(Access(), "/a.csv"))
         assert version_or_missing(f"{url}/forbidden.jpg", closed) == "not allowed"
 
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
 
 import pytest
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2
 from tfx.utils import proto_utils
 
+from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import (
@@ -15,9 +15,8 @@ from recordgen.examplegen.parameters import (
     ExampleGenParameters,
     split_fractions,
 )
-from recordgen.options import ConvertOptions
-from recordgen.sources import ImportFile
-from recordgen.splits import SplitFractions
+from recordgen.options import OPTIONS, ConvertOptions
+from recordgen.sources.import_file import ImportFile
 
 
 def input_config(**patterns):
@@ -36,16 +35,16 @@ def properties(base, inputs, **more):
 
 
 def test_every_option_is_a_parameter():
-    """Options and parameters cannot drift apart: names, defaults and the types that TFX checks."""
+    """The signature that editors show ends with the options, in order, with types and defaults."""
+    options = {name: option for name, option in OPTIONS.items() if name in OPTION_TYPES}
+    assert set(OPTIONS) - set(options) == {"split_fractions"}  # output_config says it
     signature = inspect.signature(AutoMLExampleGen.__init__).parameters
-    for field in fields(ConvertOptions):
-        if field.name not in ConvertOptions.names():  # decided, not given
-            continue
-        if field.name == "split_fractions":  # output_config says it
-            continue
-        assert signature[field.name].default == getattr(ConvertOptions(), field.name)
-        assert OPTION_TYPES[field.name].__name__ in str(field.type)
-        assert field.name in AutoMLExampleGen.SPEC_CLASS.PARAMETERS
+    assert list(signature)[-len(options) :] == list(options)
+    for name, option in options.items():
+        kind = "str | Sequence[str]" if option.several else option.kind.__name__
+        unset = " | None" if option.default is None else ""
+        assert signature[name].annotation == f"{kind} | RuntimeParameter{unset}", name
+        assert signature[name].default == option.default, name
 
 
 def test_options_reach_the_executor(tmp_path):

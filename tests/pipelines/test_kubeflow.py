@@ -13,6 +13,7 @@ from pipelines.kubeflow import IMAGE, KubeflowConfig, Resources, compile_pipelin
 from recordgen.errors import RunnerError, UsageError
 from recordgen.version import __version__
 
+DEFAULT = "defaultValue"
 STEPS = {"convert-images-to-tfrecords", "statistics", "train", "evaluate"}
 
 
@@ -69,6 +70,21 @@ def test_parameters_can_be_given_with_each_run(tmp_path: Path) -> None:
     ):
         given = tasks[task]["inputs"]["parameters"][name]
         assert given["componentInputParameter"] == name
+
+
+def test_parameters_are_those_of_the_steps(tmp_path: Path) -> None:
+    """Type and default of a parameter are those of each step's input that it is handed to."""
+    specification = compiled(tmp_path)
+    parameters = specification["root"]["inputDefinitions"]["parameters"]
+    handed = set()
+    for task in specification["root"]["dag"]["tasks"].values():
+        inputs = specification["components"][task["componentRef"]["name"]]["inputDefinitions"]
+        for name, given in task["inputs"].get("parameters", {}).items():
+            parameter = given["componentInputParameter"]
+            known = {key: inputs["parameters"][name].get(key) for key in ("parameterType", DEFAULT)}
+            assert {key: parameters[parameter].get(key) for key in known} == known, name
+            handed.add(parameter)
+    assert set(parameters) - handed == {"min_score"}  # the gate's, only there with a push
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tfx import types
 from tfx.components.example_gen import component as example_gen_component
@@ -75,7 +75,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.AutoMLExampleGenExecutor)
     DRIVER_CLASS = driver.AutoMLExampleGenDriver
 
-    def __init__(
+    def __init__(  # noqa: D417  (ConvertOptions describes the options)
         self,
         input_base: str | RuntimeParameter,
         *,
@@ -133,75 +133,17 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             fingerprint_images: put size and time (or generation, etag) of every image into the
                 cache key. It asks storage about each image, in 32 threads, before every run; turn
                 it off for millions of images far away and set ``dataset_version``.
-            task: what rows mean: a name of :data:`recordgen.tasks.TASKS`, or ``auto``.
-            input_format: ``csv``, ``jsonl``, ``folder``, ``iob`` or ``auto``.
-            header: whether the first line of a CSV file names its columns: ``yes``, ``no`` or
-                ``auto``.
-            columns: which column holds what, such as ``path=image_id,label=source``; by name, or
-                by number from 1.
-            schema: what the columns of a table hold, as JSON: ``{"photo": "image"}``; see
-                :class:`recordgen.schema.Schema`.
-            seed: decides order, shards and drawn splits.
-            eval_from: move a share of a split to ``eval``: ``train:10`` moves 10 % of ``train``;
-                empty: none.
-            split_by: draw splits by ``uri`` or by ``content``.
-            missing_split: ``assign`` or ``drop`` rows without a split.
-            labels: ``auto``, ``text`` or ``integer``.
-            shard_by: mix labels in shards (``hash``), or give each its own (``label``).
-            shard_mb: aimed-at size of a shard in MB.
-            compression: ``none`` or ``gzip``.
-            check: ``decode``, ``header`` or ``none``.
-            max_side: downscale images whose longer side is above this many pixels.
-            bad_boxes: ``clip``, ``drop`` or ``reject`` boxes that are not within the image.
-            box_orientation: boxes are of the picture as ``stored`` or of the ``upright`` one.
-            split_column: of a table, the column of ML_USE; empty: told by its values.
-            target_column: of a table, the column that is to be predicted; empty: none.
-            weight_column: of a table, the column of weights, 0 to 10,000; empty: none.
-            prediction: of a table, ``classification``, ``regression`` or ``auto``.
-            tfmd_schema: of a table, a TensorFlow Metadata schema (pbtxt) with its columns' types;
-                empty: told from all rows.
-            max_image_mb: reject larger payloads, in MB.
-            max_image_pixels: reject images of more pixels.
-            max_reject_fraction: fail above this share of rejected rows, 0..1.
-            allow_scheme: further schemes that rows may reach, such as ``https``: a list, or text
-                with commas between them.
-            allow_root: folders and URL prefixes, likewise; rows then reach nothing outside.
-            threads: threads that fetch and check per worker.
+            allow_scheme: a list, or text with commas between its items; so is ``allow_root``.
 
-        The options from ``task`` on are those of :class:`recordgen.options.ConvertOptions`.
+        All parameters from ``task`` on are the options of
+        :class:`recordgen.options.ConvertOptions`, which describes them.
 
         Raises:
             UsageError: a value is not allowed (runtime parameters are checked when they run).
         """
+        given = locals()
         options = {
-            "task": task,
-            "input_format": input_format,
-            "header": header,
-            "columns": columns,
-            "schema": schema,
-            "seed": seed,
-            "eval_from": eval_from,
-            "split_by": split_by,
-            "missing_split": missing_split,
-            "labels": labels,
-            "shard_by": shard_by,
-            "shard_mb": _as_float(shard_mb),
-            "compression": compression,
-            "check": check,
-            "max_side": max_side,
-            "bad_boxes": bad_boxes,
-            "box_orientation": box_orientation,
-            "split_column": split_column,
-            "target_column": target_column,
-            "weight_column": weight_column,
-            "prediction": prediction,
-            "tfmd_schema": tfmd_schema,
-            "max_image_mb": _as_float(max_image_mb),
-            "max_image_pixels": max_image_pixels,
-            "max_reject_fraction": _as_float(max_reject_fraction),
-            "allow_scheme": _as_text(allow_scheme),
-            "allow_root": _as_text(allow_root),
-            "threads": threads,
+            name: _as_property(given[name], kind) for name, kind in parameters.OPTION_TYPES.items()
         }
         parameters.check_options(options)
         if input_config is None:
@@ -232,10 +174,10 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         base_beam_component.BaseBeamComponent.__init__(self, spec=spec)
 
 
-def _as_float(value: float | RuntimeParameter) -> float | RuntimeParameter:
-    return float(value) if isinstance(value, int) else value
-
-
-def _as_text(value: str | Sequence[str] | RuntimeParameter) -> str | RuntimeParameter | None:
-    """Put commas between values: ML Metadata has no lists. None at all: the parameter is unset."""
-    return value if isinstance(value, str | RuntimeParameter) else ",".join(value) or None
+def _as_property(value: Any, kind: type) -> Any:
+    """Return an option as TFX takes it: ML Metadata has no lists, and tells 1 from 1.0."""
+    if kind is float and isinstance(value, int):
+        return float(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(value) or None  # no values at all: the parameter is unset
+    return value

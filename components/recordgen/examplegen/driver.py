@@ -15,8 +15,8 @@ from tfx.utils import proto_utils
 from recordgen.examplegen.fingerprint import image_fingerprint
 from recordgen.examplegen.parameters import (
     FINGERPRINT_IMAGES_KEY,
+    given_options,
     import_files,
-    reading_options,
     span_errors,
 )
 
@@ -68,4 +68,4 @@ def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
         properties[specs.INPUT_CONFIG_KEY], example_gen_pb2.Input()
     )
     files = import_files(properties[specs.INPUT_BASE_KEY], input_config, None)
-    return f"{fingerprint}\n{image_fingerprint(files, reading_options(properties))}"
+    return f"{fingerprint}\n{image_fingerprint(files, given_options(properties))}"

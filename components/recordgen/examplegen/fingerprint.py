@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
 
 from recordgen import storage
-from recordgen.access import Access, RowGate
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Row
-from recordgen.sources import ImportFile, RowReader, with_lists
+from recordgen.ordered import map_in_order
+from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
-from recordgen.storage import Terms
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader, with_lists
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks import Task, task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
 _THREADS = 32
-# A window bounds memory and what is lost to waiting at its end.
-_WINDOW = 4096
 
-_ON_ANY_TERMS = Terms()
+_ANY_REQUEST = RequestContext()
 _NOTHING_SAID = ConvertOptions()
 
 
-def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
+def version_or_missing(path: str, context: RequestContext = _ANY_REQUEST) -> str:
     """Return the version of the file at ``path``, or a word for why it has none.
 
     Such a file is rejected by the conversion later; once it is there, the word changes into a
@@ -41,7 +39,7 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
         StorageError: storage failed, so nothing is known about the file.
     """
     try:
-        return storage.version(path, terms)
+        return storage.version(path, context)
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
     except PermissionError:
@@ -54,10 +52,11 @@ def version_or_missing(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
         return "unknown"
 
 
-def _payload_versions(row: Row, access: Access, task: Task) -> list[tuple[str, str]]:
-    """Return path and version of a row's payloads; what it may not reach is not looked at.
+def _payload_versions(row: Row, access: Access, task: Task) -> tuple[int, list[tuple[str, str]]]:
+    """Return how many payloads in storage a row has, and path and version of each.
 
-    One that stands in the row changes when the row does, also where the row lies in another file.
+    What it may not reach is not looked at. A payload that stands in the row changes when the row
+    does, also where the row lies in another file.
     """
     found = []
     for uri in task.uris(row):
@@ -65,9 +64,9 @@ def _payload_versions(row: Row, access: Access, task: Task) -> list[tuple[str, s
         if access.refusal(path, row.source) is not None:
             version = "not allowed"
         else:
-            version = version_or_missing(path, Terms(RowGate(access, row.source)))
+            version = version_or_missing(path, RequestContext(RowUrlPolicy(access, row.source)))
         found.append((path, version))
-    return found or [(row.uri, row.annotation or "")]
+    return len(found), found or [(row.uri, row.annotation or "")]
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
@@ -108,8 +107,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     present = with_lists(present, options)
     for file in present:
         if file.named_by is not None:
-            gate = RowGate(options.access, file.named_by)
-            add(file.path, version_or_missing(file.path, Terms(gate)))
+            policy = RowUrlPolicy(options.access, file.named_by)
+            add(file.path, version_or_missing(file.path, RequestContext(policy)))
     images = 0
     task = task_for(options)
     if not task.names_payloads:  # the import files are all there is
@@ -117,10 +116,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     items = RowReader(options).read_all(present)
     rows = (item for item in items if isinstance(item, Row))
     look_up = partial(_payload_versions, access=options.access, task=task)
-    with ThreadPoolExecutor(_THREADS) as pool:
-        while window := list(islice(rows, _WINDOW)):
-            images += sum(len(task.uris(row)) for row in window)
-            for versions in pool.map(look_up, window):
-                for path, version in versions:
-                    add(path, version)
+    for number, versions in map_in_order(look_up, rows, threads=_THREADS):
+        images += number
+        for path, version in versions:
+            add(path, version)
     return f"images:{images},sha256:{digest.hexdigest()}"

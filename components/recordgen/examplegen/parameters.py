@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfx.components.example_gen import input_processor
@@ -14,10 +14,10 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from recordgen import storage
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import TABLE_OPTIONS, ConvertOptions, parse_names
-from recordgen.sources import ImportFile
-from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
+from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.sources.import_file import ImportFile
 
 DATASET_VERSION_KEY = "dataset_version"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
@@ -26,41 +26,8 @@ DEFAULT_PATTERN = "*.csv"
 #: The options that are execution parameters, with their types. ``split_fractions`` is not one of
 #: them: ``output_config`` says it, as in every ExampleGen.
 OPTION_TYPES: Mapping[str, type] = {
-    "task": str,
-    "input_format": str,
-    "header": str,
-    "columns": str,
-    "schema": str,
-    "seed": int,
-    "eval_from": str,
-    "split_by": str,
-    "missing_split": str,
-    "labels": str,
-    "shard_by": str,
-    "shard_mb": float,
-    "compression": str,
-    "check": str,
-    "max_side": int,
-    "bad_boxes": str,
-    "box_orientation": str,
-    "split_column": str,
-    "target_column": str,
-    "weight_column": str,
-    "prediction": str,
-    "tfmd_schema": str,
-    "max_image_mb": float,
-    "max_image_pixels": int,
-    "max_reject_fraction": float,
-    "allow_scheme": str,
-    "allow_root": str,
-    "threads": int,
+    name: option.kind for name, option in OPTIONS.items() if name != "split_fractions"
 }
-
-# The options that decide what rows mean, and so which payloads they name.
-_HOW_TO_READ = ("task", "input_format", "header", "columns", "schema", *TABLE_OPTIONS)
-
-#: Those that take several values: as text with commas between them.
-SEVERAL = ("allow_scheme", "allow_root")
 
 
 def default_input_config() -> example_gen_pb2.Input:
@@ -185,10 +152,10 @@ class ExampleGenParameters:
                         split.pattern, span, version
                     )
 
-        options = _options(properties, OPTION_TYPES)
+        fractions = split_fractions(output_config)
         return cls(
             files=import_files(input_base, input_config, output_config),
-            options=ConvertOptions(split_fractions=split_fractions(output_config), **options),
+            options=replace(given_options(properties), split_fractions=fractions),
             span=int(span),
             version=None if version is None else int(version),
             fingerprint=fingerprint or "",
@@ -196,20 +163,16 @@ class ExampleGenParameters:
         )
 
 
-def reading_options(properties: Mapping[str, Any]) -> ConvertOptions:
-    """Return the options that say how rows are read and what they reach. Raises: UsageError."""
-    return ConvertOptions(**_options(properties, (*_HOW_TO_READ, *SEVERAL)))
-
-
-def _options(properties: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the options that are given, as ConvertOptions takes them."""
+def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
+    """Return the options among execution properties. Raises: UsageError."""
     # Numbers come as doubles where a pipeline's parameters travel as JSON (Vertex AI).
-    options = {
-        name: OPTION_TYPES[name](properties[name])
-        for name in names
-        if properties.get(name) is not None
-    }
-    return options | {name: parse_names(options[name]) for name in SEVERAL if name in options}
+    return make_options(
+        {
+            name: kind(properties[name])
+            for name, kind in OPTION_TYPES.items()
+            if properties.get(name) is not None
+        }
+    )
 
 
 def import_files(
@@ -250,8 +213,6 @@ def check_options(values: Mapping[str, Any]) -> None:
     Raises:
         UsageError: one has a value that is not allowed.
     """
-    literal: dict[str, Any] = {
-        name: value for name, value in values.items() if isinstance(value, int | float | str)
-    }
-    literal |= {name: parse_names(literal[name]) for name in SEVERAL if name in literal}
-    ConvertOptions(**literal)
+    make_options(
+        {name: value for name, value in values.items() if isinstance(value, int | float | str)}
+    )

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recordgen import logs, storage
-from recordgen.conversion import convert
-from recordgen.dataset import REPORT_FILE, Dataset
+from recordgen import storage
+from recordgen.console import logs
+from recordgen.console.summaries import reject_lines
+from recordgen.conversion.api import convert
+from recordgen.dataset.manifest import REPORT_FILE, Dataset
+from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import place_of
-from recordgen.splits import SPLITS
-from recordgen.terminal import reject_lines
+from recordgen.options import OPTIONS
 
 #: Options that take 0 for "none": an optional number without a default is not known everywhere.
-UNSET = ("max_side", "threads")
+UNSET = tuple(option.name for option in OPTIONS.values() if option.default is None)
 
 _LABELS_SHOWN = 1000
 _REJECTS_SHOWN = 20
@@ -25,8 +27,8 @@ def run(step: StepInput) -> StepOutput:
     """Convert and describe the result.
 
     Raises:
-        RecordgenError: as :func:`recordgen.conversion.convert`; the first rejected rows stand in
-            the message, since Kubeflow may keep nothing that a failed step wrote.
+        RecordgenError: as :func:`recordgen.convert`; the first rejected rows stand in the message,
+            since Kubeflow may keep nothing that a failed step wrote.
     """
     values = dict(step.parameters)
     transfer = values.pop("transfer", "auto")

@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from recordgen import features
-from recordgen.boxes import StoredBox, stored_boxes
-from recordgen.dataset import Dataset, Shard, Split
+from recordgen.dataset.manifest import Dataset, Shard, Split
 from recordgen.errors import PayloadError, RecordgenError
-from recordgen.example import parse_example
+from recordgen.options import default_threads
+from recordgen.ordered import map_in_order
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
+from recordgen.records.boxes import StoredBox, stored_boxes
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from recordgen.report.sampling import evenly
-from recordgen.shards import default_threads
-from recordgen.tfrecord import read_records
 
 SIDE = 128  # pixels
 
@@ -88,17 +88,19 @@ def read_pictures(
     splits = dict(islice(dataset.splits.items(), _ALL_PICTURES))
     count = min(_PICTURES_PER_SPLIT, _ALL_PICTURES // max(1, len(splits)))
     try:
-        with ThreadPoolExecutor(default_threads()) as pool:
-            reads = [
-                (name, pool.submit(_read_shard, path_of(shard.file), number))
-                for name, split in splits.items()
-                for shard, number in _reading(split, count)
-            ]
-            found: dict[str, list[_Candidate]] = defaultdict(list)
-            for name, read in reads:
-                found[name] += read.result()
-            chosen = {name: _choose(items, count) for name, items in found.items() if items}
-            return {name: tuple(pool.map(_picture, items)) for name, items in chosen.items()}
+        reads = [
+            (name, path_of(shard.file), number)
+            for name, split in splits.items()
+            for shard, number in _reading(split, count)
+        ]
+        found: dict[str, list[_Candidate]] = defaultdict(list)
+        for name, candidates in map_in_order(_read_shard, reads, threads=default_threads()):
+            found[name] += candidates
+        chosen = {name: _choose(items, count) for name, items in found.items() if items}
+        return {
+            name: tuple(map_in_order(_picture, items, threads=default_threads()))
+            for name, items in chosen.items()
+        }
     except (RecordgenError, OSError, ValueError) as exc:
         _log.warning("report.html has no pictures: %s", exc)
         return {}
@@ -120,10 +122,11 @@ def _reading(split: Split, count: int) -> Iterator[tuple[Shard, int]]:
         yield shard, min(_SHARD_RECORDS, affordable // len(opened))
 
 
-def _read_shard(path: str, number: int) -> list[_Candidate]:
-    """Return the first records of a shard that hold an image."""
+def _read_shard(read: tuple[str, str, int]) -> tuple[str, list[_Candidate]]:
+    """Return a shard's split, and its first records that hold an image."""
+    split, path, number = read
     records = map(parse_example, islice(read_records(path), number))
-    return [found for found in map(_candidate, records) if found is not None]
+    return split, [found for found in map(_candidate, records) if found is not None]
 
 
 def _candidate(record: Mapping[str, Sequence[Any]]) -> _Candidate | None:

@@ -6,7 +6,7 @@
 
 An import file may hold rows of segments beside lines that name lists, or only rows. What a list
 names starts at its own folder. Lists are read for whoever wrote the import file, so they are gated
-as its rows' payloads are: :mod:`recordgen.access`.
+as its rows' payloads are: :mod:`recordgen.storage.access`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from recordgen import storage
-from recordgen.access import Access, RowGate
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
     SourceError,
     UnknownSchemeError,
 )
-from recordgen.rows import Adjustments, Reject, RejectCode, Row, reject
+from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv
 from recordgen.sources.header import Given
 from recordgen.sources.lines import bounded_lines, open_lines
-from recordgen.storage import Terms
+from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks.task import Task
 
 _SUFFIX = ".csv"
@@ -129,7 +130,9 @@ def read_list(
             yield from _segments(lines, path, task, adjusted, given)
         return
     try:
-        data = storage.read_bytes(path, _MAX_LIST_BYTES, Terms(RowGate(access, named_by)))
+        data = storage.read_bytes(
+            path, _MAX_LIST_BYTES, RequestContext(RowUrlPolicy(access, named_by))
+        )
     except (OSError, NotAllowedError, FileTooLargeError) as exc:
         raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
     yield from _segments(bounded_lines(io.BytesIO(data), path), path, task, adjusted, given)
@@ -175,7 +178,7 @@ def _list_bytes(path: str, row: Row, access: Access) -> int:
     if (refusal := access.refusal(path, row.source)) is not None:
         raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")
     try:
-        return storage.info(path, Terms(RowGate(access, row.source))).size
+        return storage.info(path, RequestContext(RowUrlPolicy(access, row.source))).size
     except FileNotFoundError as exc:
         raise SourceError(f"{where}: there is no list of videos {path}") from exc
     except (OSError, NotAllowedError, UnknownSchemeError) as exc:

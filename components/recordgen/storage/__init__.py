@@ -38,13 +38,13 @@ from recordgen.storage.paths import (
     resolve,
     scheme_of,
 )
-from recordgen.storage.terms import Gate, Terms, without_retries
+from recordgen.storage.terms import RequestContext, UrlPolicy, without_retries
 
 __all__ = [
     "OBJECT_STORES",
     "FileInfo",
-    "Gate",
-    "Terms",
+    "RequestContext",
+    "UrlPolicy",
     "address",
     "backslash_hint",
     "below_shared",
@@ -83,15 +83,15 @@ __all__ = [
 ]
 
 
-_ON_ANY_TERMS = Terms()
+_ANY_REQUEST = RequestContext()
 _LOOKING = "cannot look"
 
 
 class _Far(Protocol):
     """What every storage but the local one can do."""
 
-    def info(self, path: str, terms: Terms) -> FileInfo: ...
-    def read_bytes(self, path: str, at_most: int | None, terms: Terms) -> bytes: ...
+    def info(self, path: str, context: RequestContext) -> FileInfo: ...
+    def read_bytes(self, path: str, at_most: int | None, context: RequestContext) -> bytes: ...
     def open_read(self, path: str) -> IO[bytes]: ...
     def exists(self, path: str) -> bool: ...
     def list_files(self, pattern: str) -> list[str]: ...
@@ -149,17 +149,17 @@ def check_writable(path: str) -> None:
         )
 
 
-def info(path: str, terms: Terms = _ON_ANY_TERMS) -> FileInfo:
+def info(path: str, context: RequestContext = _ANY_REQUEST) -> FileInfo:
     """Look up a regular file.
 
     Raises:
         FileNotFoundError: there is nothing at ``path``.
         PermissionError: it may not be looked at.
         IsADirectoryError: it is not a regular file.
-        NotAllowedError: ``terms`` forbid it.
+        NotAllowedError: ``context`` forbids it.
         StorageError: storage failed.
     """
-    return local.info(path) if is_local(path) else _far(path).info(path, terms)
+    return local.info(path) if is_local(path) else _far(path).info(path, context)
 
 
 def size(path: str) -> int:
@@ -167,18 +167,20 @@ def size(path: str) -> int:
     return info(path).size
 
 
-def version(path: str, terms: Terms = _ON_ANY_TERMS) -> str:
+def version(path: str, context: RequestContext = _ANY_REQUEST) -> str:
     """Return a text that changes when the file does. Raises: as :func:`info`."""
-    return "{}:{}".format(*info(path, terms))
+    return "{}:{}".format(*info(path, context))
 
 
-def read_bytes(path: str, at_most: int | None = None, terms: Terms = _ON_ANY_TERMS) -> bytes:
+def read_bytes(
+    path: str, at_most: int | None = None, context: RequestContext = _ANY_REQUEST
+) -> bytes:
     """Return the whole content of a regular file.
 
     Args:
         path: the file.
         at_most: a larger file is an error, known before more than that was read; None: any size.
-        terms: see there.
+        context: see :class:`RequestContext`.
 
     Raises:
         FileTooLargeError: it has more than ``at_most`` bytes.
@@ -186,7 +188,7 @@ def read_bytes(path: str, at_most: int | None = None, terms: Terms = _ON_ANY_TER
     """
     if is_local(path):
         return local.read_bytes(path, at_most)
-    return _far(path).read_bytes(path, at_most, terms)
+    return _far(path).read_bytes(path, at_most, context)
 
 
 def read_text(path: str) -> str:

@@ -4,7 +4,7 @@ fsspec's file system calls every failure "not found", reads a body to its end wh
 follows a redirect wherever it leads. What a user has configured for it (headers, certificates,
 ``client_kwargs``) is used.
 
-    request ─▶ answer ─3xx─▶ gate.refusal(target) ─▶ request ─▶ …
+    request ─▶ answer ─3xx─▶ policy.refusal(target) ─▶ request ─▶ …
                       ─4xx, 5xx─▶ ClientResponseError with its status
 
 A URL without a configured or permitted exception is reached at public addresses only; it is the
@@ -32,7 +32,7 @@ from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.failures import is_transient
 from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.retries import RetryPolicy, retried
-from recordgen.storage.terms import Gate, Terms
+from recordgen.storage.terms import RequestContext, UrlPolicy
 
 _MAX_REDIRECTS = 10
 _CHUNK_BYTES = 1 << 18
@@ -44,15 +44,15 @@ _SPOOLED_BYTES = 8_000_000
 _TOTAL_TIMEOUTS = 20
 
 
-def info(path: str, terms: Terms) -> FileInfo:
+def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file; where the server does not say its size, it is read to learn it."""
-    found: FileInfo = retried(partial(_run, _info, path, terms), path, terms.stop)
+    found: FileInfo = retried(partial(_run, _info, path, context), path, context.stop)
     return found
 
 
-def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
+def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
-    data: bytes = retried(partial(_run, _read, path, at_most, terms), path, terms.stop)
+    data: bytes = retried(partial(_run, _read, path, at_most, context), path, context.stop)
     return data
 
 
@@ -65,7 +65,7 @@ def open_read(path: str) -> IO[bytes]:
 def exists(path: str) -> bool:
     """Say whether there is a file."""
     try:
-        info(path, Terms())
+        info(path, RequestContext())
     except FileNotFoundError:
         return False
     return True
@@ -86,10 +86,10 @@ def _run(function: Any, path: str, *args: Any) -> Any:
     return sync(get_loop(), function, path, *args)
 
 
-async def _info(path: str, terms: Terms) -> FileInfo:
+async def _info(path: str, context: RequestContext) -> FileInfo:
     found: FileInfo | None = None
     try:
-        async with _answer("HEAD", path, terms.gate) as response:
+        async with _answer("HEAD", path, context.policy) as response:
             if _size(response):  # some servers say 0 here whatever they have
                 found = FileInfo(_size(response) or 0, _version(response))
     except aiohttp.ClientResponseError as exc:
@@ -98,19 +98,19 @@ async def _info(path: str, terms: Terms) -> FileInfo:
         # Some servers give a file, but not its head alone.
     if found is not None:
         return found
-    async with _answer("GET", path, terms.gate) as response:
+    async with _answer("GET", path, context.policy) as response:
         size = _size(response)
         if size is None:
             size = 0
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 size += len(chunk)
-                if terms.at_most is not None and size > terms.at_most:
+                if context.at_most is not None and size > context.at_most:
                     break
         return FileInfo(size, _version(response))
 
 
-async def _read(path: str, at_most: int | None, terms: Terms) -> bytes:
-    async with _answer("GET", path, terms.gate) as response:
+async def _read(path: str, at_most: int | None, context: RequestContext) -> bytes:
+    async with _answer("GET", path, context.policy) as response:
         size = _size(response)
         if at_most is not None and size is not None and size > at_most:
             raise too_large(path, size)
@@ -125,7 +125,7 @@ async def _read(path: str, at_most: int | None, terms: Terms) -> bytes:
 async def _spool(path: str) -> IO[bytes]:
     file = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 handed to the caller
     try:
-        async with _answer("GET", path, Gate()) as response:
+        async with _answer("GET", path, UrlPolicy()) as response:
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 file.write(chunk)
     except BaseException:
@@ -136,16 +136,18 @@ async def _spool(path: str) -> IO[bytes]:
 
 
 @asynccontextmanager
-async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.ClientResponse]:
-    """Send a request, follow redirects through the gate, and give the answer if it is a success."""
+async def _answer(
+    method: str, path: str, policy: UrlPolicy
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    """Yield the answer to a request if it is a success; follow redirects that are allowed."""
     url = first = _as_requested(path)
     for _ in range(_MAX_REDIRECTS + 1):
         redirected = origin_of(url) != origin_of(first)
-        anywhere = gate.may_be_private(url, redirected=redirected)
+        anywhere = policy.may_be_private(url, redirected=redirected)
         if not anywhere:
             _check_literal_address(url)
         # Somebody else's server is told none of our headers or credentials.
-        ours = gate.may_be_told(url, redirected=redirected)
+        ours = policy.may_be_told(url, redirected=redirected)
         fs = _filesystem(_open_session if anywhere else _open_public_session, None if ours else {})
         settings = {**fs.kwargs} if ours else {}
         headers = {**settings.pop("headers", {}), "Accept-Encoding": "identity"}
@@ -161,7 +163,7 @@ async def _answer(method: str, path: str, gate: Gate) -> AsyncIterator[aiohttp.C
                 yield response
                 return
             url = _as_requested(target, url)
-            if reason := gate.refusal(url):
+            if reason := policy.refusal(url):
                 raise NotAllowedError(f"{path}: redirected to {url}: {reason}")
     raise FileNotFoundError(f"{path}: more than {_MAX_REDIRECTS} redirects")
 

@@ -20,7 +20,7 @@ from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.filesystems import for_requests, for_uploads
 from recordgen.storage.paths import OBJECT_STORES, scheme_of
 from recordgen.storage.retries import retried
-from recordgen.storage.terms import Terms
+from recordgen.storage.terms import RequestContext
 
 # Where fsspec's file systems keep what tells one version of an object from the next.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
@@ -38,21 +38,21 @@ _WRITING = "cannot write"
 _MAGIC = re.compile(r"[*?\[]")
 
 
-def info(path: str, terms: Terms) -> FileInfo:
+def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file."""
     if scheme_of(path) in OBJECT_STORES and not _OBJECT.match(path):
         raise IsADirectoryError(path)
-    found = retried(partial(_file_details, path), path, terms.stop)
+    found = retried(partial(_file_details, path), path, context.stop)
     if found["type"] != "file":
         raise IsADirectoryError(path)
     marks = (found[key] for key in _VERSION_KEYS if key in found)
     size = found["size"]
     if size is None:  # few storages do not know
-        size = len(read_bytes(path, None, terms))
+        size = len(read_bytes(path, None, context))
     return FileInfo(int(size), str(next(marks, "")))
 
 
-def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
+def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content, asking for no more than ``at_most`` bytes and one."""
 
     def read() -> bytes:
@@ -66,7 +66,7 @@ def read_bytes(path: str, at_most: int | None, terms: Terms) -> bytes:
                 return b""  # an empty file has no first byte
             raise
 
-    data = retried(read, path, terms.stop)
+    data = retried(read, path, context.stop)
     if at_most is not None and len(data) > at_most:
         raise too_large(path, len(data))
     return data
@@ -143,7 +143,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
         except BaseException:
             file.discard()
             raise
-        arrived = info(path, Terms()).size
+        arrived = info(path, RequestContext()).size
         if arrived != file.size:
             remove(path)
             raise StorageError(f"{path}: {file.size} bytes were written, {arrived} arrived")

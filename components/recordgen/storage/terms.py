@@ -1,4 +1,4 @@
-"""On which terms a file is read: what lies in between may be refused, and one may stop waiting."""
+"""What a request may do on its way to a file: where it may go, and how long it may go on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from threading import Event
 
 
-class Gate:
-    """Where an http request may go. This one is for files that the user named."""
+class UrlPolicy:
+    """Where an http request may go; this class holds for files that the user named."""
 
     def refusal(self, url: str) -> str | None:
         """Return why a redirect to ``url`` must not be followed; None: it may."""
@@ -28,16 +28,16 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """On which terms a file is read.
+class RequestContext:
+    """What holds for a request.
 
     Attributes:
-        gate: where an http request may go.
-        stop: once it is set, nobody waits for the file any longer.
-        at_most: nobody wants to know how much larger than so many bytes the file is.
+        policy: where an http request may go.
+        stop: once it is set, the request is not repeated.
+        at_most: counting a file's bytes may end above this number.
     """
 
-    gate: Gate = Gate()  # noqa: RUF009 it has no state
+    policy: UrlPolicy = UrlPolicy()  # noqa: RUF009 it has no state
     stop: Event | None = None
     at_most: int | None = None
 

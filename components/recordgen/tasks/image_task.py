@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
-from recordgen.dataset import record_line
-from recordgen.example import FeatureValue, parse_example, serialize_example
-from recordgen.labels import Vocabulary
+from recordgen.dataset.manifest import record_line
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments
+from recordgen.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.rows.row import Adjustments
 from recordgen.tasks.task import Made, Said, Task, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
-    from recordgen.resolving import PlannedRow
+    from recordgen.rows.planned import PlannedRow
 
 
 class ImageTask(Task):
@@ -66,12 +66,17 @@ class ImageTask(Task):
         """Return the very annotation that features were made of, or None."""
 
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         # Here: who only reads import files need not wait for decoders to load.
         from recordgen.payloads.image import check_image
 
-        image = check_image(payload, options)
+        [data] = payloads
+        image = check_image(data, options)
         annotation = row.annotation
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}

@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from recordgen import storage
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, RejectCode, is_content_uri, row_name
+from recordgen.rejects import RejectCode
+from recordgen.rows.placing import row_name
+from recordgen.rows.row import Adjustments, is_content_uri
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, Stands
 
 _Item = TypeVar("_Item")
 
-#: Gives a payload's bytes. Raises PayloadError if it is refused, StorageError if storage failed.
-Payload = Callable[[], bytes]
+#: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
+Payloads = Callable[[], Sequence[bytes]]
 
 
 class AnnotationError(ValueError):
@@ -55,7 +57,7 @@ class Said(NamedTuple):
 
     Attributes:
         uri: of the payload; empty: the row had none.
-        annotation: see :class:`recordgen.rows.Row`.
+        annotation: see :class:`recordgen.rows.row.Row`.
     """
 
     uri: str
@@ -99,9 +101,9 @@ class Task(ABC):
         names_payloads: rows name what they are about, so that one can be told from another.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
-            :func:`recordgen.steps.located` made.
+            :func:`recordgen.beam.steps.located` made.
         by_columns: rows go by columns, many at a time, and not one by one, see
-            :mod:`recordgen.table_lines`.
+            :mod:`recordgen.planning.resolve_lines`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
@@ -215,10 +217,7 @@ class Task(ABC):
         return len(row.annotation or "")
 
     def uris(self, row: Stands) -> Sequence[str]:
-        """Return the addresses of all payloads in storage that a row needs.
-
-        Of several, :meth:`make` gets what :func:`recordgen.payloads.several.join` makes of them.
-        """
+        """Return the addresses of all payloads in storage that a row needs."""
         return (row.uri,) if self.is_stored(row.uri) else ()
 
     def placed_by(self, row: Stands, folder: str) -> str:
@@ -240,13 +239,17 @@ class Task(ABC):
 
     @abstractmethod
     def make(
-        self, row: PlannedRow, payload: bytes, vocabulary: Vocabulary, options: ConvertOptions
+        self,
+        row: PlannedRow,
+        payloads: Sequence[bytes],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
     ) -> Made:
         """Make an example of a row.
 
         Args:
             row: what was planned.
-            payload: its bytes; none if it does not lie in storage.
+            payloads: the bytes of each of its :meth:`uris`, in their order.
             vocabulary: numbers the labels.
             options: how to check and change the payload.
 
@@ -257,15 +260,15 @@ class Task(ABC):
     def make_all(
         self,
         rows: Sequence[PlannedRow],
-        payloads: Sequence[Payload],
+        payloads: Sequence[Payloads],
         vocabulary: Vocabulary,
         options: ConvertOptions,
     ) -> list[Made | PayloadError]:
         """Make examples of several rows, or say why one is refused. Raises: StorageError."""
 
-        def make(row: PlannedRow, payload: Payload) -> Made | PayloadError:
+        def make(row: PlannedRow, fetched: Payloads) -> Made | PayloadError:
             try:
-                return self.make(row, payload(), vocabulary, options)
+                return self.make(row, fetched(), vocabulary, options)
             except PayloadError as exc:
                 return exc
 

@@ -7,11 +7,12 @@ under ``said``, unless that is nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordgen.errors import PayloadError
-from recordgen.rows import RejectCode, content_uri, is_content_uri
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import content_uri, is_content_uri
 from recordgen.tasks.task import AnnotationError, Said, Task, check_uri, printable
 
 #: The key of text in a line of JSONL.
@@ -127,8 +128,8 @@ def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
     return next((record[key] for key in keys if record.get(key) is not None), None)
 
 
-def text_of(annotation: str | None, payload: bytes) -> str:
-    """Return the text of a row: its own, or that of its file.
+def text_of(annotation: str | None, files: Sequence[bytes]) -> str:
+    """Return the text of a row: its own, or that of its only file.
 
     Raises:
         PayloadError: the file is not UTF-8, or holds nothing but blanks.
@@ -136,8 +137,9 @@ def text_of(annotation: str | None, payload: bytes) -> str:
     own = TextSaid.decode(annotation).text
     if own is not None:
         return own
+    [data] = files
     try:
-        text = payload.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as exc:
         raise PayloadError(
             RejectCode.BAD_ENCODING.value,

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from recordgen.errors import DataError, UsageError
-from recordgen.options import check_image_size
-from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
+from recordgen.options import check_image_size, declared_options, option
+from recordgen.reading.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import (
     Declared,
     ImageClassification,
@@ -65,39 +65,49 @@ def check_task(task: str, root: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingConfig:
-    """How to train. Every field is a key of ``custom_config``.
+    """How to train. Every field is a key of ``custom_config``."""
 
-    Attributes:
-        model: ``small_cnn``, or the name of a model in ``keras.applications`` such as
-            ``MobileNetV2``.
-        scale: the range of pixels that the model takes; ``auto``: what it was trained on, for
-            ``small_cnn`` ``0..1``. The scaling is part of the saved model.
-        weights: of a ``keras.applications`` model: None (random) or ``imagenet``, which Keras
-            downloads.
-        image_size: height and width to which images and frames are resized, in pixels.
-        batch_size: examples per step.
-        epochs: passes over the ``train`` split; ``TrainArgs(num_steps=…)`` overrules it.
-        learning_rate: of Adam, at the start; it falls to 0 along a cosine.
-        dropout: share of features dropped before the last layer, 0..1.
-        augmentation: shift (of the side), turn (of a full turn) and zoom training images by up to
-            this share, 0..1; 0: none.
-        seed: of weights, order, dropout and augmentation.
-        top_k: labels that the serving signature returns per image, best first.
-        frames: of a video's segment so many are looked at, evenly over its time.
-    """
-
-    model: str = SMALL_CNN
-    weights: str | None = None
-    scale: str = AUTO
-    image_size: tuple[int, int] = (96, 96)
-    batch_size: int = 32
-    epochs: int = 10
-    learning_rate: float = 1e-3
-    dropout: float = 0.2
-    augmentation: float = 0.05
-    seed: int = 0
-    top_k: int = 5
-    frames: int = 8
+    model: str = option(
+        SMALL_CNN,
+        "`small_cnn`, or the name of a model in keras.applications such as `MobileNetV2`",
+        metavar="NAME",
+    )
+    weights: str | None = option(
+        None,
+        "`imagenet`: pretrained weights of a model in keras.applications, which Keras downloads",
+        choices=("imagenet",),
+        unset="random weights",
+    )
+    scale: str = option(
+        AUTO,
+        "range of pixels that the model takes, such as `0..1`, which becomes part of the saved "
+        "model; `auto`: the one it was trained on",
+        metavar="RANGE",
+    )
+    image_size: tuple[int, int] = option(
+        (96, 96), "height and width in pixels to which images are resized", metavar="H W"
+    )
+    batch_size: int = option(32, "examples per step", metavar="N")
+    epochs: int = option(10, "passes over split train; a number of steps overrules it", metavar="N")
+    learning_rate: float = option(
+        1e-3, "rate of Adam at the start; it falls to 0 along a cosine", metavar="RATE"
+    )
+    dropout: float = option(
+        0.2, "share of features dropped before the last layer, from 0 to below 1", metavar="F"
+    )
+    augmentation: float = option(
+        0.05,
+        "shift (of the side), turn (of a full turn) and zoom training images by up to this share, "
+        "from 0 to below 1; 0: none",
+        metavar="F",
+    )
+    seed: int = option(0, "decides weights, order, dropout and augmentation", metavar="N")
+    top_k: int = option(
+        5, "labels, or boxes, in an answer of the serving signature, best first", metavar="N"
+    )
+    frames: int = option(
+        8, "frames of a video's segment to look at, evenly over its time", metavar="N"
+    )
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "epochs", "seed", "top_k", "frames"):
@@ -161,3 +171,7 @@ class TrainingConfig:
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` that JSON can carry."""
         return {**asdict(self), "image_size": list(self.image_size)}
+
+
+#: Every setting of a training, in the order in which it is shown.
+TRAINING_OPTIONS = declared_options(TrainingConfig)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import keras
@@ -13,6 +12,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import DataError
+from recordgen.ordered import map_in_order
 from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.reading.videos import to_addresses
 from recordgen.tasks import VideoClassification
@@ -178,10 +178,10 @@ def _check_videos(root: str, split: str, label_mode: Literal["int", "multi_hot"]
     for name in names:
         if _OTHER.search(name):
             raise _not_decoded(root, split, name, "is none by its name")
-    with ThreadPoolExecutor(_VIDEOS_AT_ONCE) as pool:
-        for name, head in zip(names, pool.map(_first_bytes, names), strict=True):
-            if head != MAGIC:
-                raise _not_decoded(root, split, name, f"begins with {head!r}")
+    heads = map_in_order(_first_bytes, names, threads=_VIDEOS_AT_ONCE)
+    for name, head in zip(names, heads, strict=True):
+        if head != MAGIC:
+            raise _not_decoded(root, split, name, f"begins with {head!r}")
 
 
 def _not_decoded(root: str, split: str, video: str, what: str) -> DataError:

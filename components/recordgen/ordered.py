@@ -1,0 +1,62 @@
+"""Work on items in threads, and take the results in the items' order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+# Items under way for each thread: enough to keep it busy while the caller waits for the oldest.
+_AHEAD_PER_THREAD = 3
+
+
+def map_in_order(
+    function: Callable[[_Item], _Result],
+    items: Iterable[_Item],
+    *,
+    threads: int,
+    ahead: int | None = None,
+    bytes_of: Callable[[_Item], int] | None = None,
+    max_bytes: int = 0,
+    on_leave: Callable[[], object] | None = None,
+) -> Iterator[_Result]:
+    """Yield ``function(item)`` for each item, in the items' order, computed by threads.
+
+    The calling thread takes the items, one whenever there is room. If it leaves early, or if the
+    function raises, no further item is begun, and those under way are waited for.
+
+    Args:
+        function: runs in a thread.
+        items: taken one by one.
+        threads: how many work at once.
+        ahead: most items whose results are not taken yet; None: three for each thread.
+        bytes_of: returns what an item and its result take in memory.
+        max_bytes: no item is begun while those under way take so much; needs ``bytes_of``.
+        on_leave: called at the end, before the wait: lets functions that are under way return soon.
+
+    Raises:
+        Exception: what the function or the items raised, at its place in the order.
+    """
+    ahead = ahead or threads * _AHEAD_PER_THREAD
+    waiting: deque[tuple[Future[_Result], int]] = deque()
+    held = 0
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="recordgen")
+    try:
+        for item in items:
+            size = 0 if bytes_of is None else bytes_of(item)
+            waiting.append((pool.submit(function, item), size))
+            held += size
+            while waiting and (len(waiting) >= ahead or (bytes_of and held >= max_bytes)):
+                future, size = waiting.popleft()
+                yield future.result()
+                held -= size
+        while waiting:
+            yield waiting.popleft()[0].result()
+    finally:
+        if on_leave is not None:
+            on_leave()
+        pool.shutdown(wait=True, cancel_futures=True)

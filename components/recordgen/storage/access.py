@@ -1,0 +1,208 @@
+"""What the rows of an import file may reach: import files are not trusted.
+
+    import file       its rows reach
+    local, DataFrame  local files and object stores
+    gs://, s3://, …   the same kind of storage, never local files
+    https://          https://, at public addresses or on the import file's own server
+
+``allow_scheme`` adds schemes, but never the local one. ``allow_root`` then leaves of all that what
+lies under the given folders and URL prefixes. Nothing here asks the network: which address a name
+stands for is checked when a connection is made.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from recordgen.errors import UsageError
+from recordgen.storage import (
+    OBJECT_STORES,
+    UrlPolicy,
+    is_chained,
+    is_http,
+    is_local,
+    local_path,
+    scheme_of,
+)
+from recordgen.storage.addresses import origin_of
+
+# Several names of one storage.
+_FAMILY = {"gcs": "gs", "s3a": "s3", "abfs": "az", "abfss": "az"}
+
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_LOCAL_SCHEMES = ("file", "local", "asynclocal")
+
+# Servers and libraries read these in different ways.
+_ODD = re.compile(r"[\\\x00-\x20\x7f]")
+_ODD_PATH = re.compile(r"\\|%2f|%5c", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What rows may reach.
+
+    Attributes:
+        allow_scheme: schemes beside those that are open anyway.
+        allow_root: folders and URL prefixes; empty: no restriction.
+    """
+
+    allow_scheme: tuple[str, ...] = ()
+    allow_root: tuple[str, ...] = ()
+    _roots: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for scheme in self.allow_scheme:
+            if not _SCHEME.fullmatch(scheme) or scheme in _LOCAL_SCHEMES:
+                raise UsageError(
+                    f"allow_scheme must be the scheme of a URL, such as https (got {scheme!r}); "
+                    f"local files are open to local import files, and never to others"
+                )
+        object.__setattr__(self, "_roots", tuple(map(_parse_root, self.allow_root)))
+
+    def refusal(self, path: str, source: str) -> str | None:
+        """Return why a row of the import file ``source`` may not reach ``path``; None: it may."""
+        if not self._roots and is_local(path) and is_local(source):
+            return None  # by far the most frequent case
+        return self._scheme_refusal(path, source) or self._root_refusal(path)
+
+    def may_be_private(self, url: str, source: str, *, redirected: bool) -> bool:
+        """Say whether an http URL that is not refused may lie at a private address.
+
+        It may where the user named its prefix; and unless a redirect leads there, where the user
+        allowed the scheme, or on the server that the import file comes from.
+        """
+        if self._roots:
+            return self._root_refusal(url) is None
+        if redirected:
+            return False
+        return scheme_of(url) in _with_https(self.allow_scheme) or (
+            is_http(source) and origin_of(url) == origin_of(source)
+        )
+
+    def may_be_told(self, url: str, source: str) -> bool:
+        """Say whether the headers and credentials that are configured may be sent to an http URL.
+
+        They may where the user named the place: by a prefix, or as the import file's own server.
+        """
+        if self._roots and self._root_refusal(url) is None:
+            return True
+        return is_http(source) and origin_of(url) == origin_of(source)
+
+    def _scheme_refusal(self, path: str, source: str) -> str | None:
+        scheme, own = scheme_of(path), scheme_of(source)
+        if is_chained(path):
+            return "a chain of URLs is not followed; copy the files to a folder or bucket"
+        if scheme == "file":
+            if own == "file":
+                return None
+            return (
+                f"rows of an import file on {own}:// reach no local files; if you trust it, copy "
+                f"it to this machine"
+            )
+        anyway = OBJECT_STORES if own == "file" else (own,)
+        allowed = {_FAMILY.get(name, name) for name in (*anyway, *_with_https(self.allow_scheme))}
+        if "http" in anyway:
+            allowed.add("https")
+        if _FAMILY.get(scheme, scheme) in allowed:
+            return None
+        if scheme in _LOCAL_SCHEMES:
+            return f"{scheme}:// is not read; write the path alone"
+        where = "a local import file" if own == "file" else f"an import file on {own}://"
+        return (
+            f"rows of {where} reach {scheme}:// only if that is asked for; --allow-scheme {scheme} "
+            f"allows it"
+        )
+
+    def _root_refusal(self, path: str) -> str | None:
+        if not self._roots:
+            return None
+        place = _place(path)
+        if place is None:
+            return (
+                "--allow-root is given, and a path with '..' or a URL that can be read in several "
+                "ways cannot be compared with it; write it plainly"
+            )
+        if any(place[: len(root)] == root for root in self._roots):
+            return None
+        return (
+            f"it lies outside of {', '.join(self.allow_root)}; another --allow-root PREFIX allows "
+            f"more"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowUrlPolicy(UrlPolicy):
+    """Where http requests for the rows of one import file may go.
+
+    Attributes:
+        access: what rows may reach.
+        source: the import file.
+    """
+
+    access: Access
+    source: str
+
+    def refusal(self, url: str) -> str | None:  # noqa: D102
+        return UrlPolicy.refusal(self, url) or self.access.refusal(url, self.source)
+
+    def may_be_private(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
+        return self.access.may_be_private(url, self.source, redirected=redirected)
+
+    def may_be_told(self, url: str, *, redirected: bool) -> bool:  # noqa: D102
+        return not redirected and self.access.may_be_told(url, self.source)
+
+
+def _with_https(schemes: tuple[str, ...]) -> tuple[str, ...]:
+    """Add https to http: whoever trusts the one trusts the other."""
+    return (*schemes, "https") if "http" in schemes else schemes
+
+
+def _parse_root(root: str) -> tuple[str, ...]:
+    place = _place(root) if root else None
+    if place is None or is_chained(root) or (is_http(root) and urlsplit(root).query):
+        raise UsageError(
+            f"allow_root must be a folder or a plain URL prefix such as gs://bucket/images "
+            f"(got {root!r})"
+        )
+    return place
+
+
+def _place(path: str) -> tuple[str, ...] | None:
+    """Return where a path lies, as names from the outside in; None: that cannot be said.
+
+    ``/a/../b/1.jpg`` → ``("file", "b", "1.jpg")``, with symlinks followed;
+    ``gcs://bucket/a/1.jpg`` → ``("gs", "bucket", "a", "1.jpg")``;
+    ``https://Host/a%20b?c`` → ``("https", "host", "443", "a b")``.
+    """
+    if is_local(path):
+        if "\0" in path:
+            return None
+        names = os.path.realpath(local_path(path)).split("/")[1:]
+        return ("file", *_stripped(names))
+    scheme, rest = path.split("://", 1)
+    if is_http(path):
+        _, host, port = origin_of(path)
+        if not host or port is None:
+            return None
+        url = urlsplit(path)
+        if _ODD.search(url.netloc) or _ODD_PATH.search(url.path):
+            return None
+        outside = [scheme, host, str(port)]
+        names = unquote(url.path).split("/")[1:]
+    else:
+        bucket, _, name = rest.partition("/")
+        outside = [_FAMILY.get(scheme, scheme), bucket]
+        names = name.split("/")
+    if not {".", ".."}.isdisjoint(names):
+        return None
+    return (*outside, *_stripped(names))
+
+
+def _stripped(names: list[str]) -> list[str]:
+    """Drop what a slash at the end leaves."""
+    while names and not names[-1]:
+        names = names[:-1]
+    return names

@@ -1,0 +1,75 @@
+"""The declaration of options, and the files that repeat it."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+from collections.abc import Sequence
+from types import ModuleType, UnionType
+from typing import Any, get_args, get_type_hints
+
+import pytest
+
+import recordgen
+from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
+from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
+from tests.pages import ROOT
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """Return scripts/options as a module; its name has no suffix."""
+    loader = importlib.machinery.SourceFileLoader("options", str(ROOT / "scripts/options"))
+    spec = importlib.util.spec_from_loader("options", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    "option",
+    [*OPTIONS.values(), *TRAINING_OPTIONS.values()],
+    ids=[*OPTIONS, *(f"training-{name}" for name in TRAINING_OPTIONS)],
+)
+def test_a_declaration_is_whole(option: Option) -> None:
+    """Every door can show the option: a sentence, the form of its value, and its default."""
+    assert option.help
+    assert option.help[0].islower() or option.help[0] == "`"
+    assert not option.help.endswith(".")
+    assert option.help.count("`") % 2 == 0
+    assert option.choices or option.metavar
+    assert not option.choices or option.default in (*option.choices, None)
+    assert option.default is not None or option.unset
+
+
+def test_every_field_but_the_detected_table_is_an_option() -> None:
+    """``table`` is what was detected; everything else can be given, and help() describes it."""
+    assert [*OPTIONS] == [name for name in ConvertOptions.__slots__ if name != "table"]
+    assert all(f"\n        {name}: " in str(ConvertOptions.__doc__) for name in OPTIONS)
+    assert [*TRAINING_OPTIONS] == [*TrainingConfig.__slots__]
+
+
+def test_keywords_are_typed_for_editors() -> None:
+    """``convert``, ``check`` and ``plan`` take the options by name, in their types or more."""
+    hints = get_type_hints(OptionValues)
+    assert list(hints) == list(OPTIONS)
+    for name, option in OPTIONS.items():
+        kinds = {Sequence[str]} if option.several else alternatives(option.annotation)
+        assert kinds <= alternatives(hints[name]), name
+    for function in (recordgen.convert, recordgen.check, recordgen.plan):
+        assert function.__annotations__["options"] == "Unpack[OptionValues]"
+
+
+def alternatives(hint: Any) -> set[Any]:
+    return set(get_args(hint)) if isinstance(hint, UnionType) else {hint}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["component.yaml", *(f"docs/{page}.md" for page in ("convert", "kubeflow", "pipeline", "tfx"))],
+)
+def test_files_list_the_options_as_they_are_declared(script: ModuleType, name: str) -> None:
+    """Whoever changes an option renews the files that list it."""
+    assert name in script.FILES
+    assert script.renewed(name) == (ROOT / name).read_text(encoding="utf-8"), "run `make options`"

@@ -1,0 +1,124 @@
+"""map_in_order: results in the items' order, a bounded number of items under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Barrier, Event
+
+import pytest
+
+from recordgen.ordered import map_in_order
+
+pytestmark = pytest.mark.once
+
+
+def taken(items: list[int], log: list[int]) -> Iterator[int]:
+    """Yield items; note each one that is taken."""
+    for item in items:
+        log.append(item)
+        yield item
+
+
+def test_results_come_in_order_whoever_is_first() -> None:
+    """The first item ends last: its result still comes first."""
+    second_ended = Event()
+
+    def work(item: int) -> int:
+        if item == 0:
+            assert second_ended.wait(60)
+        if item == 1:
+            second_ended.set()
+        return item * 10
+
+    assert list(map_in_order(work, range(20), threads=2)) == [item * 10 for item in range(20)]
+
+
+def test_items_are_worked_on_side_by_side() -> None:
+    """Three threads meet: none of them could go on alone."""
+    barrier = Barrier(3)
+    waited = map_in_order(lambda _: barrier.wait(60), range(9), threads=3)
+    assert sorted(waited) == sorted([0, 1, 2] * 3)
+
+
+# ahead, bytes of each item, max_bytes; how many are taken before the first result is
+BOUNDS = [
+    (1, None, 0, 1),
+    (4, None, 0, 4),
+    (None, None, 0, 6),  # three for each of two threads
+    (9, 10, 30, 3),
+    (9, 10, 21, 3),  # begun while less than 21 are held
+    (9, 100, 30, 1),  # one item that is larger than all that may be held
+    (2, 10, 100, 2),
+]
+
+
+@pytest.mark.parametrize(("ahead", "size", "max_bytes", "expected"), BOUNDS)
+def test_few_items_are_under_way(
+    ahead: int | None, size: int | None, max_bytes: int, expected: int
+) -> None:
+    """An item is taken when there is room for it, in number and in bytes, and not before."""
+    log: list[int] = []
+    results = map_in_order(
+        lambda item: item,
+        taken(list(range(12)), log),
+        threads=2,
+        ahead=ahead,
+        bytes_of=None if size is None else lambda _: size,
+        max_bytes=max_bytes,
+    )
+    for number, result in enumerate(results):
+        assert result == number
+        assert len(log) == min(12, number + expected)
+    assert number == 11
+
+
+def test_an_error_comes_at_its_place() -> None:
+    """What lies before it is there; what lies behind is not begun any more."""
+    log: list[int] = []
+
+    def work(item: int) -> int:
+        if item == 2:
+            raise ValueError("the third")
+        return item
+
+    results = map_in_order(work, taken(list(range(9)), log), threads=1, ahead=2)
+    assert [next(results), next(results)] == [0, 1]
+    with pytest.raises(ValueError, match="the third"):
+        next(results)
+    assert log == [0, 1, 2, 3]
+    assert list(results) == []
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["left", "failed"])
+def test_who_leaves_lets_the_others_end(fails: bool) -> None:
+    """on_leave is called before the wait for items under way, so that they end."""
+    started, leave = Event(), Event()
+    ended: list[int] = []
+
+    def work(item: int) -> int:
+        if item == 0:
+            assert started.wait(60)
+            if fails:
+                raise ValueError("the first")
+        if item == 1:
+            started.set()
+            assert leave.wait(60)
+            ended.append(item)
+        return item
+
+    results = map_in_order(work, range(9), threads=2, ahead=9, on_leave=leave.set)
+    if fails:
+        with pytest.raises(ValueError, match="the first"):
+            next(results)
+    else:
+        assert next(results) == 0
+        results.close()
+    assert ended == [1]
+    assert leave.is_set()
+
+
+def test_nothing_to_do() -> None:
+    """No items, no results; on_leave is called all the same."""
+    left = Event()
+    assert list(map_in_order(str, [], threads=2, on_leave=left.set)) == []
+    assert left.is_set()
