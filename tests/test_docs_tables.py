@@ -59,7 +59,6 @@ def section(page: str, title: str) -> str:
 
 
 FORMATS, TEXTS = "docs/formats.md", "docs/tasks/text_classification.md"
-CONVERT = "docs/convert.md"
 ENTITIES, READING = "docs/tasks/text_entities.md", "docs/reading.md"
 
 
@@ -334,44 +333,26 @@ def test_tables_mark_what_read_takes() -> None:
     assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}
 
 
-def test_tables_of_the_commands() -> None:
-    """Each option of each command stands in a table, with its default and what it may be."""
-    rows = {
-        re.findall(r"--[\w-]+", name)[-1]: (default, name + meaning)
-        for name, default, meaning in re.findall(
-            r"^\| (`-.*?`) \| (.*?) ?\| (.*) \|$", section(CONVERT, "The command"), re.MULTILINE
-        )
-    }
+def test_tables_name_every_option_of_every_command() -> None:
+    """No option is missing and none is invented, also of those that are no ConvertOptions."""
     [commands] = [each for each in cli._parser()._actions if isinstance(each.choices, dict)]
     known = {
-        action.option_strings[-1]: action
+        action.option_strings[-1]
         for command in commands.choices.values()
         for action in command._actions
         if action.option_strings and action.dest != "help"
     }
-    assert set(rows) == set(known)
-    for name, (default, text) in rows.items():
-        expected = "80,10,10" if name == "--split-fractions" else known[name].default
-        if expected not in (None, "", (), False):
-            assert default == str(expected), name
-        if name != "--task":  # formats.md has the table of tasks
-            assert all(choice in default + text for choice in known[name].choices or ()), name
+    text = section("docs/convert.md", "The command")
+    assert set(re.findall(r"^\| (?:`-\w`, )?`(--[\w-]+)", text, re.MULTILINE)) == known
 
 
-def test_table_of_the_component() -> None:
-    """Each parameter of the TFX component stands in the table, with its default."""
+def test_table_names_every_parameter_of_the_component() -> None:
     pytest.importorskip("tfx")
     from recordgen.examplegen import AutoMLExampleGen
 
-    known = {**inspect.signature(AutoMLExampleGen.__init__).parameters}
-    del known["self"]
+    _, *known = inspect.signature(AutoMLExampleGen.__init__).parameters
     text = section("docs/tfx.md", "Parameters")
-    rows = re.findall(r"^\| `(\w+)` \| [\w`, ]+ \| (.*?) ?\| .+ \|$", text, re.MULTILINE)
-    assert [name for name, _ in rows] == list(known)
-    for name, shown in rows:
-        default = known[name].default
-        if default not in (None, "", (), inspect.Parameter.empty):
-            assert shown.strip("`").replace(",", "") == str(default), name
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == known
 
 
 def test_the_api_page_names_every_export() -> None:
