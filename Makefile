@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format options mutants lock image image-test tested clean
+.PHONY: help setup demo test check docs format options mutants lock image image-test tested clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,11 +21,15 @@ demo: setup ## run the demonstration from sample data to a trained model (TASK=o
 test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
 	@$(PYTHON_OF_VENV) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
-check: setup ## format check, lint, types, and that imports point down
+check: setup ## format check, lint, types, that imports point down, and the site
 	$(PYTHON_OF_VENV) -m ruff format --check .
 	$(PYTHON_OF_VENV) -m ruff check .
 	$(PYTHON_OF_VENV) -m mypy
 	$(VENV)/bin/lint-imports --no-logo
+	@scripts/docs
+
+docs: ## build the site from docs/ into build/site (scripts/docs serve shows it while you write)
+	@scripts/docs
 
 format: setup ## format, and repair what the linter can
 	$(PYTHON_OF_VENV) -m ruff format .

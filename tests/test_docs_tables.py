@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import yaml
 
 import recordgen
 from pipelines.travels import write_tagged, write_travels
+from recordgen import cli, storage
 from recordgen.console.summaries import detection_lines
 from recordgen.features import IMAGE_TASKS
 from recordgen.options import ConvertOptions
@@ -30,7 +32,6 @@ from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject
 from recordgen.roles import ROLES
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources import storage
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
@@ -39,7 +40,7 @@ from recordgen.sources.source import open_source
 from recordgen.tasks import TASKS, ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes
 from recordgen.tasks.text_entities import TextEntities
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, run_python
 from tests.pages import ROOT, blocks, pages
 
 
@@ -330,6 +331,44 @@ def test_tables_mark_what_read_takes() -> None:
     """A tick stands where the field is one of every record, not of images alone."""
     ticked = {name for name, cells in tables("option").items() if cells[1] == "✓"}
     assert ticked == {field.name for field in dataclasses.fields(RecordOptions)}
+
+
+def test_tables_name_every_option_of_every_command() -> None:
+    """No option is missing and none is invented, also of those that are no ConvertOptions."""
+    [commands] = [each for each in cli._parser()._actions if isinstance(each.choices, dict)]
+    known = {
+        action.option_strings[-1]
+        for command in commands.choices.values()
+        for action in command._actions
+        if action.option_strings and action.dest != "help"
+    }
+    text = section("docs/convert.md", "The command")
+    assert set(re.findall(r"^\| (?:`-\w`, )?`(--[\w-]+)", text, re.MULTILINE)) == known
+
+
+def test_table_names_every_parameter_of_the_component() -> None:
+    pytest.importorskip("tfx")
+    from recordgen.examplegen import AutoMLExampleGen
+
+    _, *known = inspect.signature(AutoMLExampleGen.__init__).parameters
+    text = section("docs/tfx.md", "Parameters")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == known
+
+
+def test_the_api_page_names_every_export() -> None:
+    """The page of public names has each of ``recordgen.__all__``, and no other of the package."""
+    named = re.findall(r"^::: recordgen\.(\w+)$", text_of("docs/api.md"), re.MULTILINE)
+    assert len(named) == len(set(named))
+    modules = set(named) & set(recordgen._MODULES)
+    assert set(named) - modules == set(recordgen.__all__) - {"__version__"}
+
+
+@pytest.mark.once
+def test_the_journey_of_a_row() -> None:
+    """The table of modules is what ``scripts/journey`` prints."""
+    printed = run_python(str(ROOT / "scripts/journey")).stdout
+    assert len(printed.splitlines()) > 6
+    assert text_of("docs/how-it-works.md").endswith(f"\n\n{printed}")
 
 
 def test_tables_of_the_kubeflow_step() -> None:

@@ -118,7 +118,8 @@ def train_dataset(
         The dataset's ``class_names`` are the classes in the order of their numbers.
 
     Raises:
-        As :func:`input_fn`; and UsageError if ``drop_remainder`` leaves no batch.
+        UsageError: ``drop_remainder`` leaves no batch.
+        RecordgenError: as :func:`input_fn`.
     """
     return _dataset(find_shards(source, split), _training, _given(options, batch_size, image_size))
 
@@ -144,7 +145,7 @@ def eval_dataset(
         As :func:`train_dataset`.
 
     Raises:
-        As :func:`input_fn`.
+        RecordgenError: as :func:`input_fn`.
     """
     return _dataset(
         find_shards(source, split), _evaluation, _given(options, batch_size, image_size)
@@ -204,7 +205,7 @@ def load(
         the ``class_names``. Without a task the batches are dicts of all features.
 
     Raises:
-        As :func:`input_fn`.
+        RecordgenError: as :func:`input_fn`.
     """
     if "split" in options:
         raise UsageError("load reads all splits; one of them is read by input_fn(…, split=…)")
@@ -287,7 +288,7 @@ def steps_per_epoch(
 
     Raises:
         UsageError: not one whole batch can be filled.
-        And as :func:`input_fn`.
+        RecordgenError: as :func:`input_fn`.
     """
     shards = find_shards(source, split)
     given = {**_given(options, batch_size, image_size), "epochs": 1}

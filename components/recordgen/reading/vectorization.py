@@ -47,7 +47,7 @@ def text_vectorization(
 
     Raises:
         UsageError: an option is wrong.
-        And as :func:`recordgen.input_fn`.
+        RecordgenError: as :func:`recordgen.input_fn`.
     """
     check_at_least(3, max_tokens=max_tokens)
     if sequence_length is not None:
@@ -93,7 +93,7 @@ def token_lookup(
         The layer: string [batch, n] → int64 [batch, n].
 
     Raises:
-        As :func:`text_vectorization`.
+        RecordgenError: as :func:`text_vectorization`.
     """
     import keras
 
