@@ -13,6 +13,8 @@ from recordgen.cli import main
 from recordgen.dataset import Split
 from recordgen.labels import Vocabulary
 
+pytestmark = pytest.mark.once
+
 MakeCsv = Callable[..., str]
 
 NO_EVAL = (

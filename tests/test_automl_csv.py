@@ -23,6 +23,8 @@ from recordgen.sources.lines import (
 from recordgen.tasks import ImageClassification, ObjectDetection, Task
 from recordgen.tasks.task import check_uri
 
+pytestmark = pytest.mark.once
+
 
 def parse(text: str | bytes) -> list[Row | Reject]:
     data = text.encode() if isinstance(text, str) else text

@@ -16,6 +16,8 @@ from recordgen.example import parse_example, serialize_example
 from recordgen.labels import Vocabulary
 from recordgen.tasks import ObjectDetection
 
+pytestmark = pytest.mark.once
+
 LABELS = ("cat", "dog", "Straße")
 SHARE = st.floats(0, 1, width=32)
 BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)

@@ -17,6 +17,8 @@ from recordgen.sources import ImportFile
 from recordgen.sources.detect import Detection, detect
 from recordgen.sources.preview import preview_files
 
+pytestmark = pytest.mark.once
+
 
 def found(folder: Path, name: str, lines: str) -> Detection:
     path = folder / name

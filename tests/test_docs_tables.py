@@ -39,6 +39,8 @@ from recordgen.tfrecord import read_records
 from tests.conftest import encoded, noise
 from tests.pages import ROOT, blocks, pages
 
+pytestmark = pytest.mark.once
+
 
 def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")

@@ -20,6 +20,8 @@ from recordgen.splits import EvalFrom
 from recordgen.tfrecord import read_records
 from tests.conftest import encoded, noise
 
+pytestmark = pytest.mark.once
+
 MakeCsv = Callable[..., str]
 
 # Videos are named and never opened, so a row costs no file.

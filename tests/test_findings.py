@@ -21,6 +21,8 @@ from recordgen.sources import ImportFile, RowReader
 from recordgen.staging import StagedPlan, Staging
 from recordgen.steps import ReadRows
 
+pytestmark = pytest.mark.once
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

@@ -23,6 +23,8 @@ from recordgen.sources.detect import detect
 from recordgen.sources.foreign_formats import key_paths, of_file
 from recordgen.tfrecord import frame
 
+pytestmark = pytest.mark.once
+
 BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from recordgen.errors import SourceError
 from recordgen.sources.layout import checked
 
+pytestmark = pytest.mark.once
+
 TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]
 
 

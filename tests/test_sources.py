@@ -22,6 +22,8 @@ from recordgen.sources.detect import detect, detect_frame
 from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
+pytestmark = pytest.mark.once
+
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 

@@ -29,6 +29,8 @@ from recordgen.tasks.task import AnnotationError, Said
 from recordgen.tasks.text_entities import said_of_tokens
 from recordgen.tfrecord import read_records
 
+pytestmark = pytest.mark.once
+
 TASK = {"task": "text_entities"}
 
 # text, its tokens

@@ -27,6 +27,8 @@ from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextSaid, inline, stored
 from recordgen.tfrecord import read_records
 
+pytestmark = pytest.mark.once
+
 ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}
 
