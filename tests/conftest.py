@@ -42,7 +42,7 @@ settings.load_profile("recordgen")
 COMPONENTS = Path(__file__).parents[1] / "components"
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
-OF_TENSORFLOW = ("reading", "training")
+MARKS = {"reading": "outside", "training": "inside"}
 
 
 class _WithoutTfx(pytest.Module):
@@ -69,8 +69,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
     for item in items:
-        if item.path.parent.name in OF_TENSORFLOW:
-            item.add_marker("twice")
+        if mark := MARKS.get(item.path.parent.name):
+            item.add_marker(mark)
 
 
 def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:

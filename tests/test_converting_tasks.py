@@ -17,6 +17,8 @@ from recordgen.features import IMAGE_TASKS
 from recordgen.tfrecord import read_records
 from tests.conftest import encoded, noise
 
+pytestmark = pytest.mark.inside
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

@@ -34,6 +34,8 @@ from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError, Task
 from recordgen.tfrecord import read_records
 
+pytestmark = pytest.mark.inside
+
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 

@@ -31,6 +31,8 @@ from recordgen.tasks.video_classification import Segment
 from recordgen.tfrecord import read_records
 from tests.servers import serving
 
+pytestmark = pytest.mark.inside
+
 PAGE = (Path(__file__).parents[1] / "docs/tasks/video_classification.md").read_text(
     encoding="utf-8"
 )

@@ -36,9 +36,7 @@ def check_gif(data: bytes) -> None:
                 at += 1 + data[at]
             at += 1
     except IndexError:
-        raise PayloadError(
-            RejectCode.TRUNCATED.value, "the GIF ends before its trailer"
-        ) from None
+        raise PayloadError(RejectCode.TRUNCATED.value, "the GIF ends before its trailer") from None
 
 
 def _palette_bytes(flags: int) -> int:

@@ -22,8 +22,8 @@ from recordgen.reading.records import (
     cached,
     finished,
     keeping,
+    mapped,
     ordered,
-    parallel_calls,
     read_records,
 )
 from recordgen.reading.shards import ShardSet
@@ -260,7 +260,7 @@ class ColumnReading:
         records = ordered(cached(records, plan, options), plan, options)
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        batches = records.map(self._elements, **parallel_calls(options))
+        batches = mapped(records, self._elements, options)
         return finished(batches, plan, options)
 
     def _elements(self, records: tf.Tensor) -> Any:

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.reading.decoding import PIXELS_VERSION
+from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.plan import CachePlan, ReadPlan
@@ -161,6 +161,13 @@ def finished(
     return dataset.prefetch(options.tuning.prefetch).with_options(_tf_options(options))
 
 
+def mapped(
+    dataset: tf.data.Dataset, function: Callable[..., Any], options: RecordOptions
+) -> tf.data.Dataset:
+    """Map a dataset with a function of ours, which needs no AutoGraph."""
+    return dataset.map(as_written(function), **parallel_calls(options))
+
+
 def parallel_calls(options: RecordOptions) -> dict[str, Any]:
     """Return how ``map`` calls a function in parallel, as its arguments."""
     return {
@@ -211,6 +218,7 @@ def _slices(plan: ReadPlan) -> tuple[Any, ...]:
     return list(plan.files), tf.constant(starts, tf.int64), tf.constant(counts, tf.int64)
 
 
+@as_written
 def _read_piece(
     path: tf.Tensor, start: tf.Tensor | None = None, count: tf.Tensor | None = None
 ) -> tf.data.Dataset:

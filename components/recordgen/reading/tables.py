@@ -20,8 +20,8 @@ from recordgen.reading.records import (
     cached,
     finished,
     keeping,
+    mapped,
     ordered,
-    parallel_calls,
     read_records,
 )
 from recordgen.reading.shards import ShardSet
@@ -125,7 +125,7 @@ class TableReading:
         records = ordered(cached(records, plan, options), plan, options)
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        rows = records.map(self._elements(), **parallel_calls(options))
+        rows = mapped(records, self._elements(), options)
         return finished(rows, plan, options)
 
     def _elements(self) -> Any:

@@ -23,8 +23,8 @@ from recordgen.reading.records import (
     cached,
     finished,
     keeping,
+    mapped,
     ordered,
-    parallel_calls,
     read_records,
 )
 from recordgen.reading.shards import ShardSet
@@ -130,7 +130,7 @@ class VideoReading:
         )
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        segments = records.map(self._segments, **parallel_calls(options))
+        segments = mapped(records, self._segments, options)
         return finished(segments, plan, options)
 
     def _segments(self, records: tf.Tensor) -> Any:
