@@ -69,8 +69,8 @@ class Preloaded:
 
 #: What a conversion loads.
 BEAM_MODULES = (
-    "recordgen.conversion",
-    "recordgen.writing",
+    "recordgen.conversion.api",
+    "recordgen.writing.api",
     "recordgen.report",
     "apache_beam.runners.portability.fn_api_runner",
 )
