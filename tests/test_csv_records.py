@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.columns import Table
-from recordgen.csv_fields import MAX_RECORD_BYTES, read_fields
+from recordgen.csv_fields import DELIMITERS, MAX_RECORD_BYTES, read_fields
 from recordgen.options import ConvertOptions
 from recordgen.rows import Adjustments, Reject
 from recordgen.sources import (
@@ -35,6 +35,7 @@ from recordgen.sources.lines import bounded_lines
 from recordgen.sources.table_csv import read_table
 from recordgen.table_blocks import parse
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextClassification
+from recordgen.terminal import format_of
 
 HEADER = ["split", "text", "label"]
 
@@ -366,6 +367,18 @@ def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Pat
         assert [(i.numbers, i.splits) for i in found] == [(i.numbers, i.splits) for i in expected]
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize(("delimiter", "name"), DELIMITERS.items(), ids=DELIMITERS.values())
+@pytest.mark.parametrize("task", ["text_classification", "tabular", "declared"])
+def test_the_separator_is_shown(delimiter: str, name: str, task: str, tmp_path: Path) -> None:
+    """What was detected is in the summary, in words, and in its JSON."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(written([["text", "label"], ["a b", "x"], ["c", "y"]], delimiter=delimiter))
+    schema = json.dumps({"text": "text", "label": "label"}) if task == "declared" else ""
+    found = detect([ImportFile(str(path))], ConvertOptions(task=task, schema=schema))
+    assert found.to_json()["delimiter"] == delimiter
+    assert format_of(found).startswith(f"csv, separated by {name}")
 
 
 PARSERS = {
