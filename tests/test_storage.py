@@ -23,7 +23,6 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen import storage
-from recordgen.access import Access, RowUrlPolicy
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -31,12 +30,13 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
-from recordgen.sources import ImportFile
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.source import Source
 from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
-from recordgen.transforms import Source
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 

@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from functools import partial
 
 from recordgen import storage
-from recordgen.access import Access, RowUrlPolicy
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
-from recordgen.rows import Row
-from recordgen.sources import ImportFile, RowReader, with_lists
+from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader, with_lists
 from recordgen.storage import RequestContext
+from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks import Task, task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.
