@@ -19,6 +19,7 @@ import aiohttp
 import fsspec
 import pytest
 from aiohttp import web
+from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen import storage
@@ -34,6 +35,7 @@ from recordgen.sources.source import Source
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning
+from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
@@ -562,6 +564,27 @@ def test_options_are_recorded(tmp_path: Path) -> None:
     assert result.dataset.options["allow_scheme"] == ["https", "ftp"]
     assert result.dataset.options["allow_root"] == ["/"]
     assert recordgen.read_dataset(str(tmp_path / "out")) == result.dataset
+
+
+def test_each_host_has_a_file_system_of_its_own() -> None:
+    """Host, user and account stand in the URL; a second file on the same host logs in no more."""
+
+    class Hosted(MemoryFileSystem):
+        protocol = "hosted"
+
+        def __init__(self, host: str = "", **options: object) -> None:
+            super().__init__(**options)
+            self.host = host
+
+        @staticmethod
+        def _get_kwargs_from_urls(path: str) -> dict[str, str]:
+            return {"host": path.split("/")[2]}
+
+    fsspec.register_implementation("hosted", Hosted, clobber=True)
+    urls = ["hosted://me@one/a", "hosted://two/a", "hosted://me@one/b"]
+    found = [filesystem_of(url)[0] for url in urls]
+    assert [fs.host for fs in found] == ["me@one", "two", "me@one"]
+    assert found[0] is found[2]
 
 
 # --- what errors mean ---------------------------------------------------------------------------

@@ -487,6 +487,20 @@ def test_splits_are_added_and_replaced(tmp_path: Path) -> None:
     assert recordgen.read_dataset(str(out)) == replaced
 
 
+@pytest.mark.parametrize("splits", [["train"], ["eval", "train"]], ids=["alone", "beside"])
+def test_other_files_stay(splits: list[str], tmp_path: Path) -> None:
+    """What is overwritten is ours: shards, and files about an older dataset."""
+    out = tmp_path / "out"
+    for split in splits:
+        recordgen.write(examples(9), out, split=split)
+    for name in ("Split-train/notes.txt", "report.html"):
+        (out / name).write_text("mine")
+    recordgen.write(examples(2), out, shards=1, overwrite=True)
+    assert (out / "Split-train" / "notes.txt").read_text() == "mine"
+    assert not (out / "report.html").exists()
+    assert len(list((out / "Split-train").glob("data_tfrecord-*"))) == 1
+
+
 # the first split's examples, the second's, words of the message
 UNLIKE = [
     ([{"x": 1}], [{"x": 1, "y": 2}], "record 0: there is no feature 'y' in"),

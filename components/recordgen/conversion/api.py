@@ -38,7 +38,14 @@ from recordgen.options import ConvertOptions, OptionValues, make_options
 from recordgen.planning.appending import find_existing, merge, merge_findings, task_there
 from recordgen.rejects import Reject
 from recordgen.report.render import render_dataset
-from recordgen.runs.commit import check_appendable, commit, open_run, resume_run, ways_on
+from recordgen.runs.commit import (
+    check_appendable,
+    commit,
+    open_run,
+    resume_run,
+    texts_beside,
+    ways_on,
+)
 from recordgen.runs.counters import total_counts
 from recordgen.runs.progress import Progress
 from recordgen.runs.results import CheckResult, ConversionResult
@@ -269,7 +276,8 @@ def convert_source(
             return storage.join(output, file) if file in kept else run.staging.path(file)
 
         report = render_dataset(dataset, rejects, path_of)
-        commit(run.staging, output, dataset, rejects, report, found, kept)
+        texts = texts_beside(dataset, rejects, report)
+        commit(run.staging, output, dataset, texts=texts, findings=found, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,

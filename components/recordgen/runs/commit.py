@@ -10,7 +10,7 @@ all that the next run needs to end what it began (:func:`resume_run`) or to star
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -143,10 +143,11 @@ def commit(
     staging: Staging,
     output: str,
     dataset: Dataset,
-    rejects: Iterable[Reject],
-    report: str,
+    *,
+    texts: Mapping[str, str],
     findings: Iterable[Finding] = (),
     kept: Collection[str] = (),
+    staged: Mapping[str, str] | None = None,
 ) -> None:
     """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
 
@@ -156,11 +157,11 @@ def commit(
         staging: holds the new shards.
         output: gets them.
         dataset: the whole dataset.
-        rejects: all rejects.
-        report: the page about it.
+        texts: what stands beside it, by the file's name, see :func:`texts_beside`.
         findings: what was changed in rows, in order; not held in memory.
-        kept: files of its shards that lie in ``output`` already, if it was appended to: its commit
-            mark stays until the new one replaces it.
+        kept: files of its shards that lie in ``output`` already: the commit mark that names them
+            stays until the new one replaces it.
+        staged: where each new shard lies; None: in the staging folder, under its own name.
 
     Raises:
         RunnerError: another run has taken this one for dead.
@@ -179,21 +180,33 @@ def commit(
     staging.start_moving()
 
     def move(file: str) -> None:
-        storage.move(staging.path(file), storage.join(output, file))
+        source = staging.path(file) if staged is None else staged[file]
+        storage.move(source, storage.join(output, file))
 
     files = (shard.file for split in dataset.splits.values() for shard in split.shards)
     new = (file for file in files if file not in kept)
     list(map_in_order(move, new, threads=STORAGE_THREADS))
-    _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
-    files_of_task = TASKS[dataset.task].files(dataset.labels)
-    for name in {name for task in OWN for name in TASKS[task].files(())} - set(files_of_task):
+    for name in _texts_of_all_tasks() - set(texts):
         storage.remove(storage.join(output, name))  # of the dataset that this one replaces
-    for name, text in files_of_task.items():
+    for name, text in texts.items():
         _put(staging, output, name, text)
-    _put(staging, output, REJECTS_FILE, "".join(to_lines(rejects)))
     _put_findings(staging, output, findings)
-    _put(staging, output, REPORT_FILE, report)
     put_dataset(staging, output, dataset)
+
+
+def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> dict[str, str]:
+    """Return the files beside the shards of a converted dataset, in the order of writing."""
+    return {
+        LABELS_FILE: "".join(f"{label}\n" for label in dataset.labels),
+        **TASKS[dataset.task].files(dataset.labels),
+        REJECTS_FILE: "".join(to_lines(rejects)),
+        REPORT_FILE: report,
+    }
+
+
+def _texts_of_all_tasks() -> set[str]:
+    own = {name for task in OWN for name in TASKS[task].files(())}
+    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, *own}
 
 
 def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:

@@ -29,15 +29,15 @@ class Meaning(Enum):
     LASTING = "it will not pass"
 
 
-class HttpStatusError(OSError):
-    """A server answered with an error.
+class PassingFailure(Exception):
+    """A request failed in a way that may pass; no library knows this class.
 
     Attributes:
-        status: the HTTP status.
+        status: the HTTP status; None: there was no answer.
     """
 
-    def __init__(self, status: int, reason: str | None) -> None:
-        super().__init__(reason or "no reason given")
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(reason)
         self.status = status
 
 
@@ -75,6 +75,7 @@ _BY_NAME = {
 # By one of Python's classes. A ValueError that is not here may be a setting's.
 _BY_CLASS: dict[type, Meaning] = {
     RecordgenError: Meaning.LASTING,
+    PassingFailure: Meaning.TRANSIENT,
     FileNotFoundError: Meaning.MISSING,
     IsADirectoryError: Meaning.NO_FILE,
     NotADirectoryError: Meaning.NO_FILE,
@@ -218,9 +219,9 @@ def _is_lost_connection(exc: BaseException) -> bool:
 
 def status_of(exc: BaseException) -> int | None:
     """Return the HTTP status that an exception, or what it was made of, carries."""
-    if _is_lost_connection(exc):
-        return None  # aiohttp calls a broken connection a 400 of the parser's
     for item in _causes(exc):
+        if _is_lost_connection(item):
+            return None  # aiohttp calls a broken connection a 400 of the parser's
         response = getattr(item, "response", None)
         if isinstance(response, dict):  # botocore
             status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")

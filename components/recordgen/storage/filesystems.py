@@ -16,13 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from fsspec import available_protocols, config, get_filesystem_class, registry
 from fsspec.core import strip_protocol, url_to_fs
 
 from recordgen.errors import StorageError, UnknownSchemeError
-from recordgen.storage.failures import TRANSIENT_STATUS, HttpStatusError
+from recordgen.storage.failures import TRANSIENT_STATUS, PassingFailure
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.version import __version__
@@ -75,24 +74,6 @@ class _Made:
 _made: dict[int, _Made] = {}
 
 
-def for_requests(path: str) -> tuple[Any, str]:
-    """Return the file system for a URL and the path in it; it does not retry.
-
-    Raises:
-        UnknownSchemeError: there is none for the scheme.
-        StorageError: it needs a package.
-    """
-    return _open(path, retrying=False)
-
-
-def for_uploads(path: str) -> tuple[Any, str]:
-    """Return the file system for a URL and the path in it; it retries parts of an upload.
-
-    Raises: as :func:`for_requests`.
-    """
-    return _open(path, retrying=True)
-
-
 def is_known(path: str) -> bool:
     """Say whether there is a storage for a URL."""
     scheme = scheme_of(path).rsplit("::", 1)[-1]
@@ -100,7 +81,17 @@ def is_known(path: str) -> bool:
     return scheme in available_protocols() or scheme in registry
 
 
-def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
+def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
+    """Return the file system for a URL, and the path in it.
+
+    Args:
+        path: the URL.
+        retrying: whether requests are repeated, as an upload in parts needs it.
+
+    Raises:
+        UnknownSchemeError: there is none for the scheme.
+        StorageError: it needs a package.
+    """
     scheme = scheme_of(path)
     if not is_known(path):
         raise UnknownSchemeError(f"{path}: no storage is known for {scheme}://")
@@ -108,9 +99,10 @@ def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
         if is_chained(path):
             fs, inner = url_to_fs(path)
             return fs, inner
-        # Elsewhere a URL's host, user or account says with whom to connect.
         is_store = scheme in (*_GCS, *_S3)
-        root = f"{scheme}://" if is_store else f"{scheme}://{urlsplit(path).netloc}/"
+        # Elsewhere a URL's host, user or account says with whom to connect.
+        host = "" if is_store else path.partition("://")[2].partition("/")[0]
+        root = f"{scheme}://{host}"
         versions = is_store and _VERSION.search(path) is not None
         policy = RetryPolicy.from_environment()
         environment = tuple(map(os.environ.get, _ENVIRONMENT))
@@ -153,16 +145,16 @@ def _gcs(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, retryin
 
 
 async def _fail_at_once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
-    """Answer a request of gcsfs; raise what it would repeat as an OSError, which it lets pass."""
+    """Answer a request of gcsfs; raise what it would repeat as an error that it does not know."""
     from aiohttp import ClientError
 
     try:
         response = await send(request)
         await response.read()
     except ClientError as exc:
-        raise OSError(f"{type(exc).__name__}: {exc}") from exc
+        raise PassingFailure(f"{type(exc).__name__}: {exc}") from exc
     if response.status in TRANSIENT_STATUS:
-        raise HttpStatusError(response.status, response.reason)
+        raise PassingFailure(response.reason or "", response.status)
     return response
 
 

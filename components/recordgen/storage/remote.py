@@ -16,7 +16,7 @@ from fsspec.utils import glob_translate
 from recordgen.errors import StorageError
 from recordgen.storage.failures import named_errors, only_storage_errors, status_of
 from recordgen.storage.fileinfo import FileInfo, too_large
-from recordgen.storage.filesystems import for_requests, for_uploads
+from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.paths import OBJECT_STORES, scheme_of
 from recordgen.storage.retries import retried
 from recordgen.storage.terms import RequestContext
@@ -55,7 +55,7 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
     """Return a file's content, asking for no more than ``at_most`` bytes and one."""
 
     def read() -> bytes:
-        fs, inner = for_requests(path)
+        fs, inner = filesystem_of(path)
         if at_most is None:
             return bytes(fs.cat_file(inner))
         try:
@@ -75,7 +75,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
     """Return a part of a file, less if it is shorter."""
 
     def read() -> bytes:
-        fs, inner = for_requests(path)
+        fs, inner = filesystem_of(path)
         return bytes(fs.cat_file(inner, start=start, end=start + length))
 
     return retried(read, path)
@@ -85,7 +85,7 @@ def open_read(path: str) -> IO[bytes]:
     """Open a file for buffered reading, each piece of which is retried."""
 
     def open_file() -> Any:
-        fs, inner = for_requests(path)
+        fs, inner = filesystem_of(path)
         return fs.open(inner, "rb")
 
     return io.BufferedReader(_RetriedFile(path, retried(open_file, path)), _BUFFER_BYTES)
@@ -188,7 +188,7 @@ class _Upload(io.RawIOBase):
 
 
 def _create(path: str) -> _Upload:
-    fs, inner = for_uploads(path)
+    fs, inner = filesystem_of(path, retrying=True)
     _make_folder(fs, inner, path)
     return _Upload(path, fs.open(inner, "wb", block_size=_PART_BYTES))
 
@@ -203,7 +203,7 @@ def write_bytes(path: str, data: bytes) -> None:
     """Write a small file, whole or not at all."""
 
     def write() -> None:
-        fs, inner = for_requests(path)
+        fs, inner = filesystem_of(path)
         _make_folder(fs, inner, path)
         fs.pipe_file(inner, data)
 
@@ -214,8 +214,8 @@ def write_bytes(path: str, data: bytes) -> None:
 def move(source: str, target: str) -> None:
     """Move a file within one storage, replacing the one at ``target``."""
     with only_storage_errors(target, _WRITING), named_errors(target):
-        fs, inner = for_requests(source)
-        to = for_requests(target)[1]
+        fs, inner = filesystem_of(source)
+        to = filesystem_of(target)[1]
         if scheme_of(source) in OBJECT_STORES:
             retried(partial(fs.cp_file, inner, to), target)
             remove(source)
@@ -228,7 +228,7 @@ def remove(path: str) -> None:
     """Remove a file or a folder with all it holds; nothing there is fine."""
 
     def delete() -> None:
-        fs, inner = for_requests(path)
+        fs, inner = filesystem_of(path)
         fs.rm(inner, recursive=True)
 
     with only_storage_errors(path, _WRITING), suppress(FileNotFoundError):
@@ -249,7 +249,7 @@ def list_files(pattern: str) -> list[str]:
     with suppress(FileNotFoundError):
         if retried(partial(_details, pattern), pattern)["type"] == "file":
             return [pattern]
-    fs, inner = for_requests(pattern)
+    fs, inner = filesystem_of(pattern)
     magic = _MAGIC.search(inner)
     if magic is None:
         return []
@@ -287,7 +287,7 @@ def _entries(fs: Any, folder: str) -> list[dict[str, Any]]:
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
     """Return what lies in ``folder`` as (name, is a folder), sorted; no folder: nothing."""
-    fs, inner = for_requests(folder)
+    fs, inner = filesystem_of(folder)
     return sorted(
         (posixpath.basename(entry["name"].rstrip("/")), entry["type"] == "directory")
         for entry in _entries(fs, inner)
@@ -298,7 +298,7 @@ def _file_details(path: str) -> dict[str, Any]:
     """Return what storage says of a file, or else of a folder."""
     if scheme_of(path) in ("gs", "gcs"):
         # gcsfs's info() also lists the folder that there might be, which takes and costs more.
-        fs, inner = for_requests(path)
+        fs, inner = filesystem_of(path)
         bucket, name, generation = fs.split_path(inner)
         with suppress(FileNotFoundError):
             found = fs.call("GET", "b/{}/o/{}", bucket, name, json_out=True, generation=generation)
@@ -307,6 +307,6 @@ def _file_details(path: str) -> dict[str, Any]:
 
 
 def _details(path: str) -> dict[str, Any]:
-    fs, inner = for_requests(path)
+    fs, inner = filesystem_of(path)
     details: dict[str, Any] = fs.info(inner)
     return details

@@ -24,11 +24,6 @@ from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
     EXAMPLES,
-    FINDINGS_FILE,
-    LABELS_FILE,
-    REJECTS_FILE,
-    REPORT_FILE,
-    SPLIT_PREFIX,
     Dataset,
     RowCounts,
     Shard,
@@ -44,7 +39,7 @@ from recordgen.features import FeatureSpec
 from recordgen.options import COMPRESSIONS, default_threads
 from recordgen.records.example import serialize_example
 from recordgen.runs import lease
-from recordgen.runs.commit import FAILED_REJECTS_FILE, open_run, put_dataset
+from recordgen.runs.commit import commit, open_run, put_dataset
 from recordgen.runs.staging import STAGING, Staging
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
@@ -126,7 +121,7 @@ def write(
         if not written:
             raise NothingToConvertError("nothing to write: there was not a single example")
         dataset = _with_split(others, split, written, schema.specs(), compression)
-        _commit(staging, target, others, split, dataset)
+        _put(staging, target, others, split, dataset)
     return WriteResult(target, dataset, time.monotonic() - started)
 
 
@@ -260,25 +255,15 @@ def _staging(
         yield run.staging
 
 
-def _commit(
+def _put(
     staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
 ) -> None:
-    """Move the split's shards to their places, and write ``dataset.json`` last.
-
-    Other splits are there all the time; the split is not while its shards are being moved.
-    """
-    lease.check_held(staging.lease)
-    staging.start_moving()
-    if others is None:
-        folders = storage.list_folders(target, SPLIT_PREFIX)
-        files = [DATASET_FILE, LABELS_FILE, REJECTS_FILE, FINDINGS_FILE, FAILED_REJECTS_FILE]
-        stale = [*files, *folders]
-    else:
-        put_dataset(staging, target, others)
-        stale = [split_dir(split)]
-    stale.append(REPORT_FILE)  # made of the old dataset, by request
-    for name in stale:
-        storage.remove(storage.join(target, name))
-    for index, shard in enumerate(dataset.splits[split].shards):
-        storage.move(staged_file(staging, index), storage.join(target, shard.file))
-    put_dataset(staging, target, dataset)
+    """Put the split in its place. Other splits are there all the time."""
+    shards = enumerate(dataset.splits[split].shards)
+    staged = {shard.file: staged_file(staging, index) for index, shard in shards}
+    kept: frozenset[str] = frozenset()
+    if others is not None:
+        kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
+        lease.check_held(staging.lease)
+        put_dataset(staging, target, others)  # the split is not there while its shards are moved
+    commit(staging, target, dataset, texts={}, kept=kept, staged=staged)
