@@ -47,7 +47,7 @@ options: setup ## renew the lists of options in component.yaml and docs/ from Co
 	@$(PYTHON_OF_VENV) scripts/options
 	@$(PYTHON_OF_VENV) -m pipelines.component
 
-mutants: setup ## say which faults of core modules no test notices (ARGS="splits rows --survivors")
+mutants: setup ## say which faults of core modules no test notices (ARGS="dataset.splits --survivors")
 	@$(PYTHON_OF_VENV) scripts/mutants $(ARGS)
 
 lock: ## renew locks/ to the newest versions that fit together

@@ -50,6 +50,7 @@ SCHEMES = [
     (LOCAL, "zip://1.jpg::/data/secret.zip", ("zip",), False),
     (GS, "gs://other/1.jpg", (), True),
     (GS, "gcs://other/1.jpg", (), True),
+    ("gcs://bucket/labels.csv", "gs://other/1.jpg", (), True),
     (GS, "gs://bucket/a::b.jpg", (), True),
     (GS, "1.jpg", (), True),
     (GS, "s3://other/1.jpg", (), False),
@@ -62,6 +63,8 @@ SCHEMES = [
     (HTTPS, "https://other.example/1.jpg", (), True),
     (HTTPS, "http://web.example/1.jpg", (), False),
     (HTTPS, "gs://bucket/1.jpg", (), False),
+    ("http://web.example/labels.csv", "http://other.example/1.jpg", (), True),
+    ("http://web.example/labels.csv", "https://other.example/1.jpg", (), True),
     ("DataFrame", "/data/1.jpg", (), True),
     ("DataFrame", "https://web.example/1.jpg", (), False),
 ]
@@ -219,6 +222,7 @@ ROOTS = [
     ("az://box/a", "abfs://box/a/1.jpg", True),
     ("s3://b/a", "s3a://b/a/1.jpg", True),
     ("/data/images", "/data/images/1\0.jpg", False),
+    ("gs://bucket/a", "gs://bucket/a/b://1.jpg", True),
 ]
 
 
