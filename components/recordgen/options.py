@@ -1,8 +1,8 @@
 """The options of a conversion: declared once, decoded once at the door, valid from then on.
 
-A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option.
-:data:`OPTIONS` is read by the command line, the TFX component, component.yaml and the tables of the
-documentation; ``make options`` renews the files among them.
+A field of :class:`ConvertOptions` declares name, type, default, choices and help of an option. The
+command line and the TFX component read them from :data:`OPTIONS`; ``make options`` writes them into
+component.yaml and the tables of the documentation.
 """
 
 from __future__ import annotations
@@ -106,13 +106,9 @@ def declared_options(config: type) -> Mapping[str, Option]:
         for f in fields(config)
         if f.metadata
     }
-    config.__doc__ = f"{config.__doc__}\n\n    Attributes:\n{described(options.values(), 8)}"
+    lines = "".join(f"        {each.name}: {each.help}.\n" for each in options.values())
+    config.__doc__ = f"{config.__doc__}\n\n    Attributes:\n{lines}"
     return options
-
-
-def described(options: Iterable[Option], indent: int) -> str:
-    """Return a line ``name: help.`` for each option, as docstrings have them."""
-    return "".join(f"{' ' * indent}{each.name}: {each.help}.\n" for each in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
