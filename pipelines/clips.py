@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from pipelines.samples import Sample
 from recordgen import storage
+from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "clips.csv"
 
@@ -122,6 +124,15 @@ def write_clips(folder: str, segments: int | None = None) -> str:
     path = os.path.join(folder, IMPORT_FILE)
     _write_lines(path, [f"{ml_use},{_list_file(ml_use)}" for ml_use in lists])
     return path
+
+
+CLIPS = Sample(
+    name="clips",
+    data="animated GIFs of a moving square",
+    write=write_clips,
+    training=TrainingConfig(image_size=(24, 24), batch_size=16, epochs=5, learning_rate=3e-3),
+    min_score=0.9,
+)
 
 
 def _list_file(ml_use: str) -> str:

@@ -7,7 +7,7 @@ import csv
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +15,10 @@ import numpy.typing as npt
 from PIL import Image
 from sklearn.datasets import load_digits
 
+from pipelines.samples import Sample, sample_of, tasks_of
 from recordgen import storage
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection
+from recordgen.tasks import ImageClassification
+from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "digits.csv"
 
@@ -99,12 +101,32 @@ def write_scattered_digits(folder: str, images: int | None = None) -> str:
     return _write(folder, _scenes(_SCENES if images is None else images))
 
 
-#: What writes a sample of a task: it takes the folder and the number of images.
-WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
-    ImageClassification.name: write_digits,
-    ImageMultiLabel.name: write_digit_groups,
-    ObjectDetection.name: write_scattered_digits,
-}
+DIGITS = Sample(
+    name="digits",
+    data="scanned digits",
+    write=write_digits,
+    # Digits of 8 by 8 pixels, enlarged so that the small CNN has something to halve.
+    training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
+    min_score=0.95,
+)
+
+DIGIT_GROUPS = Sample(
+    name="digit-groups",
+    data="scanned digits, one to three per image",
+    write=write_digit_groups,
+    training=TrainingConfig(image_size=(16, 48), batch_size=32, epochs=10, learning_rate=3e-3),
+    min_score=0.95,
+)
+
+SCATTERED_DIGITS = Sample(
+    name="scattered-digits",
+    data="scanned digits, none to eight per image",
+    write=write_scattered_digits,
+    training=TrainingConfig(
+        image_size=(64, 64), batch_size=8, epochs=8, learning_rate=3e-3, top_k=10
+    ),
+    min_score=0.9,
+)
 
 
 def _groups(images: int) -> Iterator[Picture]:
@@ -186,10 +208,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("folder", help="made if it is not there")
-    add("--task", choices=WRITERS, default=ImageClassification.name, help="default %(default)s")
+    tasks = tasks_of("pipelines.digits")
+    add("--task", choices=tasks, default=ImageClassification.name, help="default %(default)s")
     add("--images", type=int, metavar="N", help="only the first N; default: all, 1,200 or more")
     args = parser.parse_args(argv)
-    print(WRITERS[args.task](args.folder, args.images))
+    print(sample_of(args.task).write(args.folder, args.images))
     return 0
 
 

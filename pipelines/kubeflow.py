@@ -23,9 +23,10 @@ from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import RunnerError, UsageError
 from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.options import AUTO, OPTIONS, ConvertOptions
+from recordgen.options import OPTIONS, ConvertOptions
+from recordgen.registry import TASK_CHOICES
 from recordgen.training import TrainingConfig
-from recordgen.training.config import MODEL_TASKS, TRAINING_OPTIONS
+from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.version import __version__
 
 IMAGE = f"recordgen:{__version__}"
@@ -307,9 +308,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("--accelerators", type=int, default=1, metavar="N", help="how many of them")
     run = parser.add_argument_group("parameters of a local run")
     run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
-    run.add_argument(
-        "--task", choices=(AUTO, *MODEL_TASKS), help="default: found out from the file"
-    )
+    run.add_argument("--task", choices=TASK_CHOICES, help="default: found out from the file")
     training = ("image_size", "batch_size", "epochs", "learning_rate")
     add_options(run, [OPTIONS["schema"], *(TRAINING_OPTIONS[name] for name in training)])
     parser.set_defaults(schema=None, **dict.fromkeys(training))  # what is given counts

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,14 +19,24 @@ import numpy.typing as npt
 from sklearn.datasets import load_digits
 
 from pipelines.digits import write_scan
+from pipelines.samples import Sample
 from recordgen import storage
+from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "meters.csv"
 
 #: How many readings the demo learns from.
 READINGS = 2000
 
-_HEADER = ("split", "day", "night", "usual", "note", "verdict")
+# Each column with what it holds, as a schema declares it.
+_COLUMNS = {
+    "split": "split",
+    "day": "image",
+    "night": "image",
+    "usual": "int",
+    "note": "text",
+    "verdict": "label",
+}
 
 _ML_USE = ("TRAIN",) * 8 + ("VALIDATION", "TEST")
 
@@ -60,12 +71,22 @@ def write_meters(folder: str, readings: int | None = None, *, seed: int = 0) -> 
         write_scan(os.path.join(folder, _image(number)), digits.images[number])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_HEADER)
+    writer.writerow(list(_COLUMNS))
     writer.writerows((ml_use, *map(_image, scans), *rest) for ml_use, scans, rest in rows)
     path = os.path.join(folder, IMPORT_FILE)
     if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
         storage.write_text(path, text.getvalue())
     return path
+
+
+METERS = Sample(
+    name="meters",
+    data="made-up readings of two meters, in scanned digits, with a number and a note",
+    write=write_meters,
+    training=TrainingConfig(image_size=(16, 16), batch_size=32, epochs=12, learning_rate=3e-3),
+    min_score=0.95,
+    options={"schema": json.dumps(_COLUMNS)},
+)
 
 
 def _rows(

@@ -7,8 +7,9 @@ from typing import Any
 
 from recordgen.cli import add_options
 from recordgen.options import AUTO, OPTIONS, ConvertOptions
+from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig
-from recordgen.training.config import MODEL_TASKS, TRAINING_OPTIONS
+from recordgen.training.config import TRAINING_OPTIONS
 
 # What a pipeline has of the options of conversion and training; one seed is for both.
 CONVERSION = ("schema", "target_column", "weight_column", "eval_from", "max_reject_fraction")
@@ -33,7 +34,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     add = parser.add_argument
     add(
         "--task",
-        choices=MODEL_TASKS,
+        choices=TASKS,
         help=f"what rows mean and the model predicts; default: {other_task}",
     )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")

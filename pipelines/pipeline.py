@@ -15,67 +15,10 @@ from recordgen.dataset.splits import SplitFractions
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
+from recordgen.kubeflow.scoring import TfmaMetric
 from recordgen.tables.schema import Schema
-from recordgen.tasks import (
-    Declared,
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    Tabular,
-    TextClassification,
-    TextEntities,
-    TextMultiLabel,
-    TextSentiment,
-    VideoClassification,
-)
-from recordgen.training.config import (
-    ACCURACY,
-    AUC,
-    EVALUATE,
-    F1,
-    LABEL,
-    MEAN_PRECISION,
-    SCORES,
-    TABLE_SCORE,
-    TRUTH,
-    WEIGHT,
-)
-
-_ACCURACY = tfma.MetricConfig(
-    class_name="SparseCategoricalAccuracy", config=json.dumps({"name": ACCURACY})
-)
-_LABEL_AUC = tfma.MetricConfig(
-    class_name="LabelAUC",
-    module="recordgen.training.tfma_auc",
-    config=json.dumps({"name": AUC}),
-)
-_TABLE_SCORE = tfma.MetricConfig(
-    class_name="TableScore",
-    module="recordgen.training.tfma_table_score",
-    config=json.dumps({"name": TABLE_SCORE}),
-)
-
-#: What decides whether a model is good enough, by task.
-MEASURES = {
-    ImageClassification.name: _ACCURACY,
-    ImageMultiLabel.name: _LABEL_AUC,
-    ObjectDetection.name: tfma.MetricConfig(
-        class_name="BoxPrecision",
-        module="recordgen.training.tfma_average_precision",
-        config=json.dumps({"name": MEAN_PRECISION}),
-    ),
-    TextEntities.name: tfma.MetricConfig(
-        class_name="EntityF1",
-        module="recordgen.training.tfma_entities",
-        config=json.dumps({"name": F1}),
-    ),
-    TextClassification.name: _ACCURACY,
-    TextMultiLabel.name: _LABEL_AUC,
-    TextSentiment.name: _ACCURACY,
-    Tabular.name: _TABLE_SCORE,
-    VideoClassification.name: _ACCURACY,
-    Declared.name: _TABLE_SCORE,
-}
+from recordgen.tasks import TASKS
+from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,8 +130,10 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
 
 def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
     """Return what the Evaluator computes, and from which score on it blesses a model."""
-    measure = tfma.MetricConfig()
-    measure.CopyFrom(MEASURES[task])
+    found: TfmaMetric = TASKS[task].declared("measure").tfma
+    measure = tfma.MetricConfig(
+        class_name=found.class_name, module=found.module, config=json.dumps({"name": found.name})
+    )
     measure.threshold.value_threshold.lower_bound.value = min_score
     return tfma.EvalConfig(
         model_specs=[

@@ -14,8 +14,10 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pipelines.samples import Sample, sample_of, tasks_of
 from recordgen import storage
-from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment
+from recordgen.tasks import TextClassification
+from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "reviews.csv"
 
@@ -101,12 +103,21 @@ def write_sentiments(folder: str, texts: int | None = None) -> str:
     return _write(folder, texts, most_topics=2, label=label)
 
 
-#: What writes a sample of a task: it takes the folder and the number of texts.
-WRITERS: Mapping[str, Callable[[str, int | None], str]] = {
-    TextClassification.name: write_topics,
-    TextMultiLabel.name: write_topic_sets,
-    TextSentiment.name: write_sentiments,
-}
+_TRAINING = TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2)
+
+TOPICS = Sample("reviews", "made-up reviews", write_topics, _TRAINING, min_score=0.85)
+
+TOPIC_SETS = Sample(
+    "review-topics",
+    "made-up reviews of one to three topics",
+    write_topic_sets,
+    _TRAINING,
+    min_score=0.9,
+)
+
+SENTIMENTS = Sample(
+    "review-sentiments", "made-up reviews from 0 to 4", write_sentiments, _TRAINING, min_score=0.85
+)
 
 # (topics, grade, chance) → labels
 _Label = Callable[[Sequence[str], int, random.Random], Sequence[str]]
@@ -157,10 +168,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("folder", help="made if it is not there")
-    add("--task", choices=WRITERS, default=TextClassification.name, help="default %(default)s")
+    tasks = tasks_of("pipelines.reviews")
+    add("--task", choices=tasks, default=TextClassification.name, help="default %(default)s")
     add("--texts", type=int, metavar="N", help=f"only the first N; default: {_TEXTS}")
     args = parser.parse_args(argv)
-    print(WRITERS[args.task](args.folder, args.texts))
+    print(sample_of(args.task).write(args.folder, args.texts))
     return 0
 
 

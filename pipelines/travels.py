@@ -13,9 +13,11 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from pipelines.samples import Sample
 from recordgen import storage
 from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
 from recordgen.tasks.tags import Span, tags_of, tokenize
+from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "travels.jsonl"
 
@@ -140,6 +142,15 @@ def write_travels(folder: str, count: int | None = None) -> str:
     path = os.path.join(folder, IMPORT_FILE)
     _write(path, lines)
     return path
+
+
+TRAVELS = Sample(
+    name="travels",
+    data="sentences on travels, with persons, cities and dates",
+    write=write_travels,
+    training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
+    min_score=0.9,
+)
 
 
 def write_tagged(folder: str, count: int) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from sklearn.datasets import load_wine
 
+from pipelines.samples import Sample
 from recordgen import storage
+from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "wines.csv"
 
@@ -44,6 +46,16 @@ def write_wines(folder: str, rows: int | None = None) -> str:
     if not storage.exists(path) or storage.read_text(path) != text.getvalue():
         storage.write_text(path, text.getvalue())
     return path
+
+
+WINES = Sample(
+    name="wines",
+    data="a table of wines",
+    write=write_wines,
+    training=TrainingConfig(batch_size=16, epochs=30, learning_rate=3e-3),
+    min_score=0.9,
+    options={"target_column": _TARGET},
+)
 
 
 def _lines(rows: int | None) -> Iterator[Sequence[object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from PIL import Image
 
+from recordgen import registry
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
 
@@ -156,6 +158,27 @@ def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
         timeout=300,
         **more,  # type: ignore[call-overload]
     )
+
+
+@pytest.fixture(scope="session")
+def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which the package in examples/own_task is installed."""
+    folder = tmp_path_factory.mktemp("text_pairs")
+    shutil.copytree(COMPONENTS.parent / "examples/own_task", folder / "source")
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
+    done = run_python("-m", "pip", "install", *options, str(folder / "site"), f"{folder}/source")
+    assert done.returncode == 0, done.stderr
+    return folder / "site"
+
+
+@pytest.fixture
+def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The task ``text_similarity`` of that package is there, until the test ends."""
+    monkeypatch.syspath_prepend(text_pairs_site)
+    registry.TASKS.refresh()
+    yield
+    monkeypatch.undo()
+    registry.TASKS.refresh()
 
 
 def tree_bytes(root: str | Path) -> dict[str, bytes]:

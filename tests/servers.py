@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -104,7 +105,11 @@ class Proxy:
                 return None
             key = (request.method, request.path_qs)
             attempts[key] += 1
-            return faults[hash(key) % len(faults)] if attempts[key] <= times else None
+            return (
+                faults[zlib.crc32(repr(key).encode()) % len(faults)]
+                if attempts[key] <= times
+                else None
+            )
 
         self.fault = fault
 

@@ -16,13 +16,8 @@ from pipelines.digits import write_digits
 from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
 from recordgen.conversion.api import plan
-from recordgen.dataset.manifest import Dataset, RowCounts, dataset_digest
-from recordgen.dataset.splits import SplitFractions
-from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.dataset.manifest import Dataset, dataset_digest
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.options import ConvertOptions
-from recordgen.planning.appending import find_existing, merge
-from recordgen.planning.plan import Base
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.runs.commit import commit
@@ -207,69 +202,12 @@ def test_too_many_rejects_leave_the_dataset(tmp_path: Path, lines: list[str]) ->
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
 
 
-# What decides how a row is stored, and another value than the default; then what does not.
-MUST_AGREE = {
-    "task": "image_multi_label",
-    "seed": 3,
-    "split_fractions": SplitFractions.parse("1,1"),
-    "split_by": "content",
-    "eval_from": "train:10",
-    "missing_split": "drop",
-    "labels": "text",
-    "shard_by": "label",
-    "shard_mb": 9,
-    "compression": "gzip",
-    "check": "header",
-    "max_side": 100,
-    "box_orientation": "upright",
-    "split_column": "x",
-    "target_column": "x",
-    "weight_column": "x",
-    "prediction": "regression",
-    "max_image_mb": 9,
-    "max_image_pixels": 9_000_000,
-}
-MAY_DIFFER = {
-    "input_format": "jsonl",
-    "header": "yes",
-    "bad_boxes": "drop",
-    "max_reject_fraction": 0.5,
-    "allow_scheme": ("https",),
-    "allow_root": ("/",),
-}
-
-
-def test_options_of_the_second_run(tmp_path: Path, lines: list[str]) -> None:
-    """Options that decide how a row is stored must be those of the dataset; others may differ.
-
-    A new option must be put into one of the tables above.
-    """
-    out = str(tmp_path / "out")
-    options = ConvertOptions(task="image_classification")
-    assert find_existing(out, options) is None
-    convert(write(tmp_path, "one.csv", lines[:9]), out, task=options.task)
-    decided = {"columns", "schema", "table"}  # they come with their task
-    assert {*MUST_AGREE, *MAY_DIFFER} | decided == set(options.recorded())
-    for name, value in MUST_AGREE.items():
-        other = replace(options, **{name: value})
-        message = (
-            f"{out}: appending needs the options that it was made with: {name} is "
-            f"{options.recorded()[name]!r} there and {other.recorded()[name]!r} here"
-        )
-        with pytest.raises(UsageError) as caught:
-            find_existing(out, other)
-        assert str(caught.value) == message
-    existing = find_existing(out, replace(options, **MAY_DIFFER))
-    assert existing is not None
-    assert existing.dataset == read_dataset(out)
-    assert existing.folders == {str(tmp_path)}
-    assert existing.files == set(files(Path(out)))
-    assert existing.base == Base(
-        {name: len(split.shards) for name, split in existing.dataset.splits.items()},
-        Vocabulary("text", existing.dataset.labels),
-    )
+def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
+    """It is one or the other."""
     with pytest.raises(UsageError, match="either overwrite"):
-        convert(str(tmp_path / "one.csv"), out, append=True, overwrite=True)
+        convert(
+            write(tmp_path, "one.csv", lines[:9]), tmp_path / "out", append=True, overwrite=True
+        )
 
 
 def test_a_dataset_in_two_parts_is_that_of_one(tmp_path: Path) -> None:
@@ -309,15 +247,6 @@ def test_a_dataset_in_two_parts_is_that_of_one(tmp_path: Path) -> None:
     assert found.digest == dataset_digest(
         [shard for split in found.splits.values() for shard in split.shards]
     )
-    # What no single run counts together.
-    counts = RowCounts(1, 2, 3, 4, 5, 6, {"b": 7, "a": 8}, 9, {"y": 10, "x": 11})
-    more = replace(counts, rejected={"b": 20, "c": 30}, adjusted={"x": 40})
-    merged = merge(replace(first, rows=counts), replace(first, rows=more))
-    assert merged.rows == RowCounts(
-        2, 4, 6, 8, 10, 12, {"a": 8, "b": 27, "c": 30}, 18, {"x": 51, "y": 10}
-    )
-    assert merged.source == first.source
-    assert merge(first, found).source == (f"{tmp_path}/a.csv", f"{tmp_path}/b.csv")
 
 
 def test_a_broken_dataset_is_refused(tmp_path: Path, lines: list[str]) -> None:

@@ -14,13 +14,10 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources.csv_records import read_records
 from recordgen.sources.foreign_formats import of_file
-from recordgen.sources.layout import EMPTY
-from recordgen.sources.lines import (
-    MAX_LINE_BYTES,
-    UTF16_MARKS,
-    bounded_lines,
-)
+from recordgen.sources.lines import UTF16_MARKS, bounded_lines
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ObjectDetection, Task
 from recordgen.tasks.task import check_uri
 
@@ -91,7 +88,7 @@ def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
 
 def test_bytes_that_are_no_text() -> None:
     """Lines that are not UTF-8, hold NUL or are absurdly long are rejects of their own."""
-    long = b"a" * (3 * MAX_LINE_BYTES)
+    long = b"a" * (3 * MAX_RECORD_BYTES)
     found = parse(b"a\xff.jpg\nb\0.jpg\n" + long + b"\nok.jpg\n")
     assert [item.code for item in found[:3]] == ["bad_encoding", "bad_line", "bad_line"]
     assert [item.line for item in found] == [1, 2, 3, 4]
@@ -107,7 +104,7 @@ def test_bom_crlf_and_blank_lines() -> None:
 
 def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines do not depend on how the file's bytes arrive, and need no more than read(size)."""
-    data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_LINE_BYTES * 3 + b"\nlast.jpg"
+    data = b"TRAIN,a.jpg,cat\r\n" * 50 + b"x" * MAX_RECORD_BYTES * 3 + b"\nlast.jpg"
 
     class OnlyRead:
         def __init__(self) -> None:
@@ -218,14 +215,13 @@ def test_whatever_csv_writer_writes_is_read_back(
 
 
 @given(st.binary(max_size=2000))
-def test_any_bytes_give_one_item_per_line(data: bytes) -> None:
-    """Whatever the bytes, each non-blank line gives exactly one row or reject: nothing is lost."""
+def test_any_bytes_give_one_item_per_record(data: bytes) -> None:
+    """Whatever the bytes, each record gives exactly one row or reject: nothing is lost."""
     try:
         found = parse(data)
-    except (SourceError, UsageError):  # another file, other separators, or an unknown header
+    except (SourceError, UsageError):  # another file, or an unknown header
         is_other = data.startswith(UTF16_MARKS) or of_file(data) is not None
         assert is_other or set(data) & set(b',;\t\r{"')
         return
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    expected = [number for number, line in enumerate(lines, start=1) if line.strip(EMPTY)]
-    assert [item.line for item in found] == expected
+    records = read_records(bounded_lines(io.BytesIO(data), "f.csv"), "f.csv")
+    assert [item.line for item in found] == [item.line for item in records]

@@ -172,7 +172,7 @@ def test_help_names_every_option(command: str) -> None:
     """Each option of a conversion is in the help with its values, its unit and its default."""
     text = " ".join(recordgen(command, "--help").stdout.split())
     for name, option in OPTIONS.items():
-        value = option.metavar or f"{{{','.join(option.choices)}}}"
+        value = option.metavar or f"{{{','.join(option.choices or ())}}}"
         flag = f" --{name.replace('_', '-')} {value} {option.plain_help}"
         assert flag in text
         about = text.split(flag)[1].split(" --")[0]

@@ -84,6 +84,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "recordgen convert gs://": _CLOUD,
     },
     "docs/storage.md": {"recordgen convert ": _STORES},
+    "docs/tasks/your-own.md": {"pip install": "the fixture text_pairs installs the package"},
     "docs/vertex.md": {"gcloud ": _CLOUD},
 }
 
@@ -273,8 +274,8 @@ def has_blocks(page: str) -> bool:
 
 
 PLAIN = [page for page in pages() if has_blocks(page)]
-for _page in ("docs/kubeflow.md", "docs/vertex.md", "docs/dataflow.md"):
-    PLAIN.remove(_page)  # tested below, each with a stand-in for its service
+for _page in ("docs/kubeflow.md", "docs/vertex.md", "docs/dataflow.md", "docs/tasks/your-own.md"):
+    PLAIN.remove(_page)  # tested below, each with what it needs
 
 
 @pytest.mark.parametrize("page", PLAIN)
@@ -283,6 +284,11 @@ def test_page(page: str, run: Run) -> None:
     if page in ABOUT_TFX and not WITH_TFX_HERE:
         pytest.skip("needs TFX")
     run(page)
+
+
+def test_page_of_own_tasks(run: Run, text_pairs: None) -> None:
+    """The package that the page shows is installed, and does what the page says."""
+    run("docs/tasks/your-own.md")
 
 
 @pytest.mark.parametrize("page", ["docs/vertex.md", "docs/dataflow.md"])

@@ -13,9 +13,7 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset.splits import EvalFrom
 from recordgen.errors import UsageError
-from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
@@ -42,53 +40,6 @@ def convert(source: Any, output: Path, **options: Any) -> dict[str, str]:
     """Convert videos and return the split of each."""
     recordgen.convert(source, output, **{**VIDEOS, **options})
     return split_of_each(output, "video/source_id")
-
-
-# text, what it is as an option
-PARSED = [
-    ("train:10", "train:10"),
-    ("TRAIN:10.0", "train:10"),
-    ("training:2.5", "train:2.5"),
-    ("all:5", "all:5"),
-]
-
-
-@pytest.mark.parametrize(("text", "option"), PARSED)
-def test_forms(text: str, option: str) -> None:
-    """A split in any spelling of ML_USE, or of a name of its own; one spelling is recorded."""
-    assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "train",
-        "10",
-        "train:",
-        ":10",
-        "train:0",
-        "train:100",
-        "train:nan",
-        "val:5",
-        "eval:5",
-        "unassigned:5",
-    ],
-)
-def test_wrong_forms(text: str) -> None:
-    """The error has the expected form and what was given."""
-    with pytest.raises(UsageError, match=rf"such as train:10 \(got '{text}'\)"):
-        ConvertOptions(eval_from=text)
-
-
-def test_shares_grow_and_go_by_the_lower_bits() -> None:
-    """A larger share moves the rows of a smaller one, too; drawn splits go by the upper bits."""
-    draws = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
-    moved = {share: [EvalFrom("a", share).moves("a", draw) for draw in draws] for share in (10, 50)}
-    assert (sum(moved[10]), sum(moved[50])) == (103, 512)
-    assert all(more for more, less in zip(moved[50], moved[10], strict=True) if less)
-    assert EvalFrom("a", 50).moves("a", 7 << 32 | (1 << 31) - 1)
-    assert not EvalFrom("a", 50).moves("a", 7 << 32 | 1 << 31)
-    assert not EvalFrom("a", 50).moves("test", 0)
 
 
 def test_a_share_of_train_moves_and_nothing_else(make_csv: MakeCsv, tmp_path: Path) -> None:

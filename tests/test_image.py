@@ -11,11 +11,12 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageOps
+from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.image import check_image
+from tests import test_gif as gif
 from tests.conftest import encoded, noise
 
 OPTIONS = ConvertOptions()
@@ -182,7 +183,7 @@ def test_broken_exif_turns_nothing() -> None:
 
 
 @given(st.sampled_from(sorted(KINDS)), st.integers(0, 10**6), st.binary(min_size=1, max_size=8))
-@settings(max_examples=400)
+@settings(max_examples=4 * settings().max_examples)
 def test_what_is_accepted_decodes(name: str, at: int, noise_bytes: bytes) -> None:
     """Whatever bytes are damaged: an image is refused as such, or TensorFlow decodes it."""
     data = KINDS[name][0]
@@ -211,6 +212,166 @@ def test_limits() -> None:
         with pytest.raises(PayloadError, match=r"200×150 = 30,000.*--max-image-pixels") as caught:
             check_image(data, ConvertOptions(max_image_pixels=29_999))
         assert caught.value.code == "too_many_pixels"
+
+
+def test_limits_are_allowed() -> None:
+    """What is as large as the limit passes, in bytes and in pixels; the messages are whole."""
+    largest = ConvertOptions(max_image_mb=len(PHOTO) / 1e6, max_image_pixels=30_000)
+    assert check_image(PHOTO, largest).data == PHOTO
+    assert check_image(PNG, ConvertOptions(max_image_pixels=30_000)).data == PNG
+    with pytest.raises(PayloadError) as caught:
+        check_image(PHOTO, ConvertOptions(max_image_mb=0.01))
+    assert caught.value.message == (
+        f"a file must be at most 0.01 MB (got {len(PHOTO) / 1e6:.1f} MB); --max-image-mb allows "
+        f"more"
+    )
+    with pytest.raises(PayloadError) as caught:
+        check_image(PNG, ConvertOptions(max_image_pixels=29_999))
+    assert caught.value.message == (
+        "an image must have at most 29,999 pixels (got 200×150 = 30,000); --max-image-pixels "
+        "allows more"
+    )
+
+
+def test_what_pillow_finds_too_large() -> None:
+    """Where the user allows any number of pixels, Pillow still has its own limit."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 0, 0, 0, 0))
+    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", b"") + chunk(b"IEND", b"")
+    with pytest.raises(
+        PayloadError, match=r"^Pillow refuses images of so many pixels: I"
+    ) as caught:
+        check_image(data, ConvertOptions(max_image_pixels=10**9))
+    assert caught.value.code == "too_many_pixels"
+    assert check_image(data, ConvertOptions(check="none")) == (data, "png", None, None, None, 1)
+
+
+# file, format; what check=none finds
+UNREAD = [
+    (PHOTO, ("jpeg", 150, 200)),
+    (b"\xff\xd8\xff broken", ("jpeg", None, None)),
+    (b"\x89PNG\r\n\x1a\n broken", ("png", None, None)),
+    (encoded(BASE, "GIF"), ("gif", 48, 80)),
+    (encoded(BASE, "BMP"), ("bmp", 48, 80)),
+    (encoded(BASE, "WEBP"), ("", 48, 80)),
+]
+
+
+@pytest.mark.parametrize(("data", "found"), UNREAD, ids=range(len(UNREAD)))
+def test_check_none_reads_headers(data: bytes, found: tuple[str, int | None, int | None]) -> None:
+    """Format and size stand where a header tells them."""
+    assert check_image(data, ConvertOptions(check="none")) == (data, *found, None, 1)
+
+
+def tables(data: bytes) -> tuple[object, object]:
+    """Return the quantisation tables and the sampling of a JPEG."""
+    image = Image.open(io.BytesIO(data))
+    return image.quantization, JpegImagePlugin.get_sampling(image)
+
+
+def test_how_jpegs_are_encoded_again() -> None:
+    """Turned: with the file's own tables and sampling. CMYK: at 95. Downscaled: at 92."""
+    for sampling in range(3):
+        turned = encoded(BASE, "JPEG", exif=TURNED, quality=77, subsampling=sampling)
+        assert tables(check_image(turned, OPTIONS).data) == tables(turned)
+    cmyk = encoded(BASE.convert("CMYK"), "JPEG", quality=50)
+    assert tables(check_image(cmyk, OPTIONS).data) == tables(
+        encoded(BASE, "JPEG", quality=95, subsampling=0)
+    )
+    small = check_image(encoded(BASE, "JPEG", quality=50), ConvertOptions(max_side=40))
+    assert (small.format, small.reencoded, small.height, small.width) == (
+        "jpeg",
+        "max_side",
+        24,
+        40,
+    )
+    assert tables(small.data) == tables(encoded(BASE, "JPEG", quality=92))
+    gray = check_image(encoded(BASE.convert("L"), "JPEG"), ConvertOptions(max_side=40))
+    assert Image.open(io.BytesIO(gray.data)).mode == "L"
+
+
+def test_thin_images_keep_a_pixel() -> None:
+    """The shorter side is rounded, and never to nothing."""
+    for kind in ("JPEG", "PNG"):
+        for width, height, expected in ((300, 1, (32, 1)), (1, 300, (1, 32)), (64, 35, (32, 18))):
+            stored = check_image(encoded(noise(width, height), kind), ConvertOptions(max_side=32))
+            assert (stored.width, stored.height) == expected
+
+
+def test_no_profile_is_kept_where_pixels_change() -> None:
+    """The record's pixels are what a person sees, so nobody must convert them again."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for data in (
+        encoded(GLASS, "PNG", icc_profile=profile),
+        encoded(BASE, "JPEG", icc_profile=profile, exif=TURNED),
+    ):
+        stored = Image.open(io.BytesIO(check_image(data, OPTIONS).data))
+        assert "icc_profile" not in stored.info
+        assert not stored.getexif()
+
+
+def segment(marker: int, body: bytes) -> bytes:
+    """Return a JPEG segment."""
+    return struct.pack(">BBH", 0xFF, marker, len(body) + 2) + body
+
+
+# bytes between a JPEG's first marker and the rest of it, whether they turn it
+EXIF = b"Exif\0\0" + TURNED.tobytes().removeprefix(b"Exif\0\0")
+SEGMENTS = [
+    (segment(0xE1, EXIF), True),
+    (segment(0xFE, b"comment") + segment(0xE1, EXIF), True),
+    (segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0") + segment(0xE1, EXIF), True),
+    (segment(0xE1, EXIF) + segment(0xE1, b"http://ns.adobe.com/xap/1.0/\0"), True),
+    (b"\xff\xff" + segment(0xE1, EXIF), True),
+    (segment(0xFE, bytes(0x1234)) + segment(0xE1, EXIF), True),
+    (segment(0xFE, b"\xff\xe1\0\x40" + EXIF), False),
+    (segment(0xE2, EXIF), False),
+    (segment(0xE1, b"Exif"), False),
+    (segment(0xE1, b"Exif\0\0"), False),
+    (segment(0xE1, b"Exif\0\0garbage"), False),
+    (b"", False),
+]
+
+
+@pytest.mark.parametrize(("between", "turns"), SEGMENTS, ids=range(len(SEGMENTS)))
+def test_where_exif_stands(between: bytes, turns: bool) -> None:
+    """It is found behind any other segment, and only where it is one; as Pillow finds it."""
+    data = encoded(BASE, "JPEG")
+    data = data[:2] + between + data[2:]
+    stored = check_image(data, OPTIONS)
+    assert (stored.reencoded, stored.orientation) == (
+        ("exif_orientation", 6) if turns else (None, 1)
+    )
+    assert Image.open(io.BytesIO(data)).getexif().get(0x0112, 1) == stored.orientation
+
+
+def test_gifs_that_are_shown_otherwise() -> None:
+    """A frame that leaves a part of its canvas free, and colours that no palette has, change."""
+    stream = gif.lzw([*gif.pixels(15), 3, gif.END])
+    whole = gif.header() + gif.frame(stream) + b";"
+    part = gif.header(8, 5) + gif.frame(stream) + b";"
+    two_colours = gif.header(flags=0x80, palette=bytes(6)) + gif.frame(stream) + b";"
+    assert check_image(whole, OPTIONS).reencoded is None
+    for data, size in ((part, (5, 8)), (two_colours, (4, 4))):
+        stored = check_image(data, OPTIONS)
+        assert (stored.format, stored.reencoded) == ("png", "gif")
+        assert (stored.height, stored.width) == size
+        assert as_trained(stored.data).shape == (*size, 3)
+
+
+def test_bmps_of_older_programs() -> None:
+    """A header of 12 bytes, and rows that end early, are written again; flipped rows are not."""
+    plain = encoded(noise(5, 3), "BMP")
+    assert check_image(plain, OPTIONS).data == plain
+    pixels = plain[54:]
+    old = b"BM" + struct.pack("<IHHI", 26 + len(pixels), 0, 0, 26)
+    old += struct.pack("<IHHHH", 12, 5, 3, 1, 24) + pixels
+    upside_down = plain[:22] + struct.pack("<i", -3) + plain[26:]
+    assert check_image(upside_down, OPTIONS).data == upside_down
+    np.testing.assert_array_equal(as_trained(upside_down), as_trained(plain)[::-1])
+    for data in (old, plain + b"\0"):
+        stored = check_image(data, OPTIONS)
+        assert (stored.format, stored.reencoded) == ("png", "bmp")
+        np.testing.assert_array_equal(as_trained(stored.data), as_trained(plain))
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))

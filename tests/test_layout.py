@@ -1,4 +1,4 @@
-"""What is wrong with a CSV file as a whole is said before any line is a row."""
+"""What separates the fields of a CSV file, and what is wrong with it as a whole."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recordgen.errors import SourceError
-from recordgen.sources.layout import checked
+from recordgen.sources.layout import read_layout
+from recordgen.tables.csv_fields import DELIMITERS
 
 TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]
 
@@ -21,9 +22,10 @@ def written(rows: list[list[str]], separator: str) -> str:
     return out.getvalue()
 
 
-def check(data: str | bytes) -> list[bytes]:
+def layout(data: str | bytes) -> tuple[str, list[bytes]]:
     raw = data.encode() if isinstance(data, str) else data
-    return list(checked(raw.split(b"\n"), "a.csv"))
+    delimiter, lines = read_layout(raw.split(b"\n"), "a.csv")
+    return delimiter, list(lines)
 
 
 # a file whose fields are separated by something else, what that is
@@ -35,6 +37,9 @@ SEPARATED = [
     ("a.jpg;cat\nb.jpg;dog", "semicolons"),
     ("Good and cheap;praise\nBad and dear;complaint", "semicolons"),
     ("age;job\n31,5;nurse\n40;clerk", "semicolons"),
+    ("text;label_1;label_2\nSo, so;x;y\nGood;x", "semicolons"),
+    ("sep=;\r\na,b;cat\r\n", "semicolons"),
+    ("sep=\t\r\na b\tcat\r\n", "tabs"),
     ("TRAIN;a.jpg;cat;0,1;0,2;;;0,5;0,6;;\nTEST;b.jpg;dog;0,1;0,2;;;0,5;0,6;;", "semicolons"),
     (written([[text, "x"] for text in TEXTS], ";"), "semicolons"),
     (written([["ham", text] for text in TEXTS], "\t"), "tabs"),
@@ -42,18 +47,16 @@ SEPARATED = [
 
 
 @pytest.mark.parametrize(("data", "name"), SEPARATED)
-def test_other_separators_are_named(data: str, name: str) -> None:
+def test_separators_are_detected(data: str, name: str) -> None:
     """Semicolons and tabs are told from commas, also where fields hold commas."""
-    message = rf"a\.csv:[12]: fields must be separated by commas \(got {name}\)"
-    with pytest.raises(SourceError, match=message):
-        check(data)
+    assert DELIMITERS[layout(data)[0]] == name
 
 
 # a file that is no CSV of rows, what is said
 OTHERS: list[tuple[str | bytes, str]] = [
     ("TRAIN,a.jpg,cat\n".encode("utf-16"), "a.csv: this file is UTF-16; save it as CSV UTF-8"),
     ("a.jpg,cat\rb.jpg,dog\r", "a.csv:1: lines must end with LF or CR LF"),
-    ("sep=;\r\na.jpg;cat", r"a.csv:1: .* this line is a note to Excel \(sep=;\); leave it out"),
+    ("sep=|\r\na.jpg|cat", r"a.csv:1: .* \(got a note to Excel that says '\|'\); save the file"),
     ('"TRAIN,a.jpg,cat"\n"TEST,b.jpg,dog"', "a.csv:1: each line is one field in quotes"),
     ('{"imageGcsUri": "a.jpg"}', "a.csv:1: this line is JSON, and the file is read as CSV"),
     ("Anna B-PER\nflew O\n\nYork\tNNP I-LOC", "a.csv:1: this line is a token and its tag"),
@@ -64,7 +67,7 @@ OTHERS: list[tuple[str | bytes, str]] = [
 def test_other_files_are_named(data: str | bytes, message: str) -> None:
     """What a spreadsheet or another tool saved is one error, not a reject per line."""
     with pytest.raises(SourceError, match=message):
-        check(data)
+        layout(data)
 
 
 # a file whose fields are separated by commas
@@ -92,7 +95,7 @@ COMMAS = [
 @pytest.mark.parametrize("data", COMMAS)
 def test_other_signs_may_be_in_fields(data: str) -> None:
     """Where commas separate, all lines are handed on as they are."""
-    assert check(data) == data.encode().split(b"\n")
+    assert layout(data) == (",", data.encode().split(b"\n"))
 
 
 FIELDS = st.text(st.sampled_from("ab ;,\t\"'"), max_size=8)
@@ -104,4 +107,4 @@ def test_what_is_quoted_does_not_separate(rows: list[tuple[str, str]]) -> None:
     """A file of quoted fields is one of commas, whatever the fields hold."""
     out = io.StringIO()
     csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
-    assert check(out.getvalue()) == out.getvalue().encode().split(b"\n")
+    assert layout(out.getvalue())[0] == ","

@@ -11,82 +11,17 @@ from hypothesis import strategies as st
 
 from recordgen.dataset.splits import SplitFractions
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.errors import DataError, PayloadError, UsageError
+from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning import bucket_files
 from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
-from recordgen.planning.resolve import merge_rows, resolve_bucket
+from recordgen.planning.resolve import resolve_bucket
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow, bucket_of
 from recordgen.rows.row import Row
 from recordgen.storage import FileInfo
-from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
-
-A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
-
-
-# other row of the same uri; row that is kept; reject codes; duplicates
-MERGES = [
-    (A1._replace(line=2), A1, [], 1),
-    (A1._replace(line=2, split=None), A1, [], 1),
-    (A1._replace(line=2, annotation=None), A1, [], 1),
-    (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
-    (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    # A contradiction is one across splits, too: neither label can be believed.
-    (A1._replace(line=2, split="eval", annotation="dog"), None, ["conflicting_labels"] * 2, 0),
-    (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
-]
-
-
-@pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
-def test_rows_of_one_uri(
-    other: PlacedRow, kept: PlacedRow | None, codes: list[str], duplicates: int
-) -> None:
-    """Equal rows are one example; the first split wins; several labels reject every row."""
-    for rows in ([A1, other], [other, A1]):
-        found = merge_rows(rows, ImageClassification())
-        assert found.row == kept
-        assert [item.code for item in found.rejects] == codes
-        assert (found.duplicates, found.merged) == (duplicates, 0)
-
-
-CAT = '[["cat",0.0,0.0,0.5,0.5]]'
-CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
-
-# task; annotations of the rows of one uri, and the splits; what they say together; duplicates;
-# merged; rejects
-ADDING = [
-    (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
-    (ImageMultiLabel(), [None, None], "..", None, 1, 0, 0),
-    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "c"]', 0, 1, 1),
-    (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
-    (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
-]
-
-
-@pytest.mark.parametrize(
-    ("task", "said", "splits", "together", "duplicates", "merged", "rejects"), ADDING
-)
-def test_rows_of_one_uri_add_up(
-    task: Task,
-    said: list[str | None],
-    splits: str,
-    together: str | None,
-    duplicates: int,
-    merged: int,
-    rejects: int,
-) -> None:
-    """Labels and boxes of several rows make one example; rows of another split add nothing."""
-    names = {".": None, "t": "train", "e": "eval"}
-    rows = [
-        PlacedRow(1, 1, "a.csv", line, names[split], "x.jpg", annotation)
-        for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
-    ]
-    found = merge_rows(rows[::-1], task)
-    assert found.row is not None
-    assert (found.row.line, found.row.annotation) == (1, together)
-    assert (found.duplicates, found.merged, len(found.rejects)) == (duplicates, merged, rejects)
+from recordgen.tasks import ImageClassification
 
 
 def plan_all(
@@ -301,6 +236,61 @@ def test_too_many_labels_for_shards_of_their_own() -> None:
         make_plan([summary, other], read=10_001, parse_rejected={}, adjusted={}, options=options)
 
 
+_OTHERS = (
+    "eval_from=train:10 needs an empty split eval, and {} other rows are in it: they name it, or "
+    "were drawn into it; leave eval_from out, or keep rows that name no split in train with "
+    "split_fractions=100"
+)
+THERE = Base({"train": 1})
+
+# rows by split, how many of eval's were moved, what is there already, the error
+EVAL_FROM = [
+    ({"train": 9, "eval": 2}, 2, Base(), None),
+    ({"train": 9, "eval": 3}, 2, Base(), _OTHERS.format(1)),
+    ({"train": 9, "eval": 3}, 2, THERE, _OTHERS.format(1)),
+    ({"eval": 2000}, 0, Base(), _OTHERS.format("2,000")),
+    ({"eval": 2}, 2, Base(), None),
+    ({}, 0, Base(), None),
+    (
+        {"test": 1, "mine": 1},
+        0,
+        Base(),
+        "eval_from=train:10: no row is in split 'train'; there are test, mine",
+    ),
+    ({"test": 1}, 0, THERE, None),
+]
+
+
+@pytest.mark.parametrize(("rows", "moved", "base", "message"), EVAL_FROM, ids=range(len(EVAL_FROM)))
+def test_rows_that_eval_from_needs(
+    rows: dict[str, int], moved: int, base: Base, message: str | None
+) -> None:
+    """eval holds what was moved there and nothing else, and the split that gives has rows."""
+
+    def plan() -> Plan:
+        # By label and in two buckets, which must be added up.
+        counts = {Group(split, "a"): count // 2 for split, count in rows.items()}
+        rest = {Group(split, "b"): count - count // 2 for split, count in rows.items()}
+        return make_plan(
+            [
+                BucketSummary(0, counts, counts, {}, 0, 0, 0, (), 0, moved // 2),
+                BucketSummary(1, rest, rest, {}, 0, 0, 0, (), 0, moved - moved // 2),
+            ],
+            read=9,
+            parse_rejected={},
+            adjusted={},
+            options=ConvertOptions(eval_from="train:10"),
+            base=base,
+        )
+
+    if message is None:
+        assert {split: found.rows for split, found in plan().splits.items()} == rows
+        return
+    with pytest.raises(UsageError) as caught:
+        plan()
+    assert str(caught.value) == message
+
+
 def test_shards_are_equal_in_bytes() -> None:
     """Shards of one split differ by no more than the largest payload, however blocks lie."""
     sizes = {f"{n}.jpg": 1000 + 97 * (n % 50) for n in range(4000)}
@@ -336,22 +326,6 @@ def test_equal_content_never_straddles_splits() -> None:
         content_keys=lambda asked: [b"the same"] * len(asked),
     )
     assert len(planned) == 1
-
-
-def test_refused_payloads_are_rejects_of_their_row() -> None:
-    """A size that is a refusal rejects the row with the refusal's reason."""
-    planned, summary = resolve_bucket(
-        0,
-        [A1],
-        options=ConvertOptions(),
-        task=ImageClassification(),
-        drop_unnamed=False,
-        infos=lambda asked: [PayloadError("missing_file", "no such file: x.jpg")],
-        content_keys=lambda asked: [],
-    )
-    assert planned == {}
-    [reject] = summary.rejects
-    assert reject == ("a.csv", 1, "x.jpg", "missing_file", "no such file: x.jpg")
 
 
 def test_empty_plan_has_no_splits() -> None:

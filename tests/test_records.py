@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import os
+import re
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,14 @@ from hypothesis.extra import numpy as nst
 from recordgen import features
 from recordgen.errors import RecordError
 from recordgen.records.example import parse_example, serialize_example
-from recordgen.records.tfrecord import count_frames, frame, frame_head, read_records, write_frames
+from recordgen.records.tfrecord import (
+    FrameWriter,
+    count_frames,
+    frame,
+    frame_head,
+    read_records,
+    write_frames,
+)
 
 _bytes = st.one_of(
     st.binary(max_size=300), st.sampled_from([bytes(4095), bytes(4096), bytes(70_000)])
@@ -220,25 +229,106 @@ def test_gzip_says_no_name_and_no_time(tmp_path: Path) -> None:
     assert path.read_bytes()[:8] == b"\x1f\x8b\x08" + bytes(5)
 
 
-# what is done to three records of 8 bytes (24 bytes each in the file); words of the message
+_NO_LENGTH = "damaged record length at offset {}; not a TFRecord file?"
+
+# what is done to three records of 8 bytes (24 bytes each in the file); the message; how many
+# records are given before it; whether counting records sees it, which reads lengths alone
 DAMAGE = [
-    (lambda data: data[:-1], "truncated in the record at offset 48"),
-    (lambda data: data[:30], "truncated in the record at offset 24"),
-    (lambda data: data[:24] + b"\xff" + data[25:], "damaged record length at offset 24"),
-    (lambda data: data[:40] + b"\xff" + data[41:], "damaged record at offset 24"),
-    (lambda data: b"plain text, no TFRecord file", "damaged record length at offset 0"),
+    (lambda data: data[:-1], "truncated in the record at offset 48", 2, True),
+    (lambda data: data[:30], "truncated in the record at offset 24", 1, True),
+    (lambda data: data[:36], "truncated in the record at offset 24", 1, True),
+    (lambda data: data[:24] + b"\xff" + data[25:], _NO_LENGTH.format(24), 1, True),
+    (
+        lambda data: data[:40] + b"\xff" + data[41:],
+        "damaged record at offset 24: its checksum is wrong",
+        1,
+        False,
+    ),
+    (lambda data: b"plain text, no TFRecord file", _NO_LENGTH.format(0), 0, True),
 ]
 
 
-@pytest.mark.parametrize(("damage", "words"), DAMAGE)
-def test_damaged_files_say_where(tmp_path: Path, damage, words: str) -> None:
+@pytest.mark.parametrize(("damage", "message", "before", "counts"), DAMAGE, ids=range(len(DAMAGE)))
+def test_damaged_files_say_where(
+    tmp_path: Path, damage: Any, message: str, before: int, counts: bool
+) -> None:
     """A damaged file is an error with its name and offset; records before it are given."""
     path = tmp_path / "r"
-    write(path, [b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"])
+    records = [b"aaaaaaaa", b"bbbbbbbb", b"cccccccc"]
+    write(path, records)
+    assert count_frames(str(path)) == 3
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(RecordError, match=words) as caught:
-        list(read_records(str(path)))
-    assert str(path) in str(caught.value)
+    found: list[bytes] = []
+    with pytest.raises(RecordError) as caught:
+        found.extend(iter(read_records(str(path))))
+    assert str(caught.value) == f"{path}: {message}"
+    given = read_records(str(path))
+    assert [next(given) for _ in range(before)] == records[:before]
+    if counts:
+        with pytest.raises(RecordError) as caught:
+            count_frames(str(path))
+        assert str(caught.value) == f"{path}: {message}"
+    else:
+        assert count_frames(str(path)) == 3
+
+
+def test_empty_files(tmp_path: Path) -> None:
+    """A file of no records is one."""
+    path = tmp_path / "r"
+    assert write(path, []) == 0
+    assert (list(read_records(str(path))), count_frames(str(path))) == ([], 0)
+
+
+class Sink(io.RawIOBase):
+    """Takes what is written, and remembers the size of each piece."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sizes.append(len(data))
+        return len(data)
+
+
+def test_small_records_are_written_together() -> None:
+    """64 small ones are one piece; one of 4,096 bytes is its own, and so is each of its ends."""
+    sink, small, large = Sink(), frame([b"x" * 84]), frame([bytes(4096)])
+    assert write_frames(sink, [small] * 130, "none") == 13_000
+    assert sink.sizes == [6400, 6400, 200]
+    sink = Sink()
+    almost = frame([bytes(4095)])
+    assert write_frames(sink, [small, almost, large, small, large], "none") == sum(sink.sizes)
+    assert sink.sizes == [100 + 4111, 12, 4096, 4, 100, 12, 4096, 4]
+
+
+def test_pieces_do_not_pile_up() -> None:
+    """When 64 pieces wait they are written, before another record is asked for."""
+    sink, there = Sink(), []
+
+    def frames() -> Iterator[tuple[bytes, ...]]:
+        for _ in range(30):
+            there.append(len(sink.sizes))
+            yield frame([bytes(4096)] * 3)[:4]  # four pieces: no record, but it is not read
+
+    write_frames(sink, frames(), "none")
+    assert there == [0] * 16 + [64] * 14
+    assert sum(sink.sizes) == 30 * 3 * 4096 + 30 * 12
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_frames_that_come_now_and_then(compression: str) -> None:
+    """A writer adds to what it has written, and says how many bytes that is."""
+    file = io.BytesIO()
+    with FrameWriter(file, compression) as writer:
+        for record in (b"one", b"two"):
+            writer.write([frame([record])])
+            assert writer.bytes == len(file.getvalue())
+    assert writer.bytes == len(file.getvalue())
+    data = gzip.decompress(file.getvalue()) if compression == "gzip" else file.getvalue()
+    assert data == b"".join((*frame([b"one"]), *frame([b"two"])))
 
 
 @pytest.mark.parametrize(
@@ -258,12 +348,29 @@ def test_records_that_are_too_large(tmp_path: Path, size: int, words: str) -> No
         assert str(caught.value) == f"{path}: {words}"
 
 
-def test_damaged_gzip(tmp_path: Path) -> None:
-    """A cut gzip stream is an error, not the end of the file."""
+# what is done to a gzip stream; how the library words it
+DAMAGED_GZIP = [
+    (
+        lambda data: data[:-9],
+        "Compressed file ended before the end-of-stream marker was reached",
+    ),
+    (lambda data: data[:-8] + bytes(8), "CRC check failed"),
+    (lambda data: b"no gzip", r"Not a gzipped file \(b'no'\)"),
+    (lambda data: data[:10] + b"\xff" * 9, "Error -3 while decompressing data"),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGED_GZIP, ids=range(len(DAMAGED_GZIP)))
+def test_damaged_gzip(tmp_path: Path, damage: Any, words: str) -> None:
+    """A damaged gzip stream is an error, not the end of the file; it says how far it was read."""
     path = tmp_path / "r.gz"
-    path.write_bytes(gzip.compress(b"".join(frame([b"a" * 1000])))[:-9])
-    with pytest.raises(RecordError, match="damaged gzip stream"):
-        list(read_records(str(path)))
+    path.write_bytes(damage(gzip.compress(b"".join(frame([b"a" * 1000])) * 2)))
+    found: list[bytes] = []
+    message = rf"^{path}: damaged gzip stream after offset (\d+): {words}"
+    with pytest.raises(RecordError, match=message) as caught:
+        found.extend(read_records(str(path)))
+    offset = int(re.match(message, str(caught.value))[1])
+    assert offset == 1016 * len(found)
 
 
 def test_feature_specs_as_json() -> None:

@@ -21,8 +21,8 @@ from recordgen.sources import automl_csv, automl_jsonl
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect, detect_frame
 from recordgen.sources.import_file import ImportFile, find_import_files
-from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.readers import RowReader
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
@@ -139,7 +139,7 @@ JSONL_REJECTS = [
     (b"TRAIN,a.jpg,cat", "bad_line", "'TRAIN,a.jpg,cat'"),
     (b'{"imageGcsUri": "a\xff"}', "bad_encoding", "byte 19 of the line is not UTF-8"),
     (b"[" * 100_000, "bad_line", "each line must be one JSON object"),
-    (b" " * MAX_LINE_BYTES + b"{}", "bad_line", "is this a JSONL file?"),
+    (b" " * MAX_RECORD_BYTES + b"{}", "bad_line", "is this a JSONL file?"),
     (b"{}", "no_path", "imageGcsUri, the image's path or URL (got the keys none)"),
     (b'{"imageGcsUri": 3, "x": 1}', "no_path", "got the keys imageGcsUri, x"),
     (b'{"\\ud800": 1}', "no_path", r"got the keys '\ud800'"),

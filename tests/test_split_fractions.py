@@ -1,4 +1,4 @@
-"""Split fractions: each split owns its share of the draws, to the last one; and split names."""
+"""Split fractions: each split owns its share of the draws; split names; eval_from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from recordgen.dataset.splits import SPLITS, SplitFractions, parse_ml_use, split_order
+from recordgen.dataset.splits import (
+    SPLITS,
+    EvalFrom,
+    SplitFractions,
+    parse_ml_use,
+    split_named,
+    split_order,
+)
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rows.row import Row
@@ -122,3 +129,71 @@ def test_words_that_name_no_split(word: str) -> None:
     message = rf"ml_use must be TRAIN, VALIDATION, TEST, UNASSIGNED or empty \(got '{word}'\)"
     with pytest.raises(ValueError, match=message):
         parse_ml_use(word)
+
+
+# name, the split it stands for
+NAMES = [
+    ("val", "eval"),
+    ("TRAIN", "train"),
+    ("mine", "mine"),
+    ("unassigned", "unassigned"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("name", "split"), NAMES)
+def test_names_of_splits(name: str, split: str) -> None:
+    """A word of ML_USE names its split; any other name, and one of no split, stays."""
+    assert split_named(name) == split
+
+
+# eval_from, how it is recorded
+EVAL_FROM = [
+    ("train:10", "train:10"),
+    ("TRAIN:10.0", "train:10"),
+    ("training:2.5", "train:2.5"),
+    ("all:99.5", "all:99.5"),
+    ("a:b:0.5", "a:b:0.5"),
+]
+
+
+@pytest.mark.parametrize(("text", "option"), EVAL_FROM)
+def test_forms_of_eval_from(text: str, option: str) -> None:
+    """A split in any spelling of ML_USE, or of a name of its own; one spelling is recorded."""
+    assert ConvertOptions(eval_from=text).recorded()["eval_from"] == option
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train",
+        "10",
+        "train:",
+        ":10",
+        "train:0",
+        "train:100",
+        "train:nan",
+        "val:5",
+        "eval:5",
+        "unassigned:5",
+    ],
+)
+def test_wrong_forms_of_eval_from(text: str) -> None:
+    """The error has the expected form and what was given."""
+    with pytest.raises(UsageError) as caught:
+        ConvertOptions(eval_from=text)
+    assert str(caught.value) == (
+        f"eval_from must be a split other than eval and a percentage between 0 and 100, such as "
+        f"train:10 (got {text!r})"
+    )
+
+
+def test_shares_grow_and_go_by_the_lower_bits() -> None:
+    """A larger share moves the rows of a smaller one, too; drawn splits go by the upper bits."""
+    draws = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
+    moved = {share: [EvalFrom("a", share).moves("a", draw) for draw in draws] for share in (10, 50)}
+    assert (sum(moved[10]), sum(moved[50])) == (103, 512)
+    assert all(more for more, less in zip(moved[50], moved[10], strict=True) if less)
+    assert EvalFrom("a", 50).moves("a", 7 << 32 | (1 << 31) - 1)
+    assert not EvalFrom("a", 50).moves("a", 7 << 32 | 1 << 31)
+    assert not EvalFrom("a", 50).moves("test", 0)

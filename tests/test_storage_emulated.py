@@ -397,13 +397,34 @@ def test_a_report_costs_a_few_requests(store: Store, tmp_path: Path) -> None:
     assert store.proxy.seen.total() < 64
 
 
-def test_without_retries_a_failure_is_told_at_once(store: Store) -> None:
-    """What is asked for a hint is not asked again; what a result needs is."""
+@pytest.mark.parametrize("fault", [503, 429, "reset", "cut"])
+def test_requests_are_repeated_in_one_place(store: Store, fault: Fault) -> None:
+    """What is asked for a hint is not asked again; what a result needs is, as often as was set."""
     store.put("folder/file", b"x")
-    store.proxy.fault = lambda request: 503
+    store.proxy.fault = lambda request: fault
     with storage.without_retries(), pytest.raises(StorageError):
         storage.list_dir(f"{store.url}/folder")
     assert store.proxy.faults == 1
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageError, match="tried 4 times"):
         storage.list_dir(f"{store.url}/folder")
     assert store.proxy.faults == 5
+
+
+def test_a_file_is_looked_up_by_one_request(store: Store) -> None:
+    """No folder of its name is looked for, as listings take longer and cost more."""
+    url = store.put("folder/file", b"xyz")
+    store.proxy.reset()
+    assert storage.size(url) == 3
+    assert store.proxy.seen.total() == 1
+
+
+def test_one_version_of_an_object(new_store: Callable[[str], Store]) -> None:
+    """A URL may name a version; without one it is the newest."""
+    store = new_store("s3")
+    fs = fsspec.filesystem("s3", skip_instance_cache=True, version_aware=True)
+    fs.make_bucket_versioned(store.url)
+    url = store.put("file", b"old")
+    [version] = fs.object_version_info(url)
+    store.put("file", b"newer")
+    assert storage.read_bytes(url) == b"newer"
+    assert storage.read_bytes(f"{url}?versionId={version['VersionId']}") == b"old"

@@ -23,6 +23,7 @@ from recordgen.features import IMAGE_TASKS
 from recordgen.options import ConvertOptions
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.tfrecord import read_records
+from recordgen.registry import TASK_CHOICES
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks import (
@@ -40,7 +41,7 @@ CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 def test_options_name_all_tasks() -> None:
     """What the options allow is what there is, and each task says all that it must."""
-    assert (options.AUTO, *TASKS) == options.TASKS
+    assert (options.AUTO, *TASKS) == tuple(TASK_CHOICES)
     for name, kind in TASKS.items():
         assert (kind.name, kind.expected != "", kind.noun != "") == (name, True, True)
     for name in IMAGE_TASKS:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row, content_uri
-from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect_frame
-from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.text_csv import is_file, parse_lines
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.task import Task
@@ -49,98 +43,6 @@ def said(item: Row | Reject) -> tuple[object, ...]:
     text, labels = TextSaid.decode(item.annotation)
     assert text is None or item.uri == content_uri(text)
     return item.line, item.split, item.uri if text is None else text, labels
-
-
-FIELDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12)
-
-
-@settings(max_examples=60)
-@given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), max_size=6))
-def test_what_is_written_is_read(written: list[list[str]]) -> None:
-    """What Python's writer quotes is read as it was, whatever line breaks and quotes it holds."""
-    out = io.StringIO()
-    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(written)
-    found = list(read_records(out.getvalue().encode().split(b"\n"), "a.csv"))
-    assert [item.fields for item in found if isinstance(item, Record)] == written
-    line = 1
-    for item, fields in zip(found, written, strict=True):
-        assert item.line == line
-        line += 1 + sum(field.count("\n") for field in fields)
-
-
-@settings(max_examples=60)
-@given(
-    st.lists(st.sampled_from([b'"', b'"a', b'b"', b"TRAIN,x", b"", b"\xff", b'"","']), max_size=9)
-)
-def test_every_line_is_accounted_for(lines: list[bytes]) -> None:
-    """However quotes are set, no line is read twice, and none gets lost in silence."""
-    found = list(read_records(lines, "a.csv"))
-    spans = []
-    for item in found:
-        inside = sum(field.count("\n") for field in item.fields) if isinstance(item, Record) else 0
-        spans += range(item.line, item.line + inside + 1)
-    assert spans == sorted(set(spans))
-    assert {number for number, line in enumerate(lines, start=1) if line} <= set(spans)
-
-
-# lines, what is read
-BROKEN = [
-    (['"open,a', '"b",c', "d,e"], [(1, "bad_line"), (2, ["b", "c"]), (3, ["d", "e"])]),
-    (
-        ['TRAIN,"open', "more", 'end",a', "TRAIN,x,y"],
-        [(1, ["TRAIN", "open\nmore\nend", "a"]), (4, ["TRAIN", "x", "y"])],
-    ),
-    (
-        ['TRAIN,"one "two" three', "more", 'end",a', "b,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, "bad_line"), (4, ["b", "c"])],
-    ),
-    (
-        ['TRAIN,"open', "more", "train,b,c"],
-        [(1, "bad_line"), (2, "bad_line"), (3, ["train", "b", "c"])],
-    ),
-    (['a "b" c,d'], [(1, ['a "b" c', "d"])]),
-]
-
-
-@pytest.mark.parametrize(("lines", "expected"), BROKEN)
-def test_a_broken_row_spoils_no_other(lines: list[str], expected: list[object]) -> None:
-    """Reading goes on where a row must begin; what may belong to a broken one is no row."""
-    found = read_records([line.encode() for line in lines], "a.csv")
-    assert [(i.line, i.fields if isinstance(i, Record) else i.code) for i in found] == expected
-
-
-def test_an_open_quote_takes_in_a_bounded_part_of_the_file() -> None:
-    """A quote that is never closed is found out after so many bytes, and named by its line."""
-    count = 3 * MAX_LINE_BYTES // 100
-    lines = [b"TRAIN,a,b", b'TRAIN,"a,b', *[b"TRAIN," + b"x" * 92 + b",b"] * count]
-    taken = iter(lines)
-    found = read_records(taken, "a.csv")
-    assert next(found) == Record(1, ["TRAIN", "a", "b"])
-    broken = next(found)
-    assert isinstance(broken, Reject)
-    assert (broken.line, broken.code) == (2, "bad_line")
-    assert broken.message.startswith("a field must be at most 131,072 characters long: close its")
-    assert len(list(taken)) > count / 2
-    assert all(isinstance(item, Record) for item in found)
-
-
-@pytest.mark.parametrize(
-    ("first", "rest", "rejected"),
-    [
-        (b'"open text,pos', [b"plain text,neg"] * 3000, 101),
-        (b'"open text,pos', [b"x" * 9_999] * 40, 27),  # 256 KiB
-        (b'"a "word" in it', [b"more"] * 149 + [b'end",pos'], 151),
-        (b'"a "word" in it', [b"x" * 9_999] * 40, 27),
-    ],
-)
-def test_a_broken_row_spoils_a_bounded_part_of_the_file(
-    first: bytes, rest: list[bytes], rejected: int
-) -> None:
-    """Plain lines are rows again behind what the broken row can have held."""
-    found = list(read_records([first, *rest, b"last,pos"], "a.csv"))
-    assert [item.line for item in found] == list(range(1, len(rest) + 3))
-    assert sum(isinstance(item, Reject) for item in found) == rejected
-    assert all(isinstance(item, Reject) for item in found[:rejected])
 
 
 # line, (split, text or file, labels)
@@ -238,7 +140,7 @@ def test_headers_without_a_known_column(header: str) -> None:
 
 @pytest.mark.parametrize(
     ("data", "message"),
-    [(b"\xff\xfeT\0", "UTF-16"), (b"TRAIN;text;label\n", "separated by commas")],
+    [(b"\xff\xfeT\0", "UTF-16"), (b"a\rb\r", "end with LF or CR LF")],
 )
 def test_other_files(data: bytes, message: str) -> None:
     """What is no CSV in UTF-8 is refused as a whole."""

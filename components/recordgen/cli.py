@@ -378,7 +378,7 @@ def add_options(
         default = option.default_text or option.unset
         form = tuple(option.metavar.split())  # a word for each value
         more: dict[str, Any] = {"action": _Several} if option.several else {}
-        if option.choices:
+        if option.choices is not None:
             more["choices"] = option.choices
         if len(form) > 1:
             more["nargs"] = len(form)
@@ -388,7 +388,7 @@ def add_options(
             type=_PARSERS.get(option.name, option.kind),
             metavar=form if len(form) > 1 else option.metavar or None,
             help=option.plain_help.replace("%", "%%")
-            + (f"; one of {', '.join(option.choices)}" if option.choices and form else "")
+            + ("; one of %(choices)s" if option.choices is not None and form else "")
             + ("; repeat it or separate with commas" if option.several else "")
             + (f" (default: {default})" if default else ""),
             **more,

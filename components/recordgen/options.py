@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from difflib import get_close_matches
 from numbers import Integral
@@ -19,6 +19,7 @@ from typing import Any, TypedDict, get_args, get_type_hints
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError
+from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
 from recordgen.storage.access import Access
@@ -27,19 +28,6 @@ from recordgen.tables.schema import Schema
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
 
-TASKS = (
-    AUTO,
-    "image_classification",
-    "image_multi_label",
-    "object_detection",
-    "text_classification",
-    "text_multi_label",
-    "text_sentiment",
-    "text_entities",
-    "tabular",
-    "video_classification",
-    "declared",
-)
 COMPRESSIONS = ("none", "gzip")
 
 _DECLARED = "declared"
@@ -61,7 +49,7 @@ class Option:
         default: the field's default.
         help: what the option does, in one sentence without a capital or a full stop. Values and
             other code stand in backticks; see :attr:`plain_help`.
-        choices: the values that are allowed; empty: not a choice.
+        choices: the values that are allowed; None: not a choice.
         metavar: what stands for the value in a usage line, its unit or form: ``MB``, ``FILE``, or
             ``H W`` for two values; empty: the choices.
         unset: what happens by default, where the default is no value (None, nothing).
@@ -73,7 +61,7 @@ class Option:
     annotation: Any
     default: Any
     help: str
-    choices: tuple[str, ...] = ()
+    choices: Collection[str] | None = None
     metavar: str = ""
     unset: str = ""
     above_zero: bool = False
@@ -134,7 +122,7 @@ class ConvertOptions:
     task: str = option(
         AUTO,
         "what rows mean; `auto`: detected from the first lines",
-        choices=TASKS,
+        choices=TASK_CHOICES,
         metavar="NAME",
     )
     input_format: str = option(
@@ -297,7 +285,7 @@ class ConvertOptions:
             object.__setattr__(self, "task", _DECLARED)
         for name, declared in OPTIONS.items():
             value = getattr(self, name)
-            if declared.choices:
+            if declared.choices is not None:
                 _one_of(name, value, declared.choices)
             if declared.above_zero and value is not declared.default:
                 _above_zero(name, value)
@@ -475,7 +463,7 @@ def _absolute(root: str) -> str:
     return os.path.abspath(local_path(root)) if root and is_local(root) else root
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+def _one_of(name: str, value: str, allowed: Collection[str]) -> None:
     if value not in allowed:
         raise UsageError(f"{name} must be one of {', '.join(allowed)} (got {value!r})")
 

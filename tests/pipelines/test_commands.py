@@ -224,7 +224,7 @@ def test_readings_follow_from_their_columns(tmp_path):
             splits[row[name]].add(row["split"])
     assert all(len(found) == 1 for found in splits.values())
     assert set().union(*splits.values()) == {"TRAIN", "VALIDATION", "TEST"}
-    assert list(rows[0]) == list(demo.METERS)
+    assert list(rows[0]) == list(json.loads(meters.METERS.options["schema"]))
 
 
 def test_the_sample_of_declared_columns_is_what_the_script_writes(tmp_path, capsys):

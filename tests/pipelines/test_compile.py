@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from google.protobuf import json_format
@@ -16,13 +17,11 @@ from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from pipelines.config import PipelineConfig
-from pipelines.demo import DEMOS
-from pipelines.pipeline import MEASURES, create_pipeline, eval_config
-from pipelines.samples import WRITERS
+from pipelines.pipeline import create_pipeline, eval_config
 from recordgen.dataset.manifest import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
-from recordgen.training.config import MODEL_TASKS
+from recordgen.registry import OWN
 
 COMPONENTS = {
     "AutoMLExampleGen",
@@ -104,9 +103,16 @@ def test_the_threshold_is_for_the_measure_of_the_task(task, measure):
     assert eval_config(task, 0.5) != config
 
 
-def test_a_task_with_a_model_is_measured_and_shown():
-    """Each has a measure, a demo and what writes its sample."""
-    assert tuple(MEASURES) == tuple(DEMOS) == tuple(WRITERS) == MODEL_TASKS
+@pytest.mark.parametrize("task", OWN)
+def test_tfma_finds_the_measure_of_every_task(task):
+    """The class that a task's measure names is there, and takes the name that it is given."""
+    [metric] = [
+        metric
+        for metric in eval_config(task, 0.5).metrics_specs[0].metrics
+        if metric.HasField("threshold")
+    ]
+    found = getattr(import_module(metric.module or "keras.metrics"), metric.class_name)
+    assert found(**json.loads(metric.config)).name == json.loads(metric.config)["name"]
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"tokenizer": "words"}, "tokenizer must be a function"),
     ({"extras": ["image/height"]}, "extras must be one of text, source_id"),
     ({"map_example": print}, "give sequence_length"),
-    ({"task": "image_multi_label"}, "task must be one of auto, text_entities"),
+    ({"task": "image_multi_label"}, "but dataset.json says 'text_entities'; leave task out"),
     (
         {"image_size": (8, 8)},
         r"image_size does not apply to these examples \(text_entities\); leave",

@@ -18,7 +18,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.records.tfrecord import read_records
 from recordgen.training.config import TrainingConfig
-from recordgen.training.declared import DeclaredLearner
+from recordgen.training.declared import DeclaredTrainer
 from tests import trainer
 
 ROWS = 240
@@ -213,6 +213,6 @@ def test_a_label_and_nothing_else(tmp_path: Path) -> None:
     """There must be something that it is predicted from."""
     rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
     output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
-    learner = DeclaredLearner(output, "train", read_dataset(output), TrainingConfig())
+    trainer = DeclaredTrainer(output, "train", read_dataset(output), TrainingConfig())
     with pytest.raises(DataError, match="there is no column beside the label"):
-        learner.check()
+        trainer.check()

@@ -247,9 +247,9 @@ def test_only_the_small_model(dataset, tmp_path):
 def test_targets_follow_the_image(dataset, augmentation):
     """Where a cell is a box's centre, the image shows its colour, cropped or not."""
     config = TrainingConfig.from_custom_config({**FAST, "augmentation": augmentation})
-    learner = ObjectDetector(dataset, "train", read_dataset(dataset), config)
-    assert learner.steps_per_epoch() == 15
-    images, cells = next(iter(learner.train_data()))
+    trainer = ObjectDetector(dataset, "train", read_dataset(dataset), config)
+    assert trainer.steps_per_epoch() == 15
+    images, cells = next(iter(trainer.train_data()))
     places = np.argwhere(cells[..., 0] == 1)
     assert len(places) > 2
     for image, row, column in places:

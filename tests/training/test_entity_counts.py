@@ -93,6 +93,11 @@ def test_an_entity_is_right_where_it_stands():
         assert counts.true.tolist() == [1, 0, 1]
         assert counts.right.tolist() == right
         assert counts.found.sum() == 2
+        assert counts.true.dtype == counts.found.dtype == np.int64
+    # Neither is the last label of the first text the first label of the second one.
+    counts = EntityCounts(3)
+    counts.add(np.array([[5, 0], [0, 0]]), np.array([[0, 0], [1, 0]]))
+    assert (counts.found.sum(), counts.right.sum()) == (1, 0)
 
 
 def test_f1_by_label():

@@ -49,13 +49,13 @@ def dataset(images, tmp_path_factory):
 def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
     """A batch to train on, requests and records to evaluate agree to a level of 255."""
     config = TrainingConfig(image_size=(SIDE, SIDE), batch_size=COUNT, top_k=COUNT)
-    learner = OneImageLabel(dataset, "train", read_dataset(dataset), config)
+    trainer = OneImageLabel(dataset, "train", read_dataset(dataset), config)
     inputs = keras.Input((SIDE, SIDE, 3))
     model = keras.Model(inputs, keras.layers.Flatten()(inputs))
-    save_for_serving(model, str(tmp_path / "model"), learner)
+    save_for_serving(model, str(tmp_path / "model"), trainer)
     saved = tf.saved_model.load(str(tmp_path / "model"))
 
-    pixels, labels = next(iter(learner.train_data()))
+    pixels, labels = next(iter(trainer.train_data()))
     seen = np.zeros((COUNT, COUNT), np.float32)
     seen[labels.numpy()] = tf.reshape(pixels, (COUNT, COUNT))
 

@@ -30,7 +30,15 @@ def test_classes():
     random = np.random.default_rng(0)
     scores = random.dirichlet(np.ones(4), 50).astype(np.float32)
     truth = random.integers(0, 4, 50)
-    for counts in (counted(truth, scores), in_parts(truth, scores, 7), in_parts(truth, scores, 60)):
+    batches = TableCounts()
+    batches.add(truth[:20], scores[:20])
+    batches.add(truth[20:], scores[20:])
+    for counts in (
+        counted(truth, scores),
+        in_parts(truth, scores, 7),
+        in_parts(truth, scores, 60),
+        batches,
+    ):
         assert counts.examples == 50
         assert counts.accuracy() == pytest.approx(accuracy_score(truth, scores.argmax(1)))
         assert counts.loss() == pytest.approx(log_loss(truth, scores, labels=range(4)))

@@ -104,14 +104,14 @@ def test_nothing_to_learn(
 
 def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> None:
     from recordgen.training.config import TrainingConfig
-    from recordgen.training.tables import TableLearner
+    from recordgen.training.tables import TableTrainer
 
     dataset = recordgen.convert(
         source, tmp_path / "out", task="tabular", target_column="cls"
     ).dataset
     config = TrainingConfig(model="MobileNetV2")
     with pytest.raises(UsageError, match="model must be small_cnn for tabular"):
-        TableLearner(str(tmp_path / "out"), "train", dataset, config).models()
+        TableTrainer(str(tmp_path / "out"), "train", dataset, config).models()
 
 
 def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:

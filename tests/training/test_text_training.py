@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from pipelines.reviews import WRITERS
+from pipelines.samples import sample_of
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
@@ -25,7 +25,7 @@ def train(dataset, root, **settings):
 
 def converted(task, folder):
     """Convert 300 reviews of a task, and one to evaluate on that nobody has labelled."""
-    path = Path(WRITERS[task](str(folder / "data"), 300))
+    path = Path(sample_of(task).write(str(folder / "data"), 300))
     path.write_text(f"{path.read_text()}VALIDATION,nobody said anything\n")
     convert(str(path), folder / "out", task=task)
     return str(folder / "out")

@@ -252,10 +252,13 @@ def _check_job_server(endpoint: str) -> None:
 
 def _check_flags(flags: Sequence[str]) -> None:
     """Refuse flags that Beam does not know: it would ignore them, with a log line at best."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for group in PipelineOptions.__subclasses__():
-        group._add_argparse_args(parser)
-    _, unknown = parser.parse_known_args(list(flags))
+    unknown: list[str] = []
+
+    def parse(parser: argparse.ArgumentParser) -> None:
+        parser.exit_on_error = False
+        unknown.extend(parser.parse_known_args(list(flags))[1])
+
+    PipelineOptions([]).get_all_options(add_extra_args_fn=parse)
     if unknown:
         raise UsageError(f"Beam does not know {' '.join(unknown)}")
 

@@ -11,6 +11,7 @@ from recordgen.options import AUTO
 from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
+from recordgen.tables.csv_fields import DELIMITERS
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
@@ -128,10 +129,10 @@ def detection_lines(detection: Detection | None) -> list[str]:
 
 def format_of(detection: Detection) -> str:
     """Return a format in words: ``csv, separated by commas, no header``."""
-    if detection.options.input_format != "csv":
+    if detection.delimiter is None:
         return detection.options.input_format
     header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
-    return f"csv, separated by commas{header}"
+    return f"csv, separated by {DELIMITERS[detection.delimiter]}{header}"
 
 
 def plan_json(plan: StagedPlan) -> dict[str, Any]:

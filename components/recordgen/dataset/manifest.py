@@ -23,6 +23,8 @@ from recordgen.errors import SourceError
 from recordgen.features import FeatureSpec
 
 FORMAT = "recordgen/1"
+#: The task of examples that were written from Python.
+EXAMPLES = "examples"
 DATASET_FILE = "dataset.json"
 LABELS_FILE = "labels.txt"
 REJECTS_FILE = "rejects.jsonl"

@@ -14,8 +14,9 @@ from recordgen.dataset.splits import EVAL
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place
-from recordgen.kubeflow.scoring import TALLIES, Evaluation
+from recordgen.kubeflow.scoring import Evaluation, Tally
 from recordgen.records.tfrecord import read_records
+from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task
 
 _BATCH = 64
@@ -60,7 +61,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     import tensorflow as tf
 
     signatures = tf.saved_model.load(model_dir).signatures
-    tally = TALLIES[dataset.task](len(dataset.labels))
+    tally: Tally = TASKS[dataset.task].declared("measure")(len(dataset.labels))
     examples = 0
     for batch in _batches(root, dataset, split):
         records = tf.constant(batch)

@@ -1,30 +1,21 @@
-"""A model's answers, batch by batch → the numbers that say how good it is. One class per task."""
+"""A model's answers, batch by batch → the numbers that say how good it is.
+
+Each task names the class that measures its models, as its ``measure``.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.tasks import (
-    Declared,
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    Tabular,
-    TextClassification,
-    TextEntities,
-    TextMultiLabel,
-    TextSentiment,
-    VideoClassification,
-)
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
-from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2
+from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2, TABLE_SCORE
 from recordgen.training.entity_counts import EntityCounts
 from recordgen.training.table_score import TableCounts
 
@@ -54,14 +45,30 @@ class Evaluation:
     confusion: Mapping[str, Any] = field(default_factory=dict)
 
 
+class TfmaMetric(NamedTuple):
+    """The same measure in TensorFlow Model Analysis, for the Evaluator.
+
+    Attributes:
+        name: of the metric in the results.
+        class_name: the metric's class.
+        module: where it is; empty: TFMA or Keras has it.
+    """
+
+    name: str
+    class_name: str
+    module: str = ""
+
+
 class Tally(Protocol):
     """What is counted of answers, for a number of classes.
 
     Attributes:
         needs: what a split must have for a score, as an error says it.
+        tfma: the same measure in TFX pipelines.
     """
 
     needs: ClassVar[str]
+    tfma: ClassVar[TfmaMetric]
 
     def __init__(self, classes: int) -> None: ...
 
@@ -84,6 +91,7 @@ class OneLabelTally:
     """Which label was taken for which, in examples with one label each."""
 
     needs: ClassVar[str] = "labelled example"
+    tfma: ClassVar[TfmaMetric] = TfmaMetric(ACCURACY, "SparseCategoricalAccuracy")
 
     def __init__(self, classes: int) -> None:
         self._confusion = np.zeros((classes, classes), np.int64)  # by label and answer
@@ -111,6 +119,7 @@ class ManyLabelsTally:
     """How well scores tell which labels an example has, in examples with any number of them."""
 
     needs: ClassVar[str] = "label that only some of its examples have"
+    tfma: ClassVar[TfmaMetric] = TfmaMetric(AUC, "LabelAUC", "recordgen.training.tfma_auc")
 
     def __init__(self, classes: int) -> None:
         self._counts = ScoreCounts(classes)
@@ -141,6 +150,9 @@ class BoxTally:
     """How well boxes were found."""
 
     needs: ClassVar[str] = "object"
+    tfma: ClassVar[TfmaMetric] = TfmaMetric(
+        MEAN_PRECISION, "BoxPrecision", "recordgen.training.tfma_average_precision"
+    )
 
     def __init__(self, classes: int) -> None:
         self._matches = BoxMatches()
@@ -178,6 +190,7 @@ class EntityTally:
     """How well entities were found."""
 
     needs: ClassVar[str] = "entity"
+    tfma: ClassVar[TfmaMetric] = TfmaMetric(F1, "EntityF1", "recordgen.training.tfma_entities")
 
     def __init__(self, classes: int) -> None:
         self._counts = EntityCounts(classes)
@@ -210,6 +223,9 @@ class TableTally:
     """How well the target of a table was predicted."""
 
     needs: ClassVar[str] = "rows of different targets"
+    tfma: ClassVar[TfmaMetric] = TfmaMetric(
+        TABLE_SCORE, "TableScore", "recordgen.training.tfma_table_score"
+    )
 
     def __init__(self, classes: int) -> None:
         self._counts = TableCounts()
@@ -234,18 +250,3 @@ def _matrix(labels: Sequence[str], confusion: npt.NDArray[np.int64]) -> dict[str
             "rows": [{"row": row} for row in confusion.tolist()],
         }
     }
-
-
-#: By the task of ``dataset.json``.
-TALLIES: Mapping[str, type[Tally]] = {
-    ImageClassification.name: OneLabelTally,
-    ImageMultiLabel.name: ManyLabelsTally,
-    ObjectDetection.name: BoxTally,
-    TextEntities.name: EntityTally,
-    TextClassification.name: OneLabelTally,
-    TextMultiLabel.name: ManyLabelsTally,
-    TextSentiment.name: OneLabelTally,
-    Tabular.name: TableTally,
-    VideoClassification.name: OneLabelTally,
-    Declared.name: TableTally,
-}

@@ -1,42 +1,79 @@
-"""What Pillow lets pass in a GIF and giflib, which TensorFlow uses, does not.
+"""Find the frames of a GIF, and what Pillow lets pass in them but giflib, TensorFlow's, does not.
 
 Graphics Interchange Format, version 89a, sections 15 to 27.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
-_IMAGE_BYTES = 9  # an image descriptor behind its separator
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
 
+# What follows an image separator: left, top, width, height, flags
+_DESCRIPTOR = struct.Struct("<HHHHB")
 
-def check_gif(data: bytes) -> None:
-    """Follow all blocks to the trailer.
+
+class GifFrame(NamedTuple):
+    """A frame whose pixels are still compressed.
+
+    Attributes:
+        width: pixels, at least 1.
+        height: pixels, at least 1.
+        code_bits: LZW's code size, 1..8.
+        blocks: the frame's data sub-blocks, each behind its length, without the empty last one.
+    """
+
+    width: int
+    height: int
+    code_bits: int
+    blocks: bytes
+
+
+def gif_frames(data: bytes) -> Iterator[GifFrame]:
+    """Follow all blocks to the trailer and yield the frames.
 
     Raises:
-        PayloadError: a block is of no known kind, or the file ends before its trailer.
+        PayloadError: a block is of no known kind, a frame has no pixels or a code size that LZW
+            does not have, or the file ends before its trailer.
     """
     try:
         at = _HEADER_BYTES + _palette_bytes(data[10])
         while data[at] != _TRAILER:
             if data[at] == _IMAGE:
-                # The descriptor's last byte tells of a palette; one byte, LZW's code size, follows.
-                at += 1 + _IMAGE_BYTES + _palette_bytes(data[at + _IMAGE_BYTES]) + 1
+                _, _, width, height, flags = _DESCRIPTOR.unpack_from(data, at + 1)
+                start = at + 1 + _DESCRIPTOR.size + _palette_bytes(flags) + 1
+                end = _end_of_blocks(data, start)
+                code_bits = data[start - 1]
+                if not (width and height and 1 <= code_bits <= 8):
+                    raise PayloadError(
+                        RejectCode.CORRUPT.value,
+                        f"the GIF has a frame of {width}×{height} pixels with codes of {code_bits} "
+                        f"bits (expected at least 1×1, and 1 to 8 bits)",
+                    )
+                yield GifFrame(width, height, code_bits, data[start:end])
             elif data[at] == _EXTENSION:
-                at += 2  # the introducer and the extension's label
+                end = _end_of_blocks(data, at + 2)  # behind the introducer and a label
             else:
                 raise PayloadError(
                     RejectCode.CORRUPT.value,
                     f"the GIF has a block of no known kind (0x{data[at]:02x} at byte {at})",
                 )
-            while data[at]:
-                at += 1 + data[at]
-            at += 1
-    except IndexError:
+            at = end + 1
+    except (IndexError, struct.error):
         raise PayloadError(RejectCode.TRUNCATED.value, "the GIF ends before its trailer") from None
+
+
+def _end_of_blocks(data: bytes, at: int) -> int:
+    """Return where the empty block is that ends a row of sub-blocks."""
+    while data[at]:
+        at += 1 + data[at]
+    return at
 
 
 def _palette_bytes(flags: int) -> int:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import simplejpeg
@@ -25,7 +26,7 @@ from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageErr
 
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.gif import check_gif
+from recordgen.payloads.gif import gif_frames
 from recordgen.payloads.png import check_png
 from recordgen.rejects import RejectCode
 
@@ -204,8 +205,7 @@ def _downscale_jpeg(
 def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
     image = _open(data, options)
     if options.check == "decode":
-        _decode_fully(data, image)
-        image = _open(data, options)  # the check moved through all frames
+        _decode_fully(data, image, options)
     too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
     if reason is None and not too_large:
@@ -213,19 +213,23 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
     return _reencode(image, reason or "max_side", options)
 
 
-def _decode_fully(data: bytes, image: Image.Image) -> None:
+def _decode_fully(data: bytes, image: Image.Image, options: ConvertOptions) -> None:
+    if image.format == "GIF":
+        return _decode_gif(data, options)
     if image.format == "PNG":
         check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
-    elif image.format == "GIF":
-        check_gif(data)  # Pillow stops at the first block that it does not know
+    decoded(image.format or "", image.load)
 
-    def load_all() -> None:
-        frames = getattr(image, "n_frames", 1) if image.format == "GIF" else 1
-        for frame in range(frames):
-            image.seek(frame)
-            image.load()
 
-    decoded(image.format or "", load_all)
+def _decode_gif(data: bytes, options: ConvertOptions) -> None:
+    """Decompress each frame, from its own blocks alone.
+
+    Where LZW's end code, or a frame's last block, comes before the last pixel, Pillow fills the
+    frame from the bytes that follow in the file; giflib, which TensorFlow uses, refuses it.
+    """
+    for width, height, code_bits, blocks in gif_frames(data):
+        _check_pixels(height, width, options)
+        decoded("GIF", partial(Image.frombytes, "L", (width, height), blocks, "gif", code_bits))
 
 
 def _why_reencode(data: bytes, kind: str, image: Image.Image) -> str | None:

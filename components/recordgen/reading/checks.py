@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
 from recordgen.errors import UsageError
 
 
-def check_one_of(name: str, value: object, allowed: Sequence[str | None]) -> None:
+def check_one_of(name: str, value: object, allowed: Collection[str | None]) -> None:
     """Check that a value is one of some words. Raises: UsageError."""
     if not (value is None or isinstance(value, str)) or value not in allowed:
         raise UsageError(f"{name} must be one of {', '.join(map(str, allowed))} (got {value!r})")

@@ -10,14 +10,13 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
 from recordgen.errors import DataError, UsageError
-from recordgen.features import IMAGE_TASKS, TEXT_TASKS
 from recordgen.reading.options import BALANCED, BOX_OPTIONS, LabelOptions, ReadOptions
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
+from recordgen.tasks import TASKS
 
-#: Tasks whose examples are read in ways of their own.
+#: The task whose examples are read in a way of their own.
 DETECTION = "object_detection"
-MULTI_LABEL = ("image_multi_label", "text_multi_label")
 
 #: What is made of the labels of boxes.
 BOX_MODE = "boxes"
@@ -46,6 +45,16 @@ class ClassPlan:
     counts: Mapping[str, int] | None
 
 
+def has_several_labels(task: str) -> bool:
+    """Say whether an example of a task may have more than one label."""
+    return TASKS[task].labelling == "several"
+
+
+def _is_of(task: str, kind: str) -> bool:
+    """Say whether the payloads of a task are of a kind."""
+    return task in TASKS and TASKS[task].kind == kind
+
+
 def _plan_task(shards: ShardSet, options: LabelOptions, default: str) -> tuple[str, str | None]:
     """Decide what the examples are for; return it, and what ``dataset.json`` says of it.
 
@@ -65,8 +74,8 @@ def _plan_task(shards: ShardSet, options: LabelOptions, default: str) -> tuple[s
 
 def plan_text_task(shards: ShardSet, options: LabelOptions) -> str:
     """Decide what texts are for. Raises: UsageError: they are for something else."""
-    task, _ = _plan_task(shards, options, next(iter(TEXT_TASKS)))
-    if task not in TEXT_TASKS:
+    task, _ = _plan_task(shards, options, "text_classification")
+    if not _is_of(task, "text"):
         raise UsageError(f"dataset.json says {task!r}, and only labelled texts are read here")
     return task
 
@@ -78,7 +87,7 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
         UsageError: they are for something else, or an option is for examples of another task.
     """
     task, written = _plan_task(shards, options, "image_classification")
-    if task not in IMAGE_TASKS:
+    if not _is_of(task, "image"):
         raise UsageError(f"dataset.json says {task!r}, and only images are read here")
     if task == DETECTION:
         if options.label_mode != AUTO:
@@ -108,7 +117,7 @@ def _mode(task: str, options: LabelOptions) -> str | None:
         return BOX_MODE
     if options.label_mode != AUTO:
         return options.label_mode
-    return "multi_hot" if task in MULTI_LABEL else "int"
+    return "multi_hot" if has_several_labels(task) else "int"
 
 
 def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
@@ -176,7 +185,7 @@ def labelled_examples(shards: ShardSet, task: str) -> int | None:
     """Return how many examples have a label; None: not known."""
     if shards.labels is None or shards.examples is None:
         return None
-    if task in MULTI_LABEL:
+    if has_several_labels(task):
         return shards.examples - shards.unlabelled
     return sum(shards.labels.values())
 

@@ -17,15 +17,7 @@ from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as, to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_labelled
-from recordgen.reading.records import (
-    Keep,
-    cached,
-    finished,
-    keeping,
-    ordered,
-    parallel_calls,
-    read_records,
-)
+from recordgen.reading.records import Keep, batches, finished, keeping
 from recordgen.reading.scales import scale_for
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
@@ -77,7 +69,6 @@ class ColumnOptions(LabelOptions):
                 f"out, or those that columns=[…] names (got {list(self.extras)})"
             )
         for name, allowed in (
-            ("task", (AUTO, Declared.name)),
             ("resize", _RESIZES),
             ("vectors", VECTORS),
         ):
@@ -256,12 +247,7 @@ class ColumnReading:
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        records = read_records(plan, options, self.keep)
-        records = ordered(cached(records, plan, options), plan, options)
-        # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        batches = records.map(self._elements, **parallel_calls(options))
-        return finished(batches, plan, options)
+        return finished(batches(plan, options, self.keep, self._elements), plan, options)
 
     def _elements(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen.dataset import splits
-from recordgen.dataset.manifest import Dataset, Split, read_dataset
+from recordgen.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
-from recordgen.reading.kinds import KINDS, Kind, kind_of
+from recordgen.reading.kinds import Kind, kind_of
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records
@@ -213,7 +213,7 @@ def load(
         raise UsageError(f"source must be an output or its dataset.json (got {source!r})")
     dataset = read_dataset(os.fspath(source))
     given = _given(options, batch_size, image_size)
-    has_task = dataset.task in TASKS
+    has_task = dataset.task != EXAMPLES
     found = {}
     for name, split in dataset.splits.items():
         is_training = name == splits.TRAIN
@@ -380,9 +380,10 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
     """Return whether a split has a labelled example, or needs none."""
     if given.get("label_mode", "") is None:
         return True
-    labelled = KINDS[TASKS[dataset.task].kind].labelled
     # Declared columns have no labels at all unless one of them is a label.
-    needs_labels = dataset.task in labelled or (dataset.task == Declared.name and dataset.labels)
+    needs_labels = TASKS[dataset.task].labelling or (
+        dataset.task == Declared.name and dataset.labels
+    )
     return bool(split.labels) or not needs_labels
 
 

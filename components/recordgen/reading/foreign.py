@@ -14,6 +14,7 @@ from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
+from recordgen.tasks import TASKS
 
 # Features with a value for each box are named so, also those that only others write.
 _OBJECT = "image/object/"
@@ -89,7 +90,7 @@ def check_record(
 
 def _payload(task: str) -> str:
     """Return the feature that holds the payload of a task's examples."""
-    return features.TEXT if task in features.TEXT_TASKS else features.IMAGE_ENCODED
+    return features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
 
 
 def _remedy(name: str, there: Iterable[str]) -> str:

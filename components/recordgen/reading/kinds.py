@@ -1,15 +1,15 @@
-"""How examples of each kind are read: the entry of a kind is all that the doors know of it."""
+"""How examples of each kind are read: its :class:`Kind` is all that the doors know of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import tensorflow as tf
 
+from recordgen.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
-from recordgen.features import TEXT_TASKS
 from recordgen.reading.columns import (
     ColumnOptions,
     ColumnReading,
@@ -19,6 +19,7 @@ from recordgen.reading.columns import (
 from recordgen.reading.declared import plan_declared, read_declared
 from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
+from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.options import (
     EntityOptions,
     ReadOptions,
@@ -48,77 +49,35 @@ class Reading(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """How examples of one kind are read.
+    """How examples of one kind are read; a task names its own as its ``reading``.
 
     Attributes:
         options: the class of what can be asked for.
-        training: defaults that only training has.
         plan: decides all that can be decided before the first record is read.
         reading: prepares a planned reading.
-        labelled: the tasks whose examples without a label are left out.
+        training: defaults that only training has.
     """
 
     options: type[RecordOptions]
-    training: Mapping[str, Any]
     plan: Callable[[ShardSet, Any], ReadPlan]
     reading: Callable[[ShardSet, ReadPlan, Any], Reading]
-    labelled: frozenset[str]
+    training: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: By :attr:`recordgen.tasks.Task.kind`.
-KINDS: Mapping[str, Kind] = {
-    "image": Kind(
-        options=ReadOptions,
-        training={},
-        plan=plan_reading,
-        reading=ImageReading.of,
-        labelled=frozenset({"image_classification", "image_multi_label"}),
-    ),
-    "text": Kind(
-        options=TextOptions,
-        training={},
-        plan=plan_texts,
-        reading=TextReading.of,
-        labelled=frozenset(TEXT_TASKS),
-    ),
-    "entities": Kind(
-        options=EntityOptions,
-        training={"buckets": AUTO},
-        plan=plan_records,
-        reading=EntityReading.of,
-        labelled=frozenset(),
-    ),
-    "declared": Kind(
-        options=ReadOptions,
-        training={},
-        plan=plan_declared,
-        reading=read_declared,
-        labelled=frozenset(),
-    ),
-    "table": Kind(
-        options=TableOptions,
-        training={},
-        plan=plan_records,
-        reading=TableReading.of,
-        labelled=frozenset(),
-    ),
-    "video": Kind(
-        options=VideoOptions,
-        training={},
-        plan=plan_videos,
-        reading=VideoReading.of,
-        labelled=frozenset({"video_classification"}),
-    ),
-}
-
-# Declared columns that are no pairs of an image and a label.
-_COLUMNS = Kind(
-    options=ColumnOptions,
-    training={},
-    plan=plan_columns,
-    reading=ColumnReading.of,
-    labelled=frozenset(),
+IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading.of)
+TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=TextReading.of)
+ENTITIES = Kind(
+    options=EntityOptions,
+    training={"buckets": AUTO},
+    plan=plan_records,
+    reading=EntityReading.of,
 )
+DECLARED = Kind(options=ReadOptions, plan=plan_declared, reading=read_declared)
+TABLES = Kind(options=TableOptions, plan=plan_records, reading=TableReading.of)
+VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=VideoReading.of)
+
+# Of a declared schema, where it is not read as images and labels.
+_COLUMNS = Kind(options=ColumnOptions, plan=plan_columns, reading=ColumnReading.of)
 
 
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
@@ -134,17 +93,28 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
         UsageError: there is no such task, or an option is for examples of other tasks.
     """
     task = options.get("task", AUTO)
-    name = shards.dataset.task if shards.dataset is not None else task
-    if name not in TASKS:  # written from Python
-        name = task
+    written = shards.dataset.task if shards.dataset is not None else EXAMPLES
+    name = task if written == EXAMPLES else written
+    if task not in (AUTO, name):
+        raise UsageError(
+            f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
+        )
     if name == AUTO:
         name = "image_classification"
-    if name not in TASKS:
-        raise UsageError(f"task must be one of {', '.join((AUTO, *TASKS))} (got {task!r})")
     is_columns = name == Declared.name and ("columns" in options or not are_labelled_images(shards))
-    kind = _COLUMNS if is_columns else KINDS[TASKS[name].kind]
+    kind = _COLUMNS if is_columns else kind_for(name)
     _check_applicable(options, kind, name)
     return kind
+
+
+def kind_for(task: str) -> Kind:
+    """Return how examples of a task are read, unless their columns are declared and named.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    found: Kind = TASKS[task].declared("reading")
+    return found
 
 
 def _check_applicable(given: Iterable[str], kind: Kind, task: str) -> None:
@@ -158,12 +128,7 @@ def _check_applicable(given: Iterable[str], kind: Kind, task: str) -> None:
     Raises:
         UsageError: an option exists, but not for these examples.
     """
-    known = _option_names(kind)
-    elsewhere = {name for other in (*KINDS.values(), _COLUMNS) for name in _option_names(other)}
+    known = {field.name for field in fields(kind.options)}
     for name in given:
-        if name in elsewhere - known:
+        if name not in known and name in ("image_size", *ReadKeywords.__annotations__):
             raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
-
-
-def _option_names(kind: Kind) -> set[str]:
-    return {field.name for field in fields(kind.options)}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from recordgen.errors import UsageError
-from recordgen.features import IMAGE_TASKS, TEXT_ENTITIES, TEXT_TASKS
+from recordgen.features import TEXT_ENTITIES
 from recordgen.options import check_image_size, check_names
 from recordgen.reading.checks import (
     check_at_least,
@@ -23,6 +23,7 @@ from recordgen.reading.checks import (
 )
 from recordgen.reading.scales import scale_for
 from recordgen.reading.tuning import AUTO, Tuning
+from recordgen.registry import TASK_CHOICES
 
 DTYPES = ("float32", "float16", "bfloat16", "uint8")
 #: Keras's words, and ``multi_hot`` for examples with any number of labels.
@@ -198,6 +199,7 @@ class LabelOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
+        check_one_of("task", self.task, TASK_CHOICES)
         check_one_of("label_mode", self.label_mode, LABEL_MODES)
         if isinstance(self.weights, str):
             check_one_of("weights", self.weights, (BALANCED,))
@@ -235,7 +237,6 @@ class TextOptions(LabelOptions):
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
-        check_one_of("task", self.task, (AUTO, *TEXT_TASKS))
         check_function(
             "a function of texts, such as an adapted TextVectorization", tokenizer=self.tokenizer
         )
@@ -257,7 +258,7 @@ class ReadOptions(LabelOptions):
         augment: random changes; None: none. ``photo`` in place of an :class:`Augmentation`: a
             random window (``resize="random_crop"``, whatever ``resize`` is given), mirrored in half
             of the cases, with light and colour changed by up to 10 %.
-        task: one of :data:`recordgen.features.IMAGE_TASKS`; ``auto`` without a ``dataset.json``:
+        task: a task of images; ``auto`` without a ``dataset.json``:
             ``image_classification``.
         label_mode: not for boxes.
         labels: of boxes, those of these classes.
@@ -288,7 +289,6 @@ class ReadOptions(LabelOptions):
         check_one_of("dtype", self.dtype, DTYPES)
         scale_for(self.scale, self.dtype)  # checks both
         check_one_of("resize", self.resize, RESIZES)
-        check_one_of("task", self.task, (AUTO, *IMAGE_TASKS))
         check_one_of("box_format", self.box_format, BOX_FORMATS)
         check_one_of("boxes", self.boxes, BOXES)
         if self.max_boxes is not None:
@@ -330,7 +330,7 @@ class EntityOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        check_one_of("task", self.task, (AUTO, "text_entities"))
+        check_one_of("task", self.task, TASK_CHOICES)
         check_list_of_names("extras", self.extras)
         for name in self.extras:
             check_one_of("extras", name, tuple(TEXT_ENTITIES))

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from recordgen.errors import DataError, UsageError
 from recordgen.reading.classes import (
     BOX_MODE,
-    MULTI_LABEL,
     ClassPlan,
+    has_several_labels,
     labelled_examples,
     plan_classes,
     plan_task,
@@ -249,7 +249,7 @@ def _wanted_examples(
         return None if classes.filters else shards.examples
     if classes.mode == BOX_MODE or (classes.mode is None and classes.wanted is None):
         return shards.examples
-    if task not in MULTI_LABEL or sum(map(bool, classes.counts.values())) <= 1:
+    if not has_several_labels(task) or sum(map(bool, classes.counts.values())) <= 1:
         return sum(classes.counts.values())
     # An example may have several of the classes.
     return labelled_examples(shards, task) if classes.wanted is None else None

@@ -130,6 +130,23 @@ def ordered(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) ->
     return dataset if options.passes == 1 else dataset.repeat(options.passes)
 
 
+def batches(
+    plan: ReadPlan, options: RecordOptions, keep: Keep | None, to_batch: Callable[..., Any]
+) -> tf.data.Dataset:
+    """Return what is made of each batch of the wanted records, in their order.
+
+    Args:
+        plan: what was decided.
+        options: what was asked for.
+        keep: as in :func:`read_records`.
+        to_batch: takes records (string [batch]) and returns what is handed out.
+    """
+    records = ordered(cached(read_records(plan, options, keep), plan, options), plan, options)
+    # Batch before parse: one vectorised call for all records.
+    records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
+    return records.map(to_batch, **parallel_calls(options))
+
+
 def finished(
     dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions, *, batched: bool = True
 ) -> tf.data.Dataset:

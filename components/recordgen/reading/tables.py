@@ -14,15 +14,7 @@ from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import check_mode
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import (
-    Keep,
-    cached,
-    finished,
-    keeping,
-    ordered,
-    parallel_calls,
-    read_records,
-)
+from recordgen.reading.records import Keep, batches, finished, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels
 from recordgen.reading.tuning import AUTO
@@ -121,12 +113,7 @@ class TableReading:
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        records = read_records(plan, options, self.keep)
-        records = ordered(cached(records, plan, options), plan, options)
-        # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        rows = records.map(self._elements(), **parallel_calls(options))
-        return finished(rows, plan, options)
+        return finished(batches(plan, options, self.keep, self._elements()), plan, options)
 
     def _elements(self) -> Any:
         """Return what turns a batch of records (string [batch]) into what is handed out."""

@@ -17,15 +17,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import TextOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import (
-    Keep,
-    cached,
-    finished,
-    keeping,
-    ordered,
-    parallel_calls,
-    read_records,
-)
+from recordgen.reading.records import Keep, batches, finished, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 
@@ -92,18 +84,14 @@ class TextReading:
             UsageError: single examples are asked for, and their ids differ in number.
         """
         plan, options = self.plan, self.options
-        records = read_records(plan, options, self.keep)
-        records = ordered(cached(records, plan, options), plan, options)
-        # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        batches = records.map(self._elements, **parallel_calls(options))
-        first = next(iter(tf.nest.flatten(batches.element_spec)))
+        texts = batches(plan, options, self.keep, self._elements)
+        first = next(iter(tf.nest.flatten(texts.element_spec)))
         if options.map_example is not None and None in first.shape[1:].as_list():
             raise UsageError(
                 f"map_example needs examples of one shape (the tokenizer gives {first.shape}): "
                 f"give the layer output_sequence_length, or use map_batch"
             )
-        return finished(batches, plan, options)
+        return finished(texts, plan, options)
 
     def _elements(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""

@@ -37,7 +37,7 @@ def text_vectorization(
         sequence_length: ids per text: longer texts are cut off, shorter ones padded with 0; None:
             those of the longest in a batch.
         split: the split to look at.
-        task: of files without a ``dataset.json``, one of :data:`recordgen.features.TEXT_TASKS`.
+        task: of files without a ``dataset.json``, a task of labelled texts.
         **settings: further arguments of ``keras.layers.TextVectorization``, such as ``ngrams=2`` or
             ``standardize=None``. Unless ``split`` is given, words are what lies between blanks,
             and single characters in scripts without blanks, such as Chinese, Japanese and Thai.

@@ -18,19 +18,11 @@ from recordgen.reading.classes import ClassPlan, check_mode
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
-from recordgen.reading.records import (
-    Keep,
-    cached,
-    finished,
-    keeping,
-    ordered,
-    parallel_calls,
-    read_records,
-)
+from recordgen.reading.records import Keep, batches, finished, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels
 from recordgen.reading.tuning import AUTO
-from recordgen.tasks import VideoClassification
+from recordgen.registry import TASK_CHOICES
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
 
@@ -59,11 +51,8 @@ class VideoOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         RecordOptions.__post_init__(self)
-        for name, allowed in (
-            ("task", (AUTO, VideoClassification.name)),
-            ("label_mode", LABEL_MODES),
-        ):
-            check_one_of(name, getattr(self, name), allowed)
+        check_one_of("task", self.task, TASK_CHOICES)
+        check_one_of("label_mode", self.label_mode, LABEL_MODES)
 
     @property
     def mode(self) -> str | None:
@@ -125,13 +114,7 @@ class VideoReading:
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        records = ordered(
-            cached(read_records(plan, options, self.keep), plan, options), plan, options
-        )
-        # Batch before parse: one vectorised call for all records.
-        records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        segments = records.map(self._segments, **parallel_calls(options))
-        return finished(segments, plan, options)
+        return finished(batches(plan, options, self.keep, self._segments), plan, options)
 
     def _segments(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""

@@ -18,12 +18,13 @@ from recordgen.report.balance import class_balance
 from recordgen.report.outlines import outlines
 from recordgen.report.pictures import Picture
 from recordgen.report.units import megabytes
-from recordgen.tasks import ImageMultiLabel, ObjectDetection, TextMultiLabel
+from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (
     BOXES_CLIPPED,
     BOXES_DROPPED,
     BOXES_SWAPPED,
     FILES_IN_PIXELS,
+    ObjectDetection,
 )
 
 REJECTS_SHOWN = 50
@@ -35,13 +36,6 @@ _TEXT_SHOWN = 300  # characters of a label, uri or message
 
 # These options stand in the dataset as they were decided, whoever decided them.
 _ALWAYS_SHOWN = ("seed", "task", "input_format")
-
-# How classes are counted where an example may have several.
-_COUNTED = {
-    ImageMultiLabel.name: "An example counts for each of its labels.",
-    TextMultiLabel.name: "An example counts for each of its labels.",
-    ObjectDetection.name: "Images are counted, not boxes: an image once for each label in it.",
-}
 
 # The kinds of ``rows.adjusted``.
 _WORDS = {
@@ -79,7 +73,7 @@ def to_html(
         sources_shown=_SOURCES_SHOWN,
         classes_listed=_CLASSES_LISTED,
         labels_shown=_LABELS_SHOWN,
-        counted=_COUNTED.get(dataset.task),
+        counted=_counted(dataset.task),
     )
 
 
@@ -91,6 +85,15 @@ def changed_options(options: Mapping[str, Any]) -> list[Option]:
         for name, value in options.items()
         if name not in _ALWAYS_SHOWN and value != defaults.get(name)
     ]
+
+
+def _counted(task: str) -> str | None:
+    """Say how classes are counted, where an example may have several."""
+    if task == ObjectDetection.name:
+        return "Images are counted, not boxes: an image once for each label in it."
+    if task in TASKS and TASKS[task].labelling == "several":
+        return "An example counts for each of its labels."
+    return None
 
 
 def _shown(value: Any) -> str:

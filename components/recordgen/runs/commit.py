@@ -38,6 +38,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.ordered import map_in_order
+from recordgen.registry import OWN
 from recordgen.rejects import Finding, Reject, to_lines
 from recordgen.runs import lease
 from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
@@ -185,7 +186,7 @@ def commit(
     list(map_in_order(move, new, threads=STORAGE_THREADS))
     _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
     files_of_task = TASKS[dataset.task].files(dataset.labels)
-    for name in {name for kind in TASKS.values() for name in kind.files(())} - set(files_of_task):
+    for name in {name for task in OWN for name in TASKS[task].files(())} - set(files_of_task):
         storage.remove(storage.join(output, name))  # of the dataset that this one replaces
     for name, text in files_of_task.items():
         _put(staging, output, name, text)

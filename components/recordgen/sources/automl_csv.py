@@ -14,16 +14,14 @@ and so is any line that repeats it; TFRecorder and many scripts write one.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
+from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.header import PATH_COLUMNS, Given, find_columns
-from recordgen.sources.layout import EMPTY, checked
-from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task
 
@@ -45,12 +43,8 @@ def parse_lines(
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of an import file.
 
-    Each physical line is one record: no field of this format can hold a line break, so an
-    unbalanced quote spoils one line and not the rest of the file.
-
     Args:
-        lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
-            mark is skipped, and so are lines of blanks and commas alone.
+        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
         source: the file's name, for rows and messages.
         task: reads the fields behind the path.
         adjusted: gets what is changed to make rows usable.
@@ -61,17 +55,33 @@ def parse_lines(
         UsageError: the columns that options name are not there; or the first line names columns
             of which no row can be made.
     """
+    return parse_records(
+        read_records(lines, source), source=source, task=task, adjusted=adjusted, given=given
+    )
+
+
+def parse_records(
+    records: Iterable[Record | Reject],
+    *,
+    source: str,
+    task: Task,
+    adjusted: Adjustments,
+    given: Given = _BY_POSITION,
+) -> Iterator[Row | Reject]:
+    """Parse the records of an import file, the first of which may be a header.
+
+    Args and Raises: as :func:`parse_lines`; rejects among the records stay what they are.
+    """
     parser = LineParser(task, adjusted)
     parse: Parser = parser.parse_row
     first = True
     repeated: Sequence[str] | None = None
-    for number, raw in enumerate(checked(lines, source), start=1):
-        if not raw.strip(EMPTY):
+    for record in records:
+        if isinstance(record, Reject):
+            yield record
             continue
-        fields = split_line(raw, source, number)
-        if isinstance(fields, Reject):
-            yield fields
-        elif not any(fields):
+        number, fields = record.line, [field.strip() for field in record.fields]
+        if not any(fields):
             yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
         elif first:
             first = False
@@ -82,34 +92,6 @@ def parse_lines(
                 yield parse(fields, source, number)
         elif fields != repeated:  # else files that were put together, each with its header
             yield parse(fields, source, number)
-
-
-def split_line(raw: bytes, source: str, line: int) -> list[str] | Reject:
-    r"""Split one physical line into stripped fields, with RFC 4180 quoting.
-
-    ``b'TRAIN,"a,b.jpg", cat\r\n'`` → ``["TRAIN", "a,b.jpg", "cat"]``
-    """
-    if len(raw) > MAX_LINE_BYTES:
-        message = f"a line must be at most {MAX_LINE_BYTES} bytes long; is this a CSV file?"
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
-    try:
-        text = raw.decode("utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as exc:
-        message = f"byte {exc.start + 1} of the line is not UTF-8; save the file as UTF-8"
-        return Reject(source, line, "", RejectCode.BAD_ENCODING.value, message)
-    if "\0" in text:
-        message = "the line holds a NUL character; is this a CSV file?"
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
-    if '"' not in text:
-        return [field.strip() for field in text.split(",")]
-    try:
-        [fields] = csv.reader([text], strict=True, skipinitialspace=True)
-    except (csv.Error, ValueError) as exc:
-        message = (
-            f"quotes must be balanced within the line, a quote inside doubled ({exc}): {text[:80]}"
-        )
-        return Reject(source, line, "", RejectCode.BAD_LINE.value, message)
-    return [field.strip() for field in fields]
 
 
 class LineParser(RowParser):

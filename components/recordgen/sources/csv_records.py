@@ -1,11 +1,18 @@
-r"""The records of a CSV file whose fields may hold line breaks, as RFC 4180 has them.
+r"""The one reader of CSV files: physical lines → records with the numbers of their lines.
 
-A quote that is never closed would take in the rest of the file. So a record has bounded length; one
-that cannot be read is rejected with its first line, and reading goes on with the line behind that.
-Lines that may be the rest of a broken record are no rows: they are rejected one by one, up to the
-first that can only begin a row: with a quote, or with ML_USE and a comma. There are no more of them
-than a record can hold; and if no quote closes the first, so that perhaps it should not be there, no
-more than a hundred.
+The grammar is RFC 4180 and what spreadsheets write: fields separated by commas, semicolons or tabs
+(:mod:`recordgen.sources.layout` detects which), lines that end with LF or CR LF, a byte order mark,
+quoted fields that hold separators, doubled quotes and line breaks. Blanks before a field are no
+part of it; lines of nothing but empty fields are no records.
+
+    1  TRAIN; "Good, and cheap"; praise  →  Record(1, 'TRAIN,"Good, and cheap",praise', […])
+    2  TEST; Bad; complaint              →  Plain(2, ["TEST,Bad,complaint"])
+
+A quote that is never closed must not take in the rest of the file. So a record has bounded length;
+one that cannot be read is rejected with its first line, and reading goes on with the line behind
+that. Lines that may be the rest of a broken record are no rows: they are rejected one by one, up to
+the first that can only begin a row. There are no more of them than a record can hold; and if no
+quote closes the first, so that perhaps it should not be there, no more than a hundred.
 
     1  TRAIN,"no end, praise          →  rejected: quotes
     2  a line without quotes          →  rejected: may belong to line 1
@@ -17,22 +24,41 @@ from __future__ import annotations
 import csv
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.rejects import Reject, RejectCode
-from recordgen.sources.layout import EMPTY
-from recordgen.sources.lines import MAX_LINE_BYTES
+from recordgen.sources.layout import BLANKS, FILE_SUFFIXES, read_layout
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 
-# A line that begins a row beyond doubt.
-_BEGINS_ROW = re.compile(rf'\s*("|({"|".join(ML_USE_WORDS)})\s*,)'.encode(), re.IGNORECASE)
+# Lines that are looked at together, at most, and about how many bytes of them.
+_BLOCK_LINES = 1000
+_BLOCK_BYTES = 1 << 20
 
 # Longer texts are rather in files of their own.
 _MOST_LINES = 100
 
-# What csv says of a field that no quote closes.
-_NEVER_CLOSED = ("unexpected end of data", "field limit")
+# A line with as many fields as the first record begins a row. One with fewer than these may as well
+# be a line of a text, with a comma in it.
+_FIELDS_OF_A_ROW = 3
+
+# What csv says of a field that no quote closes, and of a carriage return outside quotes.
+_NEVER_CLOSED = "unexpected end of data"
+
+_INNER_RETURN = "new-line character"
+
+
+#: What lines are made of that are no rows; stripping it is quicker than :func:`is_empty`.
+EMPTY_FIELDS = f"{BLANKS},"
+
+
+#: Why a record of more bytes is rejected.
+TOO_LONG = (
+    f"a row must be at most {MAX_RECORD_BYTES} bytes long: close its quotes, shorten its fields, "
+    f"or put its text into a file of its own"
+)
 
 
 class Record(NamedTuple):
@@ -40,145 +66,259 @@ class Record(NamedTuple):
 
     Attributes:
         line: its first physical line, from 1.
-        fields: as they are written, without the blanks before them.
+        text: as it stands there, without its last line's end, but with commas between fields.
+        fields: without the blanks before them.
     """
 
     line: int
+    text: str
     fields: list[str]
 
 
-class _Broken(Exception):
-    """A line cannot belong to any record."""
+class Plain(NamedTuple):
+    """Lines without quotes that follow each other, each a record of its own, or empty.
 
-    def __init__(self, code: RejectCode, message: str) -> None:
+    Attributes:
+        line: 1-based number of the first.
+        texts: what stands in them, as :class:`Record` has it.
+    """
+
+    line: int
+    texts: list[str]
+
+
+Item: TypeAlias = "Plain | Record | Reject"
+
+
+class _Broken(Exception):
+    """A line cannot belong to any record.
+
+    Attributes:
+        code: why, for the reject.
+        message: why, and the remedy.
+        is_endless: nothing ended the record.
+    """
+
+    def __init__(self, code: RejectCode, message: str, *, is_endless: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
-
-
-class _TooLong(_Broken):
-    """A record goes on and on."""
+        self.is_endless = is_endless
 
 
 def read_records(lines: Iterable[bytes], source: str) -> Iterator[Record | Reject]:
-    r"""Yield the records of physical lines, and a Reject for each that cannot be read.
+    """Yield the records of physical lines, and a Reject for each that cannot be read.
+
+    Args and Raises: as :func:`read_blocks`.
+    """
+    for item in read_blocks(lines, source):
+        if isinstance(item, Plain):
+            for line, text in enumerate(item.texts, start=item.line):
+                if text.strip(EMPTY_FIELDS):
+                    yield Record(line, text, split_plain(text))
+        else:
+            yield item
+
+
+def is_empty(text: str) -> bool:
+    """Say whether a line has nothing but empty fields, as spreadsheets write them below a table."""
+    return not text.strip(EMPTY_FIELDS)
+
+
+def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Item]:
+    r"""Yield the records of physical lines, many at a time where nothing is special about them.
 
     Args:
-        lines: without their ``\n``; lines of blanks and commas alone are skipped.
-        source: the file's name.
+        lines: without their ``\n``; a first byte order mark of UTF-8 is skipped.
+        source: the file's name, for rejects and messages.
+
+    Raises:
+        SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
     """
-    feed = _Feed(lines)
-    reader = _reader(feed)
-    while True:
-        feed.begin()
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except (csv.Error, _Broken) as exc:
-            reader = _reader(feed)
-            yield from _rejected(feed, exc, source)
-        else:
-            if not feed.is_blank:
-                yield Record(feed.first, fields)
+    delimiter, checked = read_layout(lines, source)
+    return _Reader(checked, source, delimiter).read()
 
 
-def _reader(feed: _Feed) -> Iterator[list[str]]:
-    return csv.reader(feed, strict=True, skipinitialspace=True)
+class _Reader:
+    """Puts physical lines together to records."""
 
-
-class _Feed:
-    """Gives a reader of records its lines, and takes back those of a broken one."""
-
-    def __init__(self, lines: Iterable[bytes]) -> None:
+    def __init__(self, lines: Iterable[bytes], source: str, delimiter: str) -> None:
         self._lines = iter(lines)
-        self._again: deque[bytes] = deque()
-        self._taken: list[bytes] = []
-        self._bytes = 0
-        self.first = 1
-
-    def begin(self) -> None:
-        """Begin a record with the next line."""
-        self.first += len(self._taken)
-        self._taken.clear()
-        self._bytes = 0
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether this record is a blank line, or one of empty fields alone."""
-        return not any(line.strip(EMPTY) for line in self._taken)
-
-    def restart(self) -> bytes:
-        """Take back all lines of this record but the first, and return that."""
-        self._again.extendleft(reversed(self._taken[1:]))
-        del self._taken[1:]
-        return self._taken[0]
-
-    def peek(self) -> bytes | None:
-        """Return the next line, which stays the next; None: there is none."""
-        if not self._again:
-            self._again.extend(line for line in [next(self._lines, None)] if line is not None)
-        return self._again[0] if self._again else None
-
-    def skip(self) -> None:
-        """Leave out the line that :meth:`peek` gave."""
-        self.begin()
-        self._taken.append(self._again.popleft())
-
-    def __iter__(self) -> _Feed:
-        return self
-
-    def __next__(self) -> str:
-        raw = self._again.popleft() if self._again else next(self._lines)
-        self._taken.append(raw)
-        self._bytes += len(raw) + 1
-        if self._bytes > MAX_LINE_BYTES:
-            raise _TooLong(
-                RejectCode.BAD_LINE,
-                f"a row must be at most {MAX_LINE_BYTES} bytes long: close its quotes, or put its "
-                f"text into a file of its own",
-            )
-        if b"\0" in raw:
-            raise _Broken(
-                RejectCode.BAD_LINE, "the line holds a NUL character; is this a CSV file?"
-            )
-        try:
-            return raw.decode("utf-8") + "\n"
-        except UnicodeDecodeError as exc:
-            raise _Broken(
-                RejectCode.BAD_ENCODING,
-                f"byte {exc.start + 1} of the line is not UTF-8; save the file as UTF-8",
-            ) from exc
-
-
-def _rejected(feed: _Feed, exc: csv.Error | _Broken, source: str) -> Iterator[Reject]:
-    """Yield the reject of a broken record, and those of lines that may be the rest of it."""
-    first = feed.restart()
-    if "field limit" in str(exc):
-        code = RejectCode.BAD_LINE
-        message = (
-            f"a field must be at most {csv.field_size_limit():,} characters long: close its "
-            f"quotes, or put the text into a file of its own"
+        self._again: deque[bytes] = deque()  # lines that come next
+        self._number = 1  # of the next line
+        self._width = 0  # fields of the first record; 0: there was none yet
+        self._source = source
+        self._delimiter = delimiter
+        self._signs = '"\r' if delimiter == "," else '"\r,'
+        self._blank = f"{BLANKS}{delimiter}".encode()
+        separator = re.escape(delimiter)
+        begin = (
+            rf'\s*("|({"|".join(ML_USE_WORDS)})\s*{separator}'
+            rf"|([a-z][a-z0-9+.-]*://[^\s{separator}]+|[^\s{separator}]+\.({FILE_SUFFIXES}))"
+            rf"\s*({separator}|$))"
         )
-    elif isinstance(exc, _Broken):
-        code, message = exc.code, exc.message
-    else:
-        shown = ascii(first[:80].decode("utf-8", "replace"))
-        code = RejectCode.BAD_LINE
-        message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
-    yield Reject(source, feed.first, "", code.value, message)
-    number, is_open = feed.first, first.count(b'"') % 2 == 1
-    goes_on = isinstance(exc, _TooLong) or any(end in str(exc) for end in _NEVER_CLOSED)
-    taken = len(first) + 1
-    while is_open:
-        line = feed.peek()
-        if line is None or _BEGINS_ROW.match(line):
+        self._begins_row = re.compile(begin.encode(), re.IGNORECASE)
+
+    def read(self) -> Iterator[Item]:
+        """Yield all records and rejects."""
+        count = _BLOCK_LINES
+        while block := self._next_lines(count):
+            last = self._number + len(block) - 1
+            count = min(_BLOCK_LINES, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
+            items, taken = self._whole_records(block)
+            self._number += taken
+            self._again.extendleft(reversed(block[taken:]))
+            self._width = self._width or next(filter(None, map(_width, items)), 0)
+            yield from items
+            # A record that goes on behind the block, or something that is wrong.
+            while self._number <= last:
+                for item in self._next_record():
+                    self._width = self._width or _width(item)
+                    yield item
+
+    def _next_lines(self, count: int) -> list[bytes]:
+        """Return up to so many lines; none: the file has ended."""
+        known = [self._again.popleft() for _ in range(min(count, len(self._again)))]
+        return known or list(islice(self._lines, count))
+
+    def _next_line(self) -> bytes | None:
+        return self._again.popleft() if self._again else next(self._lines, None)
+
+    def _whole_records(self, block: Sequence[bytes]) -> tuple[list[Plain | Record], int]:
+        """Return the records that lines begin with, and in how many lines they stand.
+
+        They end before the first one that goes on behind these lines, or that cannot be read.
+        """
+        joined = b"\n".join(block)
+        if b"\0" in joined or max(map(len, block)) > MAX_RECORD_BYTES:
+            return [], 0
+        try:
+            text = joined.decode("utf-8")
+        except UnicodeDecodeError:
+            return [], 0
+        lines = texts = text.split("\n")
+        if "\r" in text:
+            texts = [line.rstrip("\r") for line in lines]
+            text = "\n".join(texts)
+        items: list[Plain | Record] = []
+        at = 0
+
+        def following() -> Iterator[str]:
+            nonlocal at
+            while at < len(lines):
+                at += 1
+                yield f"{lines[at - 1]}\n"
+
+        reader = read_fields(following(), self._delimiter)
+        signs = [sign for sign in self._signs if sign in text]
+        special = {n for sign in signs for n, line in enumerate(texts) if sign in line}
+        for start in sorted(special):
+            if start < at:
+                continue  # a line inside of quotes
+            if at < start:
+                items.append(self._plain(at, texts[at:start]))
+            at = start
+            try:
+                fields = next(reader)
+            except csv.Error:
+                return items, start
+            if at - start > 1 and sum(map(len, block[start:at])) + at - start > MAX_RECORD_BYTES:
+                return items, start
+            items.append(self._record(self._number + start, lines[start:at], fields))
+        if at < len(texts):
+            items.append(self._plain(at, texts[at:]))
+        return items, len(texts)
+
+    def _plain(self, at: int, texts: list[str]) -> Plain:
+        """Return lines without quotes, of which the first stands so many lines further down."""
+        if self._delimiter != ",":
+            texts = [text.replace(self._delimiter, ",") for text in texts]
+        return Plain(self._number + at, texts)
+
+    def _record(self, line: int, lines: Sequence[str], fields: list[str]) -> Record:
+        is_written = self._delimiter == ","
+        text = "\n".join(lines).rstrip("\r") if is_written else csv_line(fields)
+        return Record(line, text, fields)
+
+    def _next_record(self) -> Iterator[Record | Reject]:
+        """Yield the record that begins with the next line, or why there is none."""
+        taken: list[bytes] = []
+        try:
+            fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
+        except _Broken as exc:
+            broken = exc
+        except csv.Error as exc:
+            broken = _not_csv(exc, taken[0])
+        else:
+            if any(line.strip(self._blank) for line in taken):
+                lines = [line.decode("utf-8") for line in taken]
+                yield self._record(self._number, lines, fields)
+            self._number += len(taken)
             return
-        taken += len(line) + 1
-        if taken > MAX_LINE_BYTES or (goes_on and feed.first - number >= _MOST_LINES):
-            return
-        feed.skip()
-        is_open = line.count(b'"') % 2 == 0
-        if line.strip():
-            message = f"this may belong to the row that begins in line {number}, which is broken"
-            yield Reject(source, feed.first, "", RejectCode.BAD_LINE.value, message)
+        first, *rest = taken
+        self._again.extendleft(reversed(rest))
+        self._number += 1
+        if first.strip(self._blank):
+            yield self._reject(self._number - 1, broken)
+            yield from self._rest_of_broken(first, is_endless=broken.is_endless)
+
+    def _lines_of_record(self, taken: list[bytes]) -> Iterator[str]:
+        """Yield lines as texts with their ends, as many as are asked for; ``taken`` gets them."""
+        size = -1
+        while (raw := self._next_line()) is not None:
+            taken.append(raw)
+            size += len(raw) + 1
+            if size > MAX_RECORD_BYTES:
+                raise _Broken(RejectCode.BAD_LINE, TOO_LONG, is_endless=True)
+            where = "the line" if len(taken) == 1 else f"line {self._number + len(taken) - 1}"
+            if b"\0" in raw:
+                message = f"{where} holds a NUL character; is this a CSV file?"
+                raise _Broken(RejectCode.BAD_LINE, message)
+            try:
+                text = raw.decode("utf-8")
+            except UnicodeDecodeError as exc:
+                message = f"byte {exc.start + 1} of {where} is not UTF-8; save the file as UTF-8"
+                raise _Broken(RejectCode.BAD_ENCODING, message) from exc
+            yield f"{text}\n"
+
+    def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
+        """Yield the rejects of lines that may be the rest of a record."""
+        begin, size = self._number - 1, len(first) + 1
+        is_open = first.count(b'"') % 2 == 1
+        message = f"this may belong to the row that begins in line {begin}, which is broken"
+        while is_open and (line := self._next_line()) is not None:
+            size += len(line) + 1
+            is_over = size > MAX_RECORD_BYTES or (is_endless and self._number - begin > _MOST_LINES)
+            if is_over or self._can_only_begin_row(line):
+                self._again.appendleft(line)
+                return
+            is_open = line.count(b'"') % 2 == 0
+            self._number += 1
+            if line.strip():
+                yield self._reject(self._number - 1, _Broken(RejectCode.BAD_LINE, message))
+
+    def _can_only_begin_row(self, line: bytes) -> bool:
+        if self._begins_row.match(line):
+            return True
+        commas = line.count(self._delimiter.encode())
+        return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW
+
+    def _reject(self, line: int, broken: _Broken) -> Reject:
+        return Reject(self._source, line, "", broken.code.value, broken.message)
+
+
+def _not_csv(exc: csv.Error, first: bytes) -> _Broken:
+    """Return what is wrong with a record that begins with a line."""
+    if _INNER_RETURN in str(exc):
+        message = "a line must not hold a carriage return outside quotes; is this a CSV file?"
+        return _Broken(RejectCode.BAD_LINE, message)
+    shown = ascii(first[:80].decode("utf-8", "replace"))
+    message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
+    return _Broken(RejectCode.BAD_LINE, message, is_endless=_NEVER_CLOSED in str(exc))
+
+
+def _width(item: Item) -> int:
+    """Return how many fields the first record has; 0: there is none."""
+    if isinstance(item, Plain):
+        return next((text.count(",") + 1 for text in item.texts if not is_empty(text)), 0)
+    return len(item.fields) if isinstance(item, Record) else 0

@@ -7,7 +7,6 @@ a header, they stand as they are declared, and there are no others.
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,8 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources.automl_csv import split_line
+from recordgen.sources.csv_records import read_records
 from recordgen.sources.header import Given
-from recordgen.sources.lines import UTF16_MARKS
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task
 
@@ -41,48 +39,45 @@ def parse_lines(
     adjusted: Adjustments,
     given: Given = _BY_NAMES,
 ) -> Iterator[Row | Reject]:
-    r"""Parse the physical lines of a CSV; each is one record.
+    r"""Parse the physical lines of a CSV.
 
     Args:
-        lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
-            mark is skipped.
+        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
         source: the file's name, for rows and messages.
         task: has the schema.
         adjusted: is not used: values are taken as they are.
         given: whether there is a header.
 
     Raises:
-        SourceError: the file is UTF-16; or its columns are not those of the schema.
+        SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`; or its
+            columns are not those of the schema.
     """
     del adjusted
     task = declared(task)
     schema = task.schema
     columns: Sequence[int] | None = None
     count = 0
-    for number, raw in enumerate(lines, start=1):
-        if number == 1:
-            if raw.startswith(UTF16_MARKS):
-                raise SourceError(f"{source}: this file is UTF-16; save it as CSV UTF-8")
-            raw = raw.removeprefix(codecs.BOM_UTF8)
-        if not raw.strip():
+    repeated: Sequence[str] | None = None
+    for item in read_records(lines, source):
+        if isinstance(item, Reject):
+            yield item
             continue
-        fields = split_line(raw, source, number)
-        if columns is None and not isinstance(fields, Reject):
-            columns, is_header = _columns(fields, schema, given.header, f"{source}:{number}")
+        fields = [field.strip() for field in item.fields]
+        if columns is None:
+            columns, is_header = _columns(fields, schema, given.header, f"{source}:{item.line}")
             count = len(fields)
-            if is_header:
-                continue
-        if isinstance(fields, Reject):
-            yield fields
-        elif columns is None or len(fields) != count:
+            repeated = fields if is_header else None
+        if fields == repeated:  # also where files were put together, each with its header
+            continue
+        if len(fields) != count:
             message = (
                 f"expected {count} fields, as the first line has (got {len(fields)}); quote a "
                 f"field that holds a comma"
             )
-            yield Reject(source, number, "", RejectCode.TOO_MANY_FIELDS.value, message)
+            yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
         else:
             record = {name: fields[at] for name, at in zip(schema.columns, columns, strict=True)}
-            yield _row(record, source, number, task)
+            yield _row(record, source, item.line, task)
 
 
 def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:

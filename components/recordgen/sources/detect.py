@@ -33,7 +33,7 @@ from recordgen.sources.header import (
     find_columns,
     find_path,
 )
-from recordgen.sources.heads import Head, read_heads
+from recordgen.sources.heads import Head, read_delimiter, read_heads
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.iob import is_of_sentences
 from recordgen.sources.json_keys import SUBJECT_KEYS, read_object
@@ -82,6 +82,7 @@ class Detection:
         columns: what the columns hold, as pairs of a column and its role; none where they go by
             position or by AutoML's keys.
         rows: some rows as they were understood; none before the source is opened.
+        delimiter: what separates the fields of the first CSV file; None: the format has none.
     """
 
     options: ConvertOptions
@@ -89,6 +90,7 @@ class Detection:
     header: bool | None = None
     columns: tuple[tuple[str, str], ...] = ()
     rows: tuple[PreviewRow, ...] = ()
+    delimiter: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what was decided as ``--json`` prints it."""
@@ -96,7 +98,7 @@ class Detection:
             "task": self.options.task,
             "reason": self.reason,
             "format": self.options.input_format,
-            "delimiter": "," if self.options.input_format == "csv" else None,
+            "delimiter": self.delimiter,
             "header": self.header,
             "columns": dict(self.columns),
             "rows": [row.to_json() for row in self.rows],
@@ -128,7 +130,10 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
 
         options = replace(options, table=find_table(files, options).to_json())
     header, columns = _named_columns(heads, options)
-    return Detection(options, reason, header, columns)
+    delimiter = None
+    if options.input_format == "csv":
+        delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
+    return Detection(options, reason, header, columns, delimiter=delimiter)
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:

@@ -19,17 +19,13 @@ from recordgen.sources.automl_csv import IMAGE_SUFFIX, VIDEO_SUFFIX, names_media
 from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.text_csv import has_url_inside
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    TextClassification,
-    TextMultiLabel,
-    TextSentiment,
-    VideoClassification,
-)
-from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.text_sentiment import MAX_SENTIMENT
+from recordgen.tasks.image_classification import LABEL_COLUMNS, ImageClassification
+from recordgen.tasks.image_multi_label import ImageMultiLabel
+from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.text_classification import TextClassification
+from recordgen.tasks.text_multi_label import TextMultiLabel
+from recordgen.tasks.text_sentiment import MAX_SENTIMENT, TextSentiment
+from recordgen.tasks.video_classification import VideoClassification
 
 #: The task of each kind of payload whose lines need not have an annotation.
 PLAIN: Mapping[str, str] = {

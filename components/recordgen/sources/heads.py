@@ -17,17 +17,21 @@ from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.evidence import Line, is_table
 from recordgen.sources.header import Given
 from recordgen.sources.import_file import ImportFile
-from recordgen.sources.layout import checked
+from recordgen.sources.layout import read_layout
 from recordgen.sources.lines import open_lines
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.text_csv import names_text_column
-from recordgen.tasks import TASKS, Declared, ObjectDetection, Tabular, TextClassification
+from recordgen.tasks import TASKS, ObjectDetection, TextClassification
 from recordgen.tasks.task import AnnotationError
 
 # Enough to meet what is rare, and little beside what is read later.
 _FILES_LOOKED_AT = 16
 _LINES_LOOKED_AT = 10_000
 _BYTES_LOOKED_AT = 4_000_000
+
+# The kinds of payloads whose CSV lines begin with ML_USE and the payload; others have a layout and
+# readers of their own.
+_KINDS_OF_LINES = ("image", "text", "video")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Head:
         lines: the records behind the header.
         rows: all records.
         objects: the objects of a JSONL file.
+        delimiter: what separates the fields of a CSV file.
     """
 
     path: str
@@ -51,6 +56,7 @@ class Head:
     lines: Sequence[Line] = ()
     rows: Sequence[Sequence[str]] = ()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
+    delimiter: str = ","
 
     @property
     def bare_lines(self) -> Sequence[Line]:
@@ -61,7 +67,7 @@ class Head:
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
     """Return what the first lines of the first files hold; nothing of folders and sentences."""
     task = options.task
-    if options.input_format == "csv" and task not in (Tabular.name, Declared.name):
+    if options.input_format == "csv" and (task == AUTO or TASKS[task].kind in _KINDS_OF_LINES):
         heads = [_read_csv(file.path, Given.of(options), task) for file in files[:_FILES_LOOKED_AT]]
         return [head for head in heads if head is not None]
     if options.input_format == "jsonl":
@@ -72,7 +78,8 @@ def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Hea
 def _read_csv(path: str, given: Given, task: str) -> Head | None:
     """Return the first lines of a CSV file; None: it has none. Raises: SourceError, UsageError."""
     with open_lines(path) as lines:
-        some = list(checked(_first(lines), path))
+        some = list(_first(lines))
+    delimiter, _ = read_layout(some, path)
     records = [item for item in read_records(some, path) if isinstance(item, Record)]
     if not records:
         return None
@@ -93,13 +100,19 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
         Line.of(
             f"{path}:{record.line}",
             without_padding(row),
-            is_quoted=b',"' in some[record.line - 1].replace(b", ", b","),
+            is_quoted=',"' in record.text.partition("\n")[0],
         )
         for record, row in zip(records, rows, strict=True)
         if not is_first or row != first
     ]
     is_given = given.settles_header or bool(given.roles and header is not None)
-    return Head(path, where, header, is_given, data, rows)
+    return Head(path, where, header, is_given, data, rows, delimiter=delimiter)
+
+
+def read_delimiter(path: str) -> str:
+    """Return what separates the fields of a CSV file. Raises: SourceError."""
+    with open_lines(path) as lines:
+        return read_layout(lines, path)[0]
 
 
 def _first(lines: Iterator[bytes]) -> Iterator[bytes]:

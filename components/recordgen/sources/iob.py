@@ -24,7 +24,8 @@ from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.image_folder import files_below
-from recordgen.sources.lines import MAX_LINE_BYTES, UTF16_MARKS, open_lines
+from recordgen.sources.lines import UTF16_MARKS, open_lines
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
@@ -117,10 +118,10 @@ def _row(
 
 def _parts(raw: bytes, what: str) -> list[str]:
     """Return what stands between blanks. Raises: AnnotationError."""
-    if len(raw) > MAX_LINE_BYTES:
+    if len(raw) > MAX_RECORD_BYTES:
         raise AnnotationError(
             RejectCode.BAD_LINE,
-            f"a {what} must be at most {MAX_LINE_BYTES} bytes long; write one per line",
+            f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; write one per line",
         )
     try:
         text = raw.decode("utf-8").strip(" \t\r\n")

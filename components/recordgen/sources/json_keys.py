@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recordgen.sources.evidence import Reading
-from recordgen.tasks import (
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    TextClassification,
-    TextEntities,
-    TextMultiLabel,
-    TextSentiment,
-    VideoClassification,
-)
+from recordgen.tasks.image_classification import ImageClassification
+from recordgen.tasks.image_multi_label import ImageMultiLabel
 from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.text_classification import TextClassification
+from recordgen.tasks.text_entities import TextEntities
+from recordgen.tasks.text_multi_label import TextMultiLabel
+from recordgen.tasks.text_sentiment import TextSentiment
 from recordgen.tasks.text_task import CONTENT_KEY
+from recordgen.tasks.video_classification import VideoClassification
 
 
 def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:

@@ -1,6 +1,7 @@
-"""What can be wrong with a CSV file as a whole, told by its first lines before any is a row.
+r"""What the first lines of a CSV file tell of it as a whole, before any of them is a row.
 
-TRAIN;a.jpg;cat    →  SourceError: a.csv:1: fields must be separated by commas (got semicolons)
+TRAIN;a.jpg;cat      →  fields are separated by semicolons
+"TRAIN,a.jpg,cat"    →  SourceError: a.csv:1: each line is one field in quotes, commas and all
 """
 
 from __future__ import annotations
@@ -8,34 +9,42 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
+from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.lines import text_of_first
+from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 _LINES_LOOKED_AT = 100
 
-#: What lines of nothing but empty fields are made of, as spreadsheets write them below a table.
-EMPTY = b", \t\r\n\v\f"
+#: What may stand between the fields of an empty line, beside what separates them.
+BLANKS = " \t\r\n\v\f"
 
-_SEPARATORS = {";": "semicolons", "\t": "tabs"}
+_EMPTY = f"{BLANKS},;".encode()
+
+#: What names of payloads end with.
+FILE_SUFFIXES = "jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt"
 
 # An ML_USE, the name of a column or of a file: what else a spreadsheet separates stands behind it.
 _FIRST_FIELD = re.compile(
     rf"{'|'.join(ML_USE_WORDS)}|split|ml_use|label|image_uri|image|filename|text"
-    r"|[^,]+\.(jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt)",
+    rf"|[^,]+\.({FILE_SUFFIXES})",
     re.IGNORECASE,
+)
+
+# Names that only a header has.
+_KNOWN_NAMES = (
+    PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | {"label", "labels", "class", "sentiment"}
 )
 
 # A whole line that is an address, whatever signs are in it: "gs://bucket/a;b.jpg".
-_ADDRESS = re.compile(
-    r"([a-z][a-z0-9+.-]*:/|\.{0,2})/.*\.(jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt)",
-    re.IGNORECASE,
-)
+_ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*\.({FILE_SUFFIXES})", re.IGNORECASE)
 
 # Excel's own first line, which says what separates fields.
-_EXCEL_HINT = re.compile(rb'\s*"?sep=[^\w"]\s*"?[,;\s]*', re.IGNORECASE)
+_EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])\s*"?[,;\s]*', re.IGNORECASE)
 
 _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
 
@@ -44,8 +53,11 @@ _TAGGED = re.compile(r"(?!.*([^\s\d,],|,[^\s\d,]))\S+\s(.*\s)?(O|[BIESLU]-[^\s,]
 _INSIDE = re.compile(r"[BIESLU]-\S+")
 
 
-def checked(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
-    r"""Yield the physical lines of a CSV file, the first one without its byte order mark.
+def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[bytes]]:
+    r"""Return what separates the fields of a CSV file, and its physical lines.
+
+    The first line comes back without its byte order mark; one that is a note to Excel comes back
+    empty, so that the numbers of the others stay.
 
     Args:
         lines: with or without their ending (``\n`` or ``\r\n``).
@@ -53,55 +65,64 @@ def checked(lines: Iterable[bytes], source: str) -> Iterator[bytes]:
 
     Raises:
         SourceError: the file is UTF-16 or no text, its lines end with ``\r`` alone or are quoted as
-            a whole, its fields are separated by something else than commas, or its lines are tokens
-            with their tags.
+            a whole, or its lines are JSON, or tokens with their tags.
     """
     rest = iter(lines)
     head = list(islice(rest, _LINES_LOOKED_AT))
+    delimiter = ","
     if head:
         head[0] = text_of_first(head[0], source, "CSV UTF-8")
-        _check_layout(head, source)
-    yield from chain(head, rest)
+        delimiter = _delimiter_of(head, source)
+    return delimiter, chain(head, rest)
 
 
-def _check_layout(head: Sequence[bytes], source: str) -> None:
-    """Check first lines. Raises: SourceError."""
-    filled = [(line, raw) for line, raw in enumerate(head, start=1) if raw.strip(EMPTY)]
+def _delimiter_of(head: list[bytes], source: str) -> str:
+    """Check first lines, empty a note to Excel, and return what separates fields."""
+    filled = [(at, raw) for at, raw in enumerate(head) if raw.strip(_EMPTY)]
     if not filled:
-        return
-    number, first = filled[0]
+        return ","
+    at, first = filled[0]
+    where = f"{source}:{at + 1}"
     if b"\r" in (before := first.rstrip(b"\r\n")) and _ends_outside_quotes(before):
         raise SourceError(
-            f"{source}:{number}: lines must end with LF or CR LF (got CR alone, as old "
-            f"spreadsheets write it); save the file as CSV UTF-8"
+            f"{where}: lines must end with LF or CR LF (got CR alone, as old spreadsheets write "
+            f"it); save the file as CSV UTF-8"
         )
-    if _EXCEL_HINT.fullmatch(first):
-        raise SourceError(
-            f"{source}:{number}: fields must be separated by commas, and this line is a note to "
-            f"Excel ({first[:20].decode('utf-8', 'replace').strip()}); leave it out"
-        )
+    if (hint := _EXCEL_HINT.fullmatch(first)) is not None:
+        if (delimiter := hint[1].decode("latin-1")) not in DELIMITERS:
+            raise SourceError(
+                f"{where}: fields must be separated by commas, semicolons or tabs (got a note to "
+                f"Excel that says {delimiter!r}); save the file as CSV UTF-8"
+            )
+        head[at] = b""
+        return delimiter
     if _JSON.match(first):
         raise SourceError(
-            f"{source}:{number}: this line is JSON, and the file is read as CSV; name it .jsonl, "
-            f"or say --input-format jsonl"
+            f"{where}: this line is JSON, and the file is read as CSV; name it .jsonl, or say "
+            f"--input-format jsonl"
         )
-    texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
+    texts: Sequence[str] = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
     if _are_tagged(texts):
         raise SourceError(
-            f"{source}:{number}: this line is a token and its tag; write the tokens of a sentence "
-            f"in one line of a file sentences.txt, and their tags in the same line of labels.txt"
+            f"{where}: this line is a token and its tag; write the tokens of a sentence in one "
+            f"line of a file sentences.txt, and their tags in the same line of labels.txt"
         )
+    if len(head) == _LINES_LOOKED_AT:
+        texts = _whole(texts)
     if _are_quoted(texts):
         raise SourceError(
-            f"{source}:{number}: each line is one field in quotes, commas and all; leave out the "
-            f"quotes around the lines"
+            f"{where}: each line is one field in quotes, commas and all; leave out the quotes "
+            f"around the lines"
         )
-    if (separator := _other_separator(texts)) is not None:
-        raise SourceError(
-            f"{source}:{number}: fields must be separated by commas (got "
-            f"{_SEPARATORS[separator]}); save the file as CSV with commas, and quote fields that "
-            f"hold one"
-        )
+    return _delimiter(texts)
+
+
+def _whole(texts: Sequence[str]) -> Sequence[str]:
+    """Return lines without those of a last record that goes on behind them."""
+    end = len(texts)
+    if sum(text.count('"') for text in texts) % 2:
+        end = max(at for at, text in enumerate(texts) if text.count('"') % 2)
+    return texts[:end]
 
 
 def _ends_outside_quotes(line: bytes) -> bool:
@@ -121,33 +142,40 @@ def _are_quoted(texts: Sequence[str]) -> bool:
 
 def _is_row(fields: Sequence[str]) -> bool:
     begin, comma, _ = fields[0].partition(",")
-    return len(fields) == 1 and comma != "" and _FIRST_FIELD.fullmatch(begin.strip()) is not None
+    is_one_line = len(fields) == 1 and "\n" not in fields[0]
+    return is_one_line and comma != "" and _FIRST_FIELD.fullmatch(begin.strip()) is not None
 
 
-def _other_separator(texts: Sequence[str]) -> str | None:
-    """Return what separates fields in place of commas; None: commas may.
+def _delimiter(texts: Sequence[str]) -> str:
+    """Return what separates fields.
 
-    A sign separates if it cuts all lines into as many fields, and commas do not: these stand inside
+    A semicolon or tab does if commas do not cut the first line, and it cuts that into names of
+    columns; or if it cuts all lines into as many fields, and commas do not: these stand inside
     fields then, or begin none that is known.
     """
     by_comma = _records(texts, ",")
     if by_comma and all(map(_is_read_by_comma, by_comma)):
-        return None
-    for separator in _SEPARATORS:
-        records = _records(texts, separator)
-        if not records or len(records[0]) < 2 or not _are_alike(records):
+        return ","
+    has_no_comma = not by_comma or len(by_comma[0]) == 1
+    for delimiter in (";", "\t"):
+        records = _records(texts, delimiter)
+        if not records or len(records[0]) < 2:
+            continue
+        named = sum(column_name(field) in _KNOWN_NAMES for field in records[0])
+        if has_no_comma and named > 1:
+            return delimiter
+        if not _are_alike(records):
             continue
         is_known = all(_FIRST_FIELD.fullmatch(fields[0].strip()) for fields in records)
-        has_no_comma = not by_comma or len(by_comma[0]) == 1
         if is_known and (len(records) > 1 or has_no_comma):
-            return separator
+            return delimiter
         # Else the sign may end statements, or stand in a text before its label.
         ends = [fields[-1] for fields in records]
-        may_hold_commas = separator == "\t" or not any("," in end for end in ends)
+        may_hold_commas = delimiter == "\t" or not any("," in end for end in ends)
         is_alone = has_no_comma or (may_hold_commas and not _are_alike(by_comma))
         if len(records) > 1 and any(end.strip() for end in ends) and is_alone:
-            return separator
-    return None
+            return delimiter
+    return ","
 
 
 def _is_read_by_comma(fields: Sequence[str]) -> bool:
@@ -156,12 +184,14 @@ def _is_read_by_comma(fields: Sequence[str]) -> bool:
     return begin.fullmatch(fields[0].strip()) is not None
 
 
-def _records(texts: Sequence[str], separator: str) -> list[list[str]]:
-    """Return the records that lines hold; none if they cannot be read so."""
-    try:
-        return [fields for fields in csv.reader(texts, delimiter=separator) if fields]
-    except csv.Error:
-        return []
+def _records(texts: Sequence[str], delimiter: str) -> list[list[str]]:
+    """Return the records that lines hold, up to the first that cannot be read so."""
+    found = []
+    with suppress(csv.Error):
+        for fields in read_fields((f"{text}\n" for text in texts), delimiter):
+            if fields:
+                found.append(fields)
+    return found
 
 
 def _are_alike(records: Sequence[Sequence[str]]) -> bool:

@@ -10,9 +10,7 @@ from typing import IO
 from recordgen import storage
 from recordgen.errors import SourceError
 from recordgen.sources import foreign_formats
-
-#: A longer line is no row of an import file and must not fill the memory.
-MAX_LINE_BYTES = 256 * 1024
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 
 #: What a file begins with that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -56,7 +54,7 @@ def open_lines(path: str) -> Iterator[Iterator[bytes]]:
 def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
     r"""Yield each line without its ``\n``; of an overlong one no more than its first chunk.
 
-    Such a line is still longer than ``MAX_LINE_BYTES``, so the parser sees what it is. Lines are
+    Such a line is still longer than ``MAX_RECORD_BYTES``, so the parser sees what it is. Lines are
     cut here because the files of some storage libraries cannot read a line of bounded length.
 
     Args:
@@ -72,7 +70,7 @@ def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
     while chunk:
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
-        rest = rest[: MAX_LINE_BYTES + 1]
+        rest = rest[: MAX_RECORD_BYTES + 1]
         chunk = file.read(_CHUNK_BYTES)
     if rest:
         yield rest

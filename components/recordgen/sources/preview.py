@@ -10,6 +10,7 @@ from typing import TypeVar
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.row import Lines, Row, is_content_uri
+from recordgen.sources.csv_records import read_records
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import open_lines
 from recordgen.sources.readers import RowReader
@@ -98,7 +99,7 @@ def preview_lines(items: Iterable[Row | Lines | Reject | Finding]) -> tuple[Prev
 
 
 def _preview_lines(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
-    from recordgen.sources.table_csv import lines_of, read_records  # only tables need Arrow
+    from recordgen.sources.table_csv import lines_of  # only tables need Arrow
 
     table = Table.from_json(options.table)
     for file in files:
@@ -121,7 +122,7 @@ def _of_row(row: Row, task: Task) -> PreviewRow:
     if task.kind in ("text", "entities") and is_content_uri(row.uri):
         text = TextSaid.decode(row.annotation).text
     is_silent = row.annotation is None or (
-        task.kind != "declared" and not task.labels(row.annotation)
+        task.kind != "declared" and task.has_labels and not task.labels(row.annotation)
     )
     said = "" if is_silent else row.annotation or ""
     # A segment of a video has times beside its label.

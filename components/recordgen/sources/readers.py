@@ -1,8 +1,13 @@
-"""Which reader reads which format of which task."""
+"""What reads the rows of an import file, as tasks declare it in ``readers``: one for each format.
+
+Every reader takes the path, the task, what gets notes of changed rows, and what options say about
+columns. It gives a Row for each usable line and a Reject for each other one, and raises SourceError
+for a file that is missing or no such file, StorageError where storage failed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from recordgen.options import ConvertOptions
@@ -23,11 +28,11 @@ from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
 
-#: Reads the rows of the import file at a path; notes in the third argument what it changes.
-_ReadRows = Callable[[str, Task, Adjustments, Given], Iterator[Row | Reject]]
+#: (path, task, adjusted, given) → rows
+ReadRows = Callable[[str, Task, Adjustments, Given], Iterator[Row | Reject]]
 
 
-def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
+def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> ReadRows:
     """Return what reads a file whose lines ``parse`` takes."""
 
     def read(path: str, task: Task, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
@@ -37,32 +42,37 @@ def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> _ReadRows:
     return read
 
 
-#: By the kind of the task, then by format; tables have no rows, see sources.table_csv.
-_READERS: Mapping[str, Mapping[str, _ReadRows]] = {
-    "image": {
-        "csv": _in_lines(automl_csv.parse_lines),
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-        "folder": lambda path, task, adjusted, given: image_folder.read_folder(path),
-    },
-    "text": {
-        "csv": _in_lines(text_csv.parse_lines),
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-    },
-    "entities": {
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-        "iob": lambda path, task, adjusted, given: iob.read_sentences(path, task, adjusted),
-    },
-    "declared": {"csv": _in_lines(declared_rows.parse_lines)},
-    "video": {
-        "csv": _in_lines(video_lists.parse_lines),
-        "jsonl": _in_lines(automl_jsonl.parse_lines),
-    },
-}
+#: CSV: ``[ML_USE],PATH`` and the fields that the task's ``from_fields`` takes.
+read_paths = _in_lines(automl_csv.parse_lines)
+#: CSV: ``[ML_USE],TEXT`` and the same; the text may also be the path of its file.
+read_texts = _in_lines(text_csv.parse_lines)
+#: CSV: the columns of a declared schema.
+read_declared = _in_lines(declared_rows.parse_lines)
+#: CSV: segments of videos.
+read_videos = _in_lines(video_lists.parse_lines)
+#: JSON Lines: objects that the task's ``from_record`` takes.
+read_json = _in_lines(automl_jsonl.parse_lines)
+
+
+def read_folder(
+    path: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
+    """Read a folder of images by label."""
+    del task, adjusted, given
+    return image_folder.read_folder(path)
+
+
+def read_sentences(
+    path: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
+    """Read sentences with a file of tags beside them."""
+    del given
+    return iob.read_sentences(path, task, adjusted)
 
 
 def formats_of(task: str) -> tuple[str, ...]:
     """Return the formats in which examples of a task come."""
-    return ("csv",) if TASKS[task].by_columns else tuple(_READERS[TASKS[task].kind])
+    return ("csv",) if TASKS[task].by_columns else tuple(TASKS[task].readers)
 
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
@@ -109,7 +119,7 @@ class RowReader:
             SourceError: the file is missing, unreadable, or no UTF-8 text.
             StorageError: storage failed.
         """
-        read_rows = _READERS[self._task.kind][self._format]
+        read_rows = self._task.reader(self._format)
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
         adjusted = Adjustments()

@@ -20,18 +20,13 @@ from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WO
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject
+from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import SPLIT_COLUMNS, column_name, no_column
 from recordgen.sources.lines import open_lines
-from recordgen.sources.table_csv import (
-    EMPTY_FIELDS,
-    Plain,
-    Record,
-    is_empty,
-    read_blocks,
-    without_headers,
-)
+from recordgen.sources.table_csv import without_headers
 from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
 from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
+from recordgen.tables.csv_fields import split_plain
 
 if TYPE_CHECKING:
     from recordgen.sources.import_file import ImportFile
@@ -121,10 +116,10 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
                     )
             elif not header:
                 where = f"{file.path}:{first.line}"
-                _check_format(first.split(), where)
-                header = check_header(first.split(), where)
+                _check_format(first.fields, where)
+                header = check_header(first.fields, where)
                 seen = [_Seen() for _ in header]
-            elif list(first.split()) != header:
+            elif first.fields != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
             rows = without_headers(chain(rest, blocks), header)
@@ -137,13 +132,6 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
 
 def _check_format(fields: Sequence[str], where: str) -> None:
     """Check that a file's first line is a header. Raises: SourceError: it is of another format."""
-    if fields[0].lstrip().startswith("{"):
-        raise SourceError(f"{where}: a table is CSV with a header (got JSON)")
-    if fields[0].lower().startswith("sep=") and not any(fields[1:]):
-        raise SourceError(
-            f"{where}: this line is a note to Excel; remove it, so that the header comes first, "
-            f"and separate fields by commas"
-        )
     if len(fields) == 1 and "," in fields[0]:
         raise SourceError(
             f"{where}: the line is one field in quotes, commas and all; leave out the quotes "
@@ -181,7 +169,7 @@ def _is_number(text: str) -> bool:
 
 def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], path: str) -> None:
     """Check that the first line of a later file, which is not the header, is a row."""
-    fields = first.split()
+    fields = first.fields
     named = len(set(fields) & set(header))
     # A row has a number somewhere, a header hardly; of texts alone, one name is enough.
     is_header = named * 2 > len(header) or (named > 0 and not any(map(_is_number, fields)))
@@ -258,9 +246,7 @@ def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> li
     return seen
 
 
-def _first_record(
-    blocks: Iterator[Plain | Record | Reject],
-) -> tuple[Record | Reject | None, list[Plain | Record | Reject]]:
+def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[Item]]:
     """Return the first record, or why it is none, and what stands behind it in its block."""
     for item in blocks:
         if not isinstance(item, Plain):
@@ -268,7 +254,9 @@ def _first_record(
         for at, text in enumerate(item.texts):
             if not is_empty(text):
                 line = item.line + at
-                return Record(line, text, None), [Plain(line + 1, item.texts[at + 1 :])]
+                return Record(line, text, split_plain(text)), [
+                    Plain(line + 1, item.texts[at + 1 :])
+                ]
     return None, []
 
 
@@ -286,16 +274,14 @@ def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _whole(items: Iterable[Plain | Record | Reject], width: int) -> Iterator[str]:
+def _whole(items: Iterable[Item], width: int) -> Iterator[str]:
     """Yield the records that have a field for every column."""
     commas = width - 1
     for item in items:
         if isinstance(item, Plain):
             yield from (t for t in item.texts if t.count(",") == commas and t.strip(EMPTY_FIELDS))
-        elif isinstance(item, Record):
-            fields = item.split()
-            if len(fields) == width and any(fields):
-                yield item.text
+        elif isinstance(item, Record) and len(item.fields) == width and any(item.fields):
+            yield item.text
 
 
 def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:

@@ -13,11 +13,12 @@ from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Lines
+from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, is_list
-from recordgen.sources.lines import MAX_LINE_BYTES
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
-from recordgen.sources.table_csv import Record, lines_of, too_long
-from recordgen.tables.columns import Table, csv_line
+from recordgen.sources.table_csv import lines_of
+from recordgen.tables.columns import Table
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +86,9 @@ def _record(line: int, fields: list[str]) -> Record | Reject:
     except UnicodeEncodeError:
         message = f"a row must hold whole characters, not halves of pairs (got {text!r:.80})"
         return Reject(SOURCE, line, "", RejectCode.BAD_ENCODING.value, message)
-    return Record(line, text, fields) if size <= MAX_LINE_BYTES else too_long(SOURCE, line)
+    if size > MAX_RECORD_BYTES:
+        return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
+    return Record(line, text, fields)
 
 
 def _to_text(value: Any, column: str, line: int) -> str:

@@ -30,7 +30,6 @@ from recordgen.sources.header import (
     Given,
     find_columns,
 )
-from recordgen.sources.layout import checked
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextSaid, inline, stored
@@ -75,7 +74,7 @@ def parse_lines(
     r"""Parse the physical lines of an import file of texts.
 
     Args:
-        lines: without their ``\n``; a first UTF-8 byte order mark is skipped.
+        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
         source: the file's name, for rows and messages.
         task: reads the fields behind the text.
         adjusted: gets what is changed to make rows usable.
@@ -89,7 +88,7 @@ def parse_lines(
     parser = TextParser(task, adjusted)
     parse: Parser = parser.parse_row
     repeated: Sequence[str] | None = None
-    for number, record in enumerate(read_records(checked(lines, source), source)):
+    for number, record in enumerate(read_records(lines, source)):
         if isinstance(record, Reject):
             yield record
             continue

@@ -27,6 +27,7 @@ from recordgen.errors import (
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv
+from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.header import Given
 from recordgen.sources.lines import bounded_lines, open_lines
 from recordgen.storage import RequestContext
@@ -91,10 +92,14 @@ def find_lists(
         StorageError: storage failed.
     """
     with open_lines(path) as lines:
-        some = _first_and_lists(lines)
-        for item in automl_csv.parse_lines(
-            some, source=path, task=task, adjusted=Adjustments(), given=given
-        ):
+        rows = automl_csv.parse_records(
+            _first_and_lists(read_records(lines, path)),
+            source=path,
+            task=task,
+            adjusted=Adjustments(),
+            given=given,
+        )
+        for item in rows:
             if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
                 found = storage.resolve(item.uri, path)
                 yield NamedList(found, item.split, _list_bytes(found, item, access))
@@ -163,13 +168,13 @@ def _segments(
             yield item
 
 
-def _first_and_lists(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Keep what may be a header, and what may name a list; blank all other lines."""
-    suffix = _SUFFIX.encode()
+def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
+    """Yield what may be a header, and what may name a list: making rows of all takes long."""
     is_first = True
-    for line in lines:
-        yield line if is_first or suffix in line.lower() else b""
-        is_first = is_first and not line.strip()
+    for record in records:
+        if isinstance(record, Record) and (is_first or _SUFFIX in record.text.lower()):
+            is_first = False
+            yield record
 
 
 def _list_bytes(path: str, row: Row, access: Access) -> int:

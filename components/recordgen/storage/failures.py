@@ -18,42 +18,78 @@ from enum import Enum
 from recordgen.errors import RecordgenError, StorageError
 from recordgen.storage.paths import is_http
 
-_TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529})
-_FORBIDDEN_STATUS = frozenset({401, 402, 403, 451})
-_MISSING_STATUS = frozenset({404, 410})
 
-# Failures of a connection that carry no status. OSErrors need not be named.
-_TRANSIENT_NAMES = frozenset(
-    {
-        "aiohttp.ClientConnectionError",
-        "aiohttp.ClientPayloadError",
-        "azure.ServiceRequestError",
-        "azure.ServiceResponseError",
-        "azure.IncompleteReadError",
-        "botocore.ConnectionError",
-        "botocore.HTTPClientError",
-        "botocore.IncompleteReadError",
-        "botocore.ResponseParserError",
-        "botocore.ResponseStreamingError",
-        "gcsfs.ChecksumError",
-        "google.TransportError",
-        "http.HTTPException",
-        "requests.RequestException",
-    }
-)
+class Meaning(Enum):
+    """What a failure says."""
 
-# The last two: an answer that was cut, or is somebody else's, such as a proxy's page.
-_TRANSIENT_KINDS = (
-    OSError,
-    EOFError,
-    asyncio.TimeoutError,
-    json.JSONDecodeError,
-    UnicodeDecodeError,
-)
+    MISSING = "there is no such file"
+    NO_FILE = "there is something, but no file"
+    FORBIDDEN = "it may not be read"
+    TRANSIENT = "it may pass"
+    LASTING = "it will not pass"
 
-# A name that cannot be is the row's fault. Any other ValueError may be a setting's.
-_IMPOSSIBLE_NAMES = frozenset({"aiohttp.InvalidURL", "botocore.ParamValidationError"})
+
+class HttpStatusError(OSError):
+    """A server answered with an error.
+
+    Attributes:
+        status: the HTTP status.
+    """
+
+    def __init__(self, status: int, reason: str | None) -> None:
+        super().__init__(reason or "no reason given")
+        self.status = status
+
+
+# What a failure says, by the status that it carries; what is missing here depends on the storage.
+_BY_STATUS = {
+    **dict.fromkeys((408, 425, 429, 500, 502, 503, 504, 507, 508, 509, 529), Meaning.TRANSIENT),
+    **dict.fromkeys((401, 402, 403, 451), Meaning.FORBIDDEN),
+    **dict.fromkeys((404, 410), Meaning.MISSING),
+}
+
+#: A server answers so when it may answer otherwise next time.
+TRANSIENT_STATUS = {status for status, said in _BY_STATUS.items() if said is Meaning.TRANSIENT}
+
+# By a library's class: a connection that failed, …
+_BY_NAME = {
+    "aiohttp.ClientConnectionError": Meaning.TRANSIENT,
+    "aiohttp.ClientPayloadError": Meaning.TRANSIENT,
+    "azure.ServiceRequestError": Meaning.TRANSIENT,
+    "azure.ServiceResponseError": Meaning.TRANSIENT,
+    "azure.IncompleteReadError": Meaning.TRANSIENT,
+    "botocore.ConnectionError": Meaning.TRANSIENT,
+    "botocore.HTTPClientError": Meaning.TRANSIENT,
+    "botocore.IncompleteReadError": Meaning.TRANSIENT,
+    "botocore.ResponseParserError": Meaning.TRANSIENT,
+    "botocore.ResponseStreamingError": Meaning.TRANSIENT,
+    "gcsfs.ChecksumError": Meaning.TRANSIENT,
+    "google.TransportError": Meaning.TRANSIENT,
+    "http.HTTPException": Meaning.TRANSIENT,
+    "requests.RequestException": Meaning.TRANSIENT,
+    # … or a name that cannot be: the row's fault.
+    "aiohttp.InvalidURL": Meaning.MISSING,
+    "botocore.ParamValidationError": Meaning.MISSING,
+}
+
+# By one of Python's classes. A ValueError that is not here may be a setting's.
+_BY_CLASS: dict[type, Meaning] = {
+    RecordgenError: Meaning.LASTING,
+    FileNotFoundError: Meaning.MISSING,
+    IsADirectoryError: Meaning.NO_FILE,
+    NotADirectoryError: Meaning.NO_FILE,
+    PermissionError: Meaning.FORBIDDEN,
+    UnicodeError: Meaning.MISSING,  # the name of a bucket, object or host
+    # An answer that was cut, or is somebody else's, such as a proxy's page.
+    UnicodeDecodeError: Meaning.TRANSIENT,
+    json.JSONDecodeError: Meaning.TRANSIENT,
+    EOFError: Meaning.TRANSIENT,
+    OSError: Meaning.TRANSIENT,
+    asyncio.TimeoutError: Meaning.TRANSIENT,
+}
+
 _IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; the system's
+_FORBIDDEN_TEXT = "Forbidden: "  # gcsfs's 403
 
 # S3 says these of whoever asks, not of the object; s3fs makes PermissionErrors of some.
 _CREDENTIAL_CODES = frozenset(
@@ -73,16 +109,6 @@ _CREDENTIAL_CODES = frozenset(
 
 # Google's, for a token that has run out or was never valid.
 _CREDENTIAL_TEXTS = ("invalid credentials", "invalid authentication", "invalid_grant")
-
-
-class Meaning(Enum):
-    """What a failure says."""
-
-    MISSING = "there is no such file"
-    NO_FILE = "there is something, but no file"
-    FORBIDDEN = "it may not be read"
-    TRANSIENT = "it may pass"
-    LASTING = "it will not pass"
 
 
 def is_transient(exc: BaseException, path: str) -> bool:
@@ -147,12 +173,9 @@ def named_errors(path: str) -> Iterator[None]:
 
 def meaning(exc: BaseException, path: str) -> Meaning:
     """Return what a failure to read ``path`` says."""
-    if isinstance(exc, RecordgenError):
-        return Meaning.LASTING
-    if isinstance(exc, FileNotFoundError):
-        return Meaning.MISSING
-    if isinstance(exc, IsADirectoryError | NotADirectoryError):
-        return Meaning.NO_FILE
+    said = _by_type(exc)
+    if said in (Meaning.MISSING, Meaning.NO_FILE, Meaning.LASTING):
+        return said
     if _credentials_failed(exc):
         return Meaning.LASTING
     if _is_impossible(exc):
@@ -160,39 +183,42 @@ def meaning(exc: BaseException, path: str) -> Meaning:
     status = status_of(exc)
     if status is not None:
         return _of_status(status, exc, path)
-    if isinstance(exc, PermissionError) or str(exc).startswith("Forbidden: "):  # gcsfs's 403
+    if said is Meaning.FORBIDDEN or str(exc).startswith(_FORBIDDEN_TEXT):
         return Meaning.FORBIDDEN
-    return _of_kind(exc, path)
+    causes = list(_causes(exc))
+    if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
+        return Meaning.LASTING
+    if is_http(path) and any(map(_is_unknown_host, causes)):
+        return Meaning.MISSING
+    if any(map(_is_lost_connection, causes)):
+        return Meaning.TRANSIENT
+    return said or Meaning.LASTING
 
 
 def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
-    if status in _TRANSIENT_STATUS:
-        return Meaning.TRANSIENT
-    if status in _FORBIDDEN_STATUS:
-        return Meaning.FORBIDDEN
-    if status in _MISSING_STATUS:
-        return Meaning.MISSING
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
     # Any other 4xx says of a web page that it cannot be had, and 400 of an object of Google's. S3
     # says 400 of credentials and regions, too.
     is_named = 400 <= status < 500 if is_http(path) else status == 400 and _is_gcs(path)
     return Meaning.MISSING if is_named and "requester pays" not in str(exc) else Meaning.LASTING
 
 
-def _of_kind(exc: BaseException, path: str) -> Meaning:
-    causes = list(_causes(exc))
-    names = {name for item in causes for name in _names(item)}
-    if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
-        return Meaning.LASTING
-    if is_http(path) and any(_is_unknown_host(item) for item in causes):
-        return Meaning.MISSING
-    if names & _TRANSIENT_NAMES or isinstance(exc, _TRANSIENT_KINDS):
-        return Meaning.TRANSIENT
-    return Meaning.LASTING
+def _by_type(exc: BaseException) -> Meaning | None:
+    """Return what the first class says, from the exception's own on, that a table names."""
+    for kind in type(exc).__mro__:
+        if found := _BY_CLASS.get(kind) or _BY_NAME.get(_name(kind)):
+            return found
+    return None
+
+
+def _is_lost_connection(exc: BaseException) -> bool:
+    return any(_BY_NAME.get(_name(kind)) is Meaning.TRANSIENT for kind in type(exc).__mro__)
 
 
 def status_of(exc: BaseException) -> int | None:
     """Return the HTTP status that an exception, or what it was made of, carries."""
-    if _names(exc) & _TRANSIENT_NAMES:
+    if _is_lost_connection(exc):
         return None  # aiohttp calls a broken connection a 400 of the parser's
     for item in _causes(exc):
         response = getattr(item, "response", None)
@@ -238,8 +264,9 @@ def _is_gcs(path: str) -> bool:
     return path.startswith(("gs://", "gcs://"))
 
 
-def _names(exc: BaseException) -> set[str]:
-    return {f"{kind.__module__.split('.')[0]}.{kind.__name__}" for kind in type(exc).__mro__}
+def _name(kind: type) -> str:
+    """Return a class's package and name: ``aiohttp.InvalidURL``, in whichever module it is."""
+    return f"{kind.__module__.split('.')[0]}.{kind.__name__}"
 
 
 def _is_unknown_host(exc: BaseException) -> bool:
@@ -253,9 +280,6 @@ def _is_impossible(exc: BaseException) -> bool:
     """Say whether a bucket, object or host cannot have such a name."""
     if "requester pays" in str(exc):  # gcsfs's ValueError
         return False
-    return (
-        (isinstance(exc, UnicodeError) and not isinstance(exc, UnicodeDecodeError))
-        or (isinstance(exc, ValueError) and str(exc).startswith(_IMPOSSIBLE_TEXTS))
-        or bool(_names(exc) & _IMPOSSIBLE_NAMES)
-        or (isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG)
+    return (isinstance(exc, ValueError) and str(exc).startswith(_IMPOSSIBLE_TEXTS)) or (
+        isinstance(exc, OSError) and exc.errno == errno.ENAMETOOLONG
     )

@@ -1,24 +1,34 @@
 """fsspec's file systems, set up for many requests at once and for one place that retries.
 
-gcsfs and botocore would retry by themselves, each in its own way; below ours the waits would
-multiply. So those that read do not; those that write in parts do, as only they know what to repeat.
+Uploads in parts are repeated by gcsfs and botocore: only they know which part failed. Every other
+request is repeated by :mod:`recordgen.storage.retries`, as theirs do not do for many at once:
+
+    botocore  not a plain 429; 100 repetitions for all requests of a client together, then none
+    gcsfs     six attempts in half a minute, also where a certificate is not valid; neither the
+              number nor the waits can be set, and nobody can end them
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from fsspec import available_protocols, config, get_filesystem_class, registry
-from fsspec.core import url_to_fs
+from fsspec.core import strip_protocol, url_to_fs
 
 from recordgen.errors import StorageError, UnknownSchemeError
+from recordgen.storage.failures import TRANSIENT_STATUS, HttpStatusError
 from recordgen.storage.paths import is_chained, scheme_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 #: How many requests may be under way at once.
 CONNECTIONS = 64
@@ -39,6 +49,12 @@ _ENVIRONMENT = (
 # Set by who has zonal buckets. gcsfs asks before each request of what kind a bucket is, and asks
 # again for one that it may not ask about: two requests for every image.
 _ZONAL_BUCKETS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
+
+_GCS = ("gs", "gcs")
+_S3 = ("s3", "s3a")
+
+# What asks for one version of an object: #1650000000000000, ?generation=…, ?versionId=…
+_VERSION = re.compile(r"#\d+\Z|[?&](generation|versionId)=")
 
 
 @dataclass(frozen=True)
@@ -92,56 +108,65 @@ def _open(path: str, *, retrying: bool) -> tuple[Any, str]:
         if is_chained(path):
             fs, inner = url_to_fs(path)
             return fs, inner
-        kind = get_filesystem_class(scheme)
-        settings = kind._get_kwargs_from_urls(path)
+        # Elsewhere a URL's host, user or account says with whom to connect.
+        is_store = scheme in (*_GCS, *_S3)
+        root = f"{scheme}://" if is_store else f"{scheme}://{urlsplit(path).netloc}/"
+        versions = is_store and _VERSION.search(path) is not None
         policy = RetryPolicy.from_environment()
         environment = tuple(map(os.environ.get, _ENVIRONMENT))
-        key = (kind, repr(settings), retrying, policy, environment)
+        key = (root, versions, retrying, policy, environment)
         made = _made.setdefault(os.getpid(), _Made())
-        fs = made.get(key, lambda: _make(kind, scheme, settings, policy, retrying=retrying))
-        return fs, kind._strip_protocol(path)
+        fs = made.get(key, lambda: _make(root, policy, versions=versions, retrying=retrying))
+        return fs, strip_protocol(path)
     except ImportError as exc:
         raise StorageError(f"{path}: {scheme}:// needs a package: {exc}") from exc
 
 
-def _make(
-    kind: Any, scheme: str, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool
-) -> Any:
+def _make(root: str, policy: RetryPolicy, *, versions: bool, retrying: bool) -> Any:
+    scheme = scheme_of(root)
+    # Listings change under us: we write into what we list.
+    settings = {"use_listings_cache": False, "skip_instance_cache": True}
+    if versions:
+        settings["version_aware"] = True
     try:
-        if scheme in ("gs", "gcs"):
-            return _gcs(kind, settings, policy, retrying=retrying)
-        if scheme in ("s3", "s3a"):
-            return _s3(kind, settings, policy, attempts=policy.attempts if retrying else 1)
-        return kind(**settings)
+        if scheme in _GCS:
+            return _gcs(scheme, settings, policy, retrying=retrying)
+        if scheme in _S3:
+            return _s3(scheme, settings, policy, attempts=policy.attempts if retrying else 1)
+        return url_to_fs(root)[0]
     except (ValueError, OSError) as exc:  # a wrong setting, or a file of certificates or keys
         raise StorageError(f"{scheme}:// cannot be used: {type(exc).__name__}: {exc}") from exc
 
 
-def _gcs(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, retrying: bool) -> Any:
+def _gcs(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, retrying: bool) -> Any:
     from aiohttp import ClientTimeout
     from gcsfs.core import GCSFileSystem
 
-    if not os.environ.get(_ZONAL_BUCKETS):
-        kind = GCSFileSystem
-    if not retrying:
-        kind = _without_retries(kind)
+    kind = get_filesystem_class(scheme) if os.environ.get(_ZONAL_BUCKETS) else GCSFileSystem
     seconds = policy.timeout_seconds
-    timeout = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
-    # Listings change under us: we write into what we list.
-    return kind(
-        **{"session_kwargs": {"timeout": timeout}, **settings},
-        use_listings_cache=False,
-        skip_instance_cache=True,
-    )
+    session: dict[str, Any] = {
+        "timeout": ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
+    }
+    if not retrying:
+        session["middlewares"] = (_fail_at_once,)
+    return kind(session_kwargs=session, **settings)
 
 
-def _without_retries(kind: Any) -> Any:
-    """Return gcsfs's class with the method that it decorates with its retries, undecorated."""
-    plain = getattr(kind._request, "__wrapped__", kind._request)
-    return type(f"Plain{kind.__name__}", (kind,), {"_request": plain})
+async def _fail_at_once(request: ClientRequest, send: ClientHandlerType) -> ClientResponse:
+    """Answer a request of gcsfs; raise what it would repeat as an OSError, which it lets pass."""
+    from aiohttp import ClientError
+
+    try:
+        response = await send(request)
+        await response.read()
+    except ClientError as exc:
+        raise OSError(f"{type(exc).__name__}: {exc}") from exc
+    if response.status in TRANSIENT_STATUS:
+        raise HttpStatusError(response.status, response.reason)
+    return response
 
 
-def _s3(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, attempts: int) -> Any:
+def _s3(scheme: str, settings: dict[str, bool], policy: RetryPolicy, *, attempts: int) -> Any:
     ours = {
         "retries": {"mode": "standard", "total_max_attempts": attempts},
         "max_pool_connections": CONNECTIONS,
@@ -150,12 +175,7 @@ def _s3(kind: Any, settings: dict[str, Any], policy: RetryPolicy, *, attempts: i
         "user_agent": f"recordgen/{__version__}",
     }
     theirs = config.conf.get("s3", {}).get("config_kwargs", {})
-    fs = kind(
-        **settings,
-        config_kwargs={**ours, **theirs},
-        use_listings_cache=False,
-        skip_instance_cache=True,
-    )
+    fs = get_filesystem_class(scheme)(config_kwargs={**ours, **theirs}, **settings)
     fs.retries = 1  # s3fs's own, around those of botocore
     fs.connect()  # which many threads at once would do many times
     return fs

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, cast
 
-from fsspec.asyn import sync
 from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
@@ -297,12 +296,13 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
 
 def _file_details(path: str) -> dict[str, Any]:
     """Return what storage says of a file, or else of a folder."""
-    fs, inner = for_requests(path)
-    if scheme_of(path) in ("gs", "gcs") and hasattr(fs, "_get_object"):
-        # Its info() also lists the folder that there might be, which takes and costs more.
+    if scheme_of(path) in ("gs", "gcs"):
+        # gcsfs's info() also lists the folder that there might be, which takes and costs more.
+        fs, inner = for_requests(path)
+        bucket, name, generation = fs.split_path(inner)
         with suppress(FileNotFoundError):
-            details: dict[str, Any] = sync(fs.loop, fs._get_object, inner)
-            return details
+            found = fs.call("GET", "b/{}/o/{}", bucket, name, json_out=True, generation=generation)
+            return {**found, "type": "file"}
     return _details(path)
 
 

@@ -2,6 +2,7 @@
 
 schema.py       columns as a user declares them
 columns.py      columns as they were found or declared, their types and values
-arrow.py        lines → Arrow columns; long_fields.py: fields too long for that
+arrow.py        lines → Arrow columns
+csv_fields.py   the fields of a line of CSV
 examples.py     Arrow columns → serialized examples
 """

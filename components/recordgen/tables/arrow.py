@@ -9,7 +9,6 @@ row by row.
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 
 from recordgen.records.example import example_head, feature_head, packed_ints
 from recordgen.tables.columns import Column
-from recordgen.tables.long_fields import is_long, split_long
+from recordgen.tables.csv_fields import read_fields
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
@@ -31,7 +30,7 @@ Records: TypeAlias = Any  # pa.BinaryArray
 _NO_TEXT = pa.scalar(None, pa.string())
 
 # Fields without quotes, or with nothing inside them that needs any.
-_FIELD = '(?:"[^",]*"|[^",]*)'
+_FIELD = '(?:"(?:[^", ][^",]*)?"|[^",]*)'
 _SIMPLE = f"^{_FIELD}(?:,{_FIELD})*$"
 
 _MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -66,14 +65,14 @@ def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
     # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
     fields = pc.split_pattern(lines, ",").flatten()
     places = np.arange(len(lines)) * width
-    return [fields.take(pa.array(places + index)) for index in wanted]
+    columns = [fields.take(pa.array(places + index)) for index in wanted]
+    if pc.any(pc.match_substring_regex(lines, "(?:^|,) ")).as_py():
+        return [pc.utf8_ltrim(column, " ") for column in columns]
+    return columns
 
 
 def _split_quoted(lines: Sequence[str], wanted: Sequence[int]) -> list[Texts]:
-    if any(map(is_long, lines)):
-        rows = [split_long([line]) for line in lines]
-    else:
-        rows = list(csv.reader(io.StringIO("\n".join(lines), newline=""), strict=True))
+    rows = list(read_fields(io.StringIO("\n".join(lines), newline="\n")))
     return [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
 
 

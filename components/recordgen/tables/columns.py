@@ -6,12 +6,9 @@ resumed run and ``dataset.json`` see the same.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
@@ -33,20 +30,10 @@ MISSING: dict[str, int | float | bytes] = {"int64": -1, "float32": math.nan, "by
 
 Prediction = Literal["classification", "regression"]
 
-# Python 3.10 quotes no other line breaks than those in its line's end.
-_LINE_END = "\r\n"
-
 _WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _MAX_FLOAT32 = 3.4028234663852886e38
 _EXPECTED = {"int64": "a whole number of 64 bits", "float32": "a finite number (of float32)"}
-
-
-def csv_line(fields: Sequence[str]) -> str:
-    """Return fields, which hold no NUL, as a record of CSV without a line's end."""
-    line = io.StringIO(newline="")
-    csv.writer(line, lineterminator=_LINE_END).writerow(fields)
-    return line.getvalue().removesuffix(_LINE_END)
 
 
 @dataclass(frozen=True, slots=True)

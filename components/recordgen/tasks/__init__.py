@@ -2,26 +2,31 @@
 
 A row carries its *annotation*: what the line says of the payload, as one text that only the task
 reads. The core (places, shards, commits) moves annotations about and asks the task for the rest.
-Neither TensorFlow nor Beam is needed here.
+Neither TensorFlow nor Beam is needed here, and each task is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from recordgen import registry
 from recordgen.errors import UsageError
-from recordgen.options import AUTO, ConvertOptions
-from recordgen.tasks.declared_table import Declared
-from recordgen.tasks.image_classification import ImageClassification
-from recordgen.tasks.image_multi_label import ImageMultiLabel
-from recordgen.tasks.object_detection import ObjectDetection
-from recordgen.tasks.tabular import Tabular
-from recordgen.tasks.task import Task
-from recordgen.tasks.text_classification import TextClassification
-from recordgen.tasks.text_entities import TextEntities
-from recordgen.tasks.text_multi_label import TextMultiLabel
-from recordgen.tasks.text_sentiment import TextSentiment
-from recordgen.tasks.video_classification import VideoClassification
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from recordgen.options import ConvertOptions
+    from recordgen.tasks.declared_table import Declared
+    from recordgen.tasks.image_classification import ImageClassification
+    from recordgen.tasks.image_multi_label import ImageMultiLabel
+    from recordgen.tasks.object_detection import ObjectDetection
+    from recordgen.tasks.tabular import Tabular
+    from recordgen.tasks.task import Task
+    from recordgen.tasks.text_classification import TextClassification
+    from recordgen.tasks.text_entities import TextEntities
+    from recordgen.tasks.text_multi_label import TextMultiLabel
+    from recordgen.tasks.text_sentiment import TextSentiment
+    from recordgen.tasks.video_classification import VideoClassification
 
 __all__ = [
     "TASKS",
@@ -39,22 +44,20 @@ __all__ = [
     "task_for",
 ]
 
-#: All tasks by name.
-TASKS: Mapping[str, type[Task]] = {
-    kind.name: kind
-    for kind in (
-        ImageClassification,
-        ImageMultiLabel,
-        ObjectDetection,
-        TextClassification,
-        TextMultiLabel,
-        TextSentiment,
-        TextEntities,
-        Tabular,
-        VideoClassification,
-        Declared,
-    )
+#: All tasks by name, also those that other packages install.
+TASKS: Mapping[str, type[Task]] = registry.TASKS
+
+# Where the classes that this package exports are.
+_EXPORTS = {
+    path.partition(":")[2]: path for path in (*registry.OWN.values(), "recordgen.tasks.task:Task")
 }
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'recordgen.tasks' has no attribute {name!r}")
+    value = globals()[name] = registry.imported(_EXPORTS[name])
+    return value
 
 
 def task_for(options: ConvertOptions) -> Task:
@@ -63,6 +66,6 @@ def task_for(options: ConvertOptions) -> Task:
     Raises:
         UsageError: there is no such task, or an option does not go with it.
     """
-    if options.task == AUTO:
+    if options.task == "auto":
         raise UsageError("the task is not decided: look at the import files first")
     return TASKS[options.task].of(options)

@@ -61,6 +61,12 @@ class Declared(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
+    readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
+    reading = "recordgen.reading.kinds:DECLARED"
+    trainer = "recordgen.training.declared:DeclaredTrainer"
+    measure = "recordgen.kubeflow.scoring:TableTally"
+    sample = "pipelines.meters:METERS"
+    page = "docs/tasks/declared.md"
     batch_rows = 16
 
     schema: Schema
@@ -132,9 +138,6 @@ class Declared(Task):
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         # Rows of one part say the same: a part is all that they say.
         return Merged(annotations[0], len(annotations) - 1)
-
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return annotation != stored
 
     def labels(self, annotation: str) -> Sequence[str]:
         label = self._values(annotation).get(self.schema.label or "")

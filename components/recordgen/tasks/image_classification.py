@@ -32,6 +32,11 @@ class ImageClassification(ImageTask):
     columns: ClassVar = {"label": LABEL_COLUMNS}
     json_keys = ("classificationAnnotation",)
     features: ClassVar = features.IMAGE_CLASSIFICATION
+    labelling = "one"
+    trainer = "recordgen.training.image_labels:OneImageLabel"
+    measure = "recordgen.kubeflow.scoring:OneLabelTally"
+    sample = "pipelines.digits:DIGITS"
+    page = "docs/tasks/image_classification.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
@@ -57,9 +62,6 @@ class ImageClassification(ImageTask):
                 f"one image, several labels: {', '.join(map(repr, labels))}",
             )
         return Merged(labels[0] if labels else None, len(annotations) - 1)
-
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return annotation != stored
 
     def labels(self, annotation: str) -> Sequence[str]:
         return (annotation,)

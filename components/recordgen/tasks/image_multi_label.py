@@ -42,6 +42,11 @@ class ImageMultiLabel(ImageTask):
     repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.IMAGE_MULTI_LABEL
+    labelling = "several"
+    trainer = "recordgen.training.image_labels:ManyImageLabels"
+    measure = "recordgen.kubeflow.scoring:ManyLabelsTally"
+    sample = "pipelines.digits:DIGIT_GROUPS"
+    page = "docs/tasks/image_multi_label.md"
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

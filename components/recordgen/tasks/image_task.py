@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.manifest import record_line
@@ -27,6 +27,12 @@ class ImageTask(Task):
     noun = "image"
     batch_rows = 16
     uri_key = "imageGcsUri"
+    readers: ClassVar = {
+        "csv": "recordgen.sources.readers:read_paths",
+        "jsonl": "recordgen.sources.readers:read_json",
+        "folder": "recordgen.sources.readers:read_folder",
+    }
+    reading = "recordgen.reading.kinds:IMAGES"
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
         uri = uri_in(record, self.uri_key, self.noun)

@@ -115,6 +115,10 @@ class ObjectDetection(ImageTask):
     }
     json_keys = ("boundingBoxAnnotations",)
     features: ClassVar = features.OBJECT_DETECTION
+    trainer = "recordgen.training.detection:ObjectDetector"
+    measure = "recordgen.kubeflow.scoring:BoxTally"
+    sample = "pipelines.digits:SCATTERED_DIGITS"
+    page = "docs/tasks/object_detection.md"
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"

@@ -19,9 +19,8 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
-from recordgen.rows.row import Adjustments
 from recordgen.tables.columns import Table
-from recordgen.tasks.task import Made, Merged, Said, Task
+from recordgen.tasks.task import Made, Said, Task
 
 if TYPE_CHECKING:
     from recordgen.rows.planned import PlannedRow
@@ -44,6 +43,11 @@ class Tabular(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
+    reading = "recordgen.reading.kinds:TABLES"
+    trainer = "recordgen.training.tables:TableTrainer"
+    measure = "recordgen.kubeflow.scoring:TableTally"
+    sample = "pipelines.wines:WINES"
+    page = "docs/tasks/tabular.md"
     names_payloads = False
     by_columns = True
 
@@ -57,21 +61,6 @@ class Tabular(Task):
         if not options.table:
             raise UsageError("the columns are not decided: look at the import files first")
         return cls(Table.from_json(options.table))
-
-    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        raise NotImplementedError
-
-    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
-        raise NotImplementedError
-
-    def merge(self, annotations: Sequence[str | None]) -> Merged:
-        raise NotImplementedError
-
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        raise NotImplementedError
-
-    def labels(self, annotation: str) -> Sequence[str]:
-        raise NotImplementedError
 
     @property
     def has_labels(self) -> bool:

@@ -13,6 +13,7 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
+from recordgen.registry import imported
 from recordgen.rejects import RejectCode
 from recordgen.rows.placing import row_name
 from recordgen.rows.row import Adjustments, is_content_uri
@@ -83,13 +84,17 @@ class Made(NamedTuple):
 
 
 class Task(ABC):
-    """One AutoML task; its instances hold the options that it cares for, and nothing else.
+    """One task; its instances hold the options that it cares for, and nothing else.
+
+    The class declares the task: what is not code of its own is a path, ``package.module:name``,
+    that is imported when it is needed (see :meth:`declared`). So converting does not import
+    TensorFlow, and reading does not import Beam.
 
     Class attributes:
         name: what ``--task`` and ``dataset.json`` call it.
         kind: what its payloads are: ``image``, ``text``, ``table`` or ``video``; of texts that are
-            read token by token, ``entities``. It decides who reads its import files and its
-            records.
+            read token by token, ``entities``; or a word of its own. Messages and the detection of
+            formats go by it.
         noun: what an example is called in messages.
         expected: a line of its CSV, for messages.
         columns: what a header may call the columns of an annotation, by role, in the order in which
@@ -98,6 +103,16 @@ class Task(ABC):
         uri_key: the key of a payload's uri in a line of JSONL.
         json_keys: the keys of its annotations there, its own one first.
         features: those of its examples.
+        labelling: ``one`` label per example, or ``several``; None: labels are not of examples as a
+            whole. Examples without a label are skipped in training unless it is None.
+        readers: what reads an import file, a function as in :mod:`recordgen.sources.readers`, by
+            format; none where rows go by columns.
+        reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
+        trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`; None:
+            there is none.
+        measure: what says how good a model is, a :class:`recordgen.kubeflow.scoring.Tally`.
+        sample: the data of the demo, a :class:`pipelines.samples.Sample`; None: there is none.
+        page: the page of the documentation, or its URL.
         names_payloads: rows name what they are about, so that one can be told from another.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
@@ -116,10 +131,43 @@ class Task(ABC):
     uri_key: ClassVar[str]
     json_keys: ClassVar[tuple[str, ...]]
     features: ClassVar[Mapping[str, FeatureSpec]]
+    labelling: ClassVar[str | None] = None
+    readers: ClassVar[Mapping[str, str]] = {}
+    reading: ClassVar[str]
+    trainer: ClassVar[str | None] = None
+    measure: ClassVar[str | None] = None
+    sample: ClassVar[str | None] = None
+    page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
     by_address: ClassVar[bool] = False
     by_columns: ClassVar[bool] = False
     batch_rows: ClassVar[int]
+
+    @classmethod
+    def declared(cls, what: str) -> Any:
+        """Import what a class attribute names: ``declared("trainer")``.
+
+        Raises:
+            UsageError: the task has none, or it cannot be imported.
+        """
+        path = getattr(cls, what)
+        if path is None:
+            raise UsageError(f"the task {cls.name} has no {what}")
+        return cls._imported(what, path)
+
+    @classmethod
+    def reader(cls, input_format: str) -> Any:
+        """Import what reads import files of a format that :attr:`readers` has."""
+        return cls._imported(f"reader of {input_format}", cls.readers[input_format])
+
+    @classmethod
+    def _imported(cls, what: str, path: str) -> Any:
+        try:
+            return imported(path)
+        except (ImportError, AttributeError) as exc:
+            raise UsageError(
+                f"the {what} of the task {cls.name} cannot be imported ({path}): {exc}"
+            ) from exc
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -131,7 +179,6 @@ class Task(ABC):
         """Return the task that reads the rows of one import file, from its first to its last."""
         return self
 
-    @abstractmethod
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         """Return the annotation that the fields of a CSV line behind the path give.
 
@@ -142,8 +189,8 @@ class Task(ABC):
         Raises:
             AnnotationError: it cannot be used.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def from_record(
         self, record: Mapping[str, Any], adjusted: Adjustments
     ) -> Sequence[Said | AnnotationError]:
@@ -154,8 +201,8 @@ class Task(ABC):
         Returns:
             For each example what the line says of it, or why that cannot be used.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         """Return what several rows of one payload say together.
 
@@ -165,14 +212,22 @@ class Task(ABC):
         Raises:
             AnnotationError: they contradict each other.
         """
+        found = sorted({text for text in annotations if text is not None})
+        if len(found) > 1:
+            raise AnnotationError(
+                RejectCode.CONFLICTING_LABELS,
+                f"one {self.noun}, several annotations: {', '.join(map(self.shown, found))}",
+            )
+        return Merged(found[0] if found else None, len(annotations) - 1)
 
-    @abstractmethod
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         """Say whether a new row says something else than the example of its payload."""
+        return annotation != stored
 
-    @abstractmethod
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the labels of an example, each once."""
+        del annotation
+        return ()
 
     @property
     def has_labels(self) -> bool:
@@ -303,6 +358,25 @@ class Task(ABC):
         """Return further files of the output that depend on the labels: text by name."""
         del labels
         return {}
+
+
+# What a class must say that is installed as a task; the rest has a default.
+_NEEDED = ("kind", "noun", "expected", "columns", "uri_key", "json_keys", "features", "batch_rows")
+
+
+def check_declaration(name: str, task: Any) -> None:
+    """Check what an entry point of this name leads to. Raises: TypeError: no whole task."""
+    if not (isinstance(task, type) and issubclass(task, Task)):
+        raise TypeError(f"a task is a subclass of recordgen.tasks.Task (got {task!r})")
+    if getattr(task, "name", None) != name:
+        raise TypeError(
+            f"the entry point is named {name!r}, and the task {getattr(task, 'name', None)!r}"
+        )
+    missing = [item for item in (*_NEEDED, "reading") if not hasattr(task, item)]
+    missing += sorted(getattr(task, "__abstractmethods__", ()))
+    missing += [] if task.readers else ["readers"]
+    if missing:
+        raise TypeError(f"the class {task.__name__} does not define {', '.join(missing)}")
 
 
 def need_mixed_shards(task: str, options: ConvertOptions) -> None:

@@ -24,6 +24,11 @@ class TextClassification(OneLabel):
     name = "text_classification"
     expected = "[ML_USE],TEXT,[LABEL]"
     json_keys = ("classificationAnnotation",)
+    labelling = "one"
+    trainer = "recordgen.training.text_labels:OneTextLabel"
+    measure = "recordgen.kubeflow.scoring:OneLabelTally"
+    sample = "pipelines.reviews:TOPICS"
+    page = "docs/tasks/text_classification.md"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         if (one := record.get("classificationAnnotation")) is not None:

@@ -73,6 +73,15 @@ class TextEntities(TextTask):
     columns: ClassVar = {}
     json_keys = (_SPANS_KEY,)
     features: ClassVar = features.TEXT_ENTITIES
+    readers: ClassVar = {
+        "jsonl": "recordgen.sources.readers:read_json",
+        "iob": "recordgen.sources.readers:read_sentences",
+    }
+    reading = "recordgen.reading.kinds:ENTITIES"
+    trainer = "recordgen.training.entities:EntityTagger"
+    measure = "recordgen.kubeflow.scoring:EntityTally"
+    sample = "pipelines.travels:TRAVELS"
+    page = "docs/tasks/text_entities.md"
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

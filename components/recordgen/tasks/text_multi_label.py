@@ -33,6 +33,11 @@ class TextMultiLabel(LabelledText):
     repeats = "label"
     json_keys = ("classificationAnnotations", "classificationAnnotation")
     features: ClassVar = features.TEXT_MULTI_LABEL
+    labelling = "several"
+    trainer = "recordgen.training.text_labels:ManyTextLabels"
+    measure = "recordgen.kubeflow.scoring:ManyLabelsTally"
+    sample = "pipelines.reviews:TOPIC_SETS"
+    page = "docs/tasks/text_classification.md"
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

@@ -35,6 +35,11 @@ class TextSentiment(OneLabel):
     name = "text_sentiment"
     expected = "[ML_USE],TEXT,[SENTIMENT]"
     json_keys = ("sentimentAnnotation",)
+    labelling = "one"
+    trainer = "recordgen.training.text_labels:OneTextLabel"
+    measure = "recordgen.kubeflow.scoring:OneLabelTally"
+    sample = "pipelines.reviews:SENTIMENTS"
+    page = "docs/tasks/text_classification.md"
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:

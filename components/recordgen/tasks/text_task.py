@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
@@ -53,6 +53,11 @@ class TextTask(Task):
     noun = "text"
     batch_rows = 256
     uri_key = "textGcsUri"
+    readers: ClassVar = {
+        "csv": "recordgen.sources.readers:read_texts",
+        "jsonl": "recordgen.sources.readers:read_json",
+    }
+    reading = "recordgen.reading.kinds:TEXTS"
 
     def is_stored(self, uri: str) -> bool:
         return not is_content_uri(uri)

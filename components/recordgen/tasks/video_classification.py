@@ -105,6 +105,16 @@ class VideoClassification(Task):
     uri_key = "videoGcsUri"
     json_keys = (_SEGMENTS_KEY, _LABEL_KEY)
     features: ClassVar = features.VIDEO_CLASSIFICATION
+    labelling = "one"
+    readers: ClassVar = {
+        "csv": "recordgen.sources.readers:read_videos",
+        "jsonl": "recordgen.sources.readers:read_json",
+    }
+    reading = "recordgen.reading.kinds:VIDEOS"
+    trainer = "recordgen.training.videos:VideoTrainer"
+    measure = "recordgen.kubeflow.scoring:OneLabelTally"
+    sample = "pipelines.clips:CLIPS"
+    page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
 

@@ -9,32 +9,7 @@ from typing import Any
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size, declared_options, option
 from recordgen.reading.scales import AUTO, BACKBONES, PixelScale, scale_of
-from recordgen.tasks import (
-    Declared,
-    ImageClassification,
-    ImageMultiLabel,
-    ObjectDetection,
-    Tabular,
-    TextClassification,
-    TextEntities,
-    TextMultiLabel,
-    TextSentiment,
-    VideoClassification,
-)
-
-#: The tasks that have a model; see recordgen.training.learners.
-MODEL_TASKS = (
-    ImageClassification.name,
-    ImageMultiLabel.name,
-    ObjectDetection.name,
-    TextEntities.name,
-    TextClassification.name,
-    TextMultiLabel.name,
-    TextSentiment.name,
-    Tabular.name,
-    VideoClassification.name,
-    Declared.name,
-)
+from recordgen.tasks import TASKS
 
 SMALL_CNN = "small_cnn"
 # The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
@@ -56,10 +31,10 @@ WEIGHTS = (None, "imagenet")
 
 def check_task(task: str, root: str) -> None:
     """Check that there is a model for the task of the dataset in ``root``. Raises: DataError."""
-    if task not in MODEL_TASKS:
+    if task not in TASKS or TASKS[task].trainer is None:
         raise DataError(
-            f"{root}: there is no model for the task {task!r}, only for {', '.join(MODEL_TASKS)}; "
-            f"train one of your own on recordgen.input_fn"
+            f"{root}: there is no model for the task {task!r}; train one of your own on "
+            f"recordgen.input_fn"
         )
 
 

@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from recordgen.errors import DataError
-from recordgen.reading import eval_dataset, read, steps_per_epoch, train_dataset
+from recordgen.reading import read
 from recordgen.reading.columns import ColumnReader
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import parsed_as
@@ -26,7 +26,7 @@ from recordgen.training.labels import truth_of_labels
 from recordgen.training.learner import Models
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments
-from recordgen.training.targets import TargetLearner
+from recordgen.training.targets import TargetTrainer
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
@@ -38,7 +38,7 @@ _NO_WORDS = ("", "[UNK]")
 
 
 @dataclass(frozen=True)
-class DeclaredLearner(TargetLearner):
+class DeclaredTrainer(TargetTrainer):
     """Classes or numbers, from columns of any kinds."""
 
     @cached_property
@@ -85,28 +85,15 @@ class DeclaredLearner(TargetLearner):
         return split in self.dataset.splits
 
     @property
-    def _read_as(self) -> dict[str, Any]:
+    def reading(self) -> Mapping[str, Any]:
+        """How labelled rows are read: as what the model takes, and targets."""
         return {
-            "batch_size": self.config.batch_size,
+            **super().reading,
             "columns": self.schema.inputs,
             "image_size": self.config.image_size,
             "vectors": "ragged",
             "map_batch": lambda columns, target: (self._inputs(columns), target),
         }
-
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of labelled rows one pass gives."""
-        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self._read_as)
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of columns and targets."""
-        return train_dataset(
-            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self._read_as
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return the same, once."""
-        return eval_dataset(root, split=split, **self._read_as)
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         """Return columns as the model takes them; names of columns may be any, of inputs not."""

@@ -5,7 +5,7 @@ See :mod:`recordgen.training.box_grid` for the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -16,15 +16,13 @@ from recordgen import features
 from recordgen.reading import (
     Augmentation,
     decode_images,
-    eval_dataset,
-    steps_per_epoch,
     train_dataset,
 )
 from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
 from recordgen.training.config import LABEL, SCORES, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
-from recordgen.training.learner import Learner, Models
+from recordgen.training.learner import Models, TaskTrainer
 
 _CORNERS = (
     features.IMAGE_OBJECT_XMIN,
@@ -43,14 +41,13 @@ _FILTERS = 64
 _MORE_FILTERS = 128
 
 
-class ObjectDetector(Learner):
+class ObjectDetector(TaskTrainer):
     """Any number of labelled boxes per image."""
 
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of images one pass gives, those without boxes among them."""
-        return steps_per_epoch(
-            self.root, self.config.batch_size, split=self.split, drop_remainder=True
-        )
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How images are read, those without boxes among them."""
+        return {**super().reading, "image_size": self.config.image_size}
 
     def train_data(self) -> tf.data.Dataset:
         """Return batches of images and what is wanted of each cell."""
@@ -59,23 +56,17 @@ class ObjectDetector(Learner):
         crop = Augmentation(crop=share) if share else None
         data = train_dataset(
             self.root,
-            batch_size=self.config.batch_size,
-            image_size=self.config.image_size,
             split=self.split,
             seed=self.config.seed,
             epochs="endless",
             augment=crop,
+            **self.reading,
         )
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
         """Return batches of images and what is wanted of each cell."""
-        data = eval_dataset(
-            root,
-            batch_size=self.config.batch_size,
-            image_size=self.config.image_size,
-            split=split,
-        )
+        data = super().eval_data(root, split)
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
     def models(self) -> Models:

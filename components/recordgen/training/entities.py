@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -10,17 +10,14 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import (
-    eval_dataset,
     parsing_spec,
-    steps_per_epoch,
     token_lookup,
-    train_dataset,
 )
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
 from recordgen.training.config import LABEL, SCORES, WEIGHT
-from recordgen.training.learner import Learner, Models
+from recordgen.training.learner import Models, TaskTrainer
 
 #: What a request for texts holds.
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -38,31 +35,13 @@ _DILATIONS = (1, 2, 4)
 _SHAPES = ((r"\p{Lu}", "X"), (r"\p{Ll}", "x"), (r"\pN", "d"), (r"(xxx)x+", r"\1"))
 
 
-class EntityTagger(Learner):
+class EntityTagger(TaskTrainer):
     """Any number of labelled spans per text."""
 
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of texts one pass gives, those without entities among them."""
-        return steps_per_epoch(
-            self.root, self.config.batch_size, split=self.split, drop_remainder=True
-        )
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of tokens and tags."""
-        return train_dataset(
-            self.root,
-            batch_size=self.config.batch_size,
-            split=self.split,
-            seed=self.config.seed,
-            epochs="endless",
-            map_batch=_without_mask,
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return batches of tokens and tags."""
-        return eval_dataset(
-            root, batch_size=self.config.batch_size, split=split, map_batch=_without_mask
-        )
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How texts are read, those without entities among them: as tokens and tags."""
+        return {**super().reading, "map_batch": _without_mask}
 
     def models(self) -> Models:
         """Build the tagger, for the tokens of the split to train on."""

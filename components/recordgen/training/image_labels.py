@@ -11,12 +11,12 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import decode_images
 from recordgen.training.images import IMAGE_BYTES, stored_images
-from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
+from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
 from recordgen.training.model import augmented, build_model
 
 
-class ImageLabels(LabelLearner):
+class ImageLabels(LabelTrainer):
     """What both have in common: images, and a network over them."""
 
     feature = features.IMAGE_CLASS_LABEL

@@ -9,12 +9,11 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.training.config import ACCURACY, AUC, LABEL, WEIGHT
-from recordgen.training.learner import Learner
+from recordgen.training.learner import TaskTrainer
 
 
-class LabelLearner(Learner):
+class LabelTrainer(TaskTrainer):
     """What one and many labels have in common.
 
     Attributes:
@@ -30,24 +29,10 @@ class LabelLearner(Learner):
     @property
     def reading(self) -> Mapping[str, Any]:
         """How examples are read, as :func:`recordgen.eval_dataset` takes it."""
-        return {"batch_size": self.config.batch_size, "label_mode": self.label_mode}
-
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of labelled examples one pass gives."""
-        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of what the model takes, and labels."""
-        return train_dataset(
-            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self.reading
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return batches of the same."""
-        return eval_dataset(root, split=split, **self.reading)
+        return {**super().reading, "label_mode": self.label_mode}
 
 
-class OneLabel(LabelLearner):
+class OneLabel(LabelTrainer):
     """One label per example."""
 
     activation = "softmax"
@@ -66,7 +51,7 @@ class OneLabel(LabelLearner):
         return truth_of_labels(records, self.feature)
 
 
-class ManyLabels(LabelLearner):
+class ManyLabels(LabelTrainer):
     """Any number of labels per example."""
 
     activation = "sigmoid"

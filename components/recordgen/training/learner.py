@@ -1,14 +1,13 @@
 """What a task teaches :func:`recordgen.training.run.run`: its data, its model, and its answers.
 
-A further task with a model is a subclass of :class:`Learner` in a module of its own, an entry in
-:data:`recordgen.training.learners.LEARNERS`, and a name in
-:data:`recordgen.training.config.MODEL_TASKS`.
+A task with a model names its subclass of :class:`TaskTrainer` as its ``trainer``, see
+:class:`recordgen.tasks.task.Task`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import tensorflow as tf
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
+from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.scales import AUTO
 from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig
 
@@ -34,7 +34,7 @@ class Models(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Learner(ABC):
+class TaskTrainer(ABC):
     """How one task is learnt from one split of a dataset.
 
     Attributes:
@@ -72,17 +72,24 @@ class Learner(ABC):
         found = self.dataset.splits.get(split)
         return found is not None and sum(found.labels.values()) > 0
 
-    @abstractmethod
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How examples are read, as :func:`recordgen.eval_dataset` takes it."""
+        return {"batch_size": self.config.batch_size}
+
     def steps_per_epoch(self) -> int:
         """Return how many batches one pass over the split gives."""
+        return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
 
-    @abstractmethod
     def train_data(self) -> tf.data.Dataset:
         """Return endless, shuffled batches of inputs and targets, without unlabelled examples."""
+        return train_dataset(
+            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self.reading
+        )
 
-    @abstractmethod
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
         """Return one pass over a split for which :meth:`can_validate`, in batches alike."""
+        return eval_dataset(root, split=split, **self.reading)
 
     @abstractmethod
     def models(self) -> Models:

@@ -13,9 +13,9 @@ import tensorflow as tf
 
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
+from recordgen.tasks import TASKS
 from recordgen.training.config import TrainingConfig, check_task
-from recordgen.training.learner import Learner
-from recordgen.training.learners import LEARNERS
+from recordgen.training.learner import TaskTrainer
 from recordgen.training.serving import save_for_serving
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``.
 
     The task, labels and counts are taken from ``dataset.json`` beside the splits; what is learnt,
-    and how, says the task's :class:`recordgen.training.learner.Learner`. TensorBoard logs are
+    and how, says the task's :class:`recordgen.training.learner.TaskTrainer`. TensorBoard logs are
     written to ``fn_args.model_run_dir``. The same seed and data give the same training, as far as
     the machine's kernels add in the same order.
 
@@ -60,32 +60,32 @@ def run(fn_args: Any) -> None:
     root, split = examples_root(fn_args.train_files)
     dataset = read_dataset(root)
     check_task(dataset.task, root)
-    learner = LEARNERS[dataset.task](root, split, dataset, config)
-    learner.check()
-    steps, epochs = plan_epochs(learner.steps_per_epoch(), config.epochs, fn_args.train_steps)
+    trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+    trainer.check()
+    steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
 
     keras.utils.set_random_seed(config.seed)
-    models = learner.models()
+    models = trainer.models()
     models.trained.compile(
         optimizer=keras.optimizers.Adam(
             keras.optimizers.schedules.CosineDecay(config.learning_rate, steps * epochs)
         ),
-        loss=learner.loss(),
-        metrics=list(learner.metrics()),
+        loss=trainer.loss(),
+        metrics=list(trainer.metrics()),
     )
     models.trained.fit(
-        learner.train_data(),
+        trainer.train_data(),
         steps_per_epoch=steps,
         epochs=epochs,
         shuffle=False,  # the dataset is shuffled; newer Keras warns of its own default
-        validation_data=_validation_data(fn_args, learner),
+        validation_data=_validation_data(fn_args, trainer),
         callbacks=[
             keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
             keras.callbacks.LambdaCallback(on_epoch_end=_EpochLog(epochs)),
         ],
         verbose=0,
     )
-    save_for_serving(models.saved, fn_args.serving_model_dir, learner)
+    save_for_serving(models.saved, fn_args.serving_model_dir, trainer)
 
 
 def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tuple[int, int]:
@@ -100,14 +100,14 @@ def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tu
     return math.ceil(train_steps / passes), passes
 
 
-def _validation_data(fn_args: Any, learner: Learner) -> tf.data.Dataset | None:
+def _validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | None:
     """Return the labelled examples of the evaluation split, or None if it has none."""
     if not fn_args.eval_files:
         return None
     root, split = examples_root(fn_args.eval_files)
-    if not learner.can_validate(split):
+    if not trainer.can_validate(split):
         return None
-    data = learner.eval_data(root, split)
+    data = trainer.eval_data(root, split)
     return data.take(fn_args.eval_steps) if fn_args.eval_steps else data
 
 

@@ -1,7 +1,7 @@
 """The saved model: what it can be asked, and what it answers.
 
 ``serving_default``: what a client has, such as ``image_bytes`` string [batch] → the answer, such as
-``labels`` string [batch, k] and ``scores`` float32 [batch, k], best first. Each task's learner says
+``labels`` string [batch, k] and ``scores`` float32 [batch, k], best first. Each task's trainer says
 which.
 
 ``evaluate``: ``examples`` string [batch], serialised records → ``scores``, what TFMA needs; of
@@ -18,29 +18,29 @@ import keras
 import tensorflow as tf
 
 from recordgen.training.config import EVALUATE, SCORES, TRUTH
-from recordgen.training.learner import Learner
+from recordgen.training.learner import TaskTrainer
 
 SERVE = "serving_default"
 
 _EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 
-def save_for_serving(model: keras.Model, path: str, learner: Learner) -> None:
+def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
     """Save ``model`` as a SavedModel with the signatures above.
 
     Args:
-        model: as the learner has built it.
+        model: as the trainer has built it.
         path: folder to write, such as ``fn_args.serving_model_dir``.
-        learner: says what is answered.
+        trainer: says what is answered.
     """
 
     @tf.function(input_signature=[_EXAMPLES])
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return {SCORES: learner.scores(model, examples)}
+        return {SCORES: trainer.scores(model, examples)}
 
     @tf.function(input_signature=[_EXAMPLES])
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return learner.truth(examples)
+        return trainer.truth(examples)
 
-    signatures = {SERVE: learner.serving(model), EVALUATE: evaluate, TRUTH: truth}
+    signatures = {SERVE: trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
     tf.saved_model.save(model, path, signatures=signatures)

@@ -17,13 +17,13 @@ import keras
 import tensorflow as tf
 
 from recordgen.errors import DataError
-from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
+from recordgen.reading import eval_dataset
 from recordgen.reading.tables import feature_spec
 from recordgen.tables.columns import Column, Table
 from recordgen.training.config import LABEL, WEIGHT
 from recordgen.training.learner import Models
 from recordgen.training.moments import Moments
-from recordgen.training.targets import TargetLearner
+from recordgen.training.targets import TargetTrainer
 
 NUMBERS = "numbers"
 
@@ -52,7 +52,7 @@ class _Facts:
 
 
 @dataclass(frozen=True)
-class TableLearner(TargetLearner):
+class TableTrainer(TargetTrainer):
     """Classes or numbers, from the columns of a table."""
 
     @cached_property
@@ -87,33 +87,14 @@ class TableLearner(TargetLearner):
         """Say whether a split is there."""
         return split in self.dataset.splits
 
-    def steps_per_epoch(self) -> int:
-        """Return how many batches of rows one pass gives."""
-        return steps_per_epoch(
-            self.root, self.config.batch_size, split=self.split, drop_remainder=True
-        )
-
-    def train_data(self) -> tf.data.Dataset:
-        """Return batches of columns, targets and, if there are any, weights."""
-        return train_dataset(
-            self.root,
-            batch_size=self.config.batch_size,
-            split=self.split,
-            seed=self.config.seed,
-            epochs="endless",
-            defaults=self._defaults,
-            map_batch=self._handed_over,
-        )
-
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return the same, once."""
-        return eval_dataset(
-            root,
-            batch_size=self.config.batch_size,
-            split=split,
-            defaults=self._defaults,
-            map_batch=self._handed_over,
-        )
+    @property
+    def reading(self) -> Mapping[str, Any]:
+        """How rows are read: as columns, targets and, if there are any, weights."""
+        return {
+            **super().reading,
+            "defaults": self._defaults,
+            "map_batch": self._handed_over,
+        }
 
     @property
     def _defaults(self) -> dict[str, Any]:

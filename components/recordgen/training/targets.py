@@ -1,4 +1,4 @@
-"""One column as the target, of few classes or of numbers: what its learners have in common."""
+"""One column as the target, of few classes or of numbers: what its trainers have in common."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from recordgen.errors import DataError
 from recordgen.training.config import ACCURACY, RMSE
-from recordgen.training.learner import Learner
+from recordgen.training.learner import TaskTrainer
 from recordgen.training.moments import Moments
 
 _UNITS = (64, 32)
@@ -20,7 +20,7 @@ _UNITS = (64, 32)
 _EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 
-class TargetLearner(Learner):
+class TargetTrainer(TaskTrainer):
     """Classes or numbers, from what parts of a network say of the other columns."""
 
     @property

@@ -8,14 +8,14 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.reading import text_vectorization
 from recordgen.training.config import TrainingConfig
-from recordgen.training.labels import LabelLearner, ManyLabels, OneLabel
+from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
-class TextLabels(LabelLearner):
+class TextLabels(LabelTrainer):
     """What both have in common: texts, and a network over them."""
 
     feature = features.CLASS_LABEL

@@ -41,7 +41,7 @@ _FILTERS, _MOST_FILTERS = 16, 128
 _SIDE, _TIME = 8, 8
 
 
-class VideoLearner(OneLabel):
+class VideoTrainer(OneLabel):
     """One label per segment of a video; videos are animated GIFs."""
 
     feature = features.VIDEO_CLASS_LABEL

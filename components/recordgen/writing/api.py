@@ -23,6 +23,7 @@ from typing import Any
 from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
+    EXAMPLES,
     FINDINGS_FILE,
     LABELS_FILE,
     REJECTS_FILE,
@@ -48,8 +49,6 @@ from recordgen.runs.staging import STAGING, Staging
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
-
-TASK = "examples"
 
 _SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -166,7 +165,7 @@ def _other_splits(target: str, split: str, compression: str, *, overwrite: bool)
     if not storage.exists(storage.join(target, DATASET_FILE)):
         return None
     found = read_dataset(target)
-    if found.task != TASK:
+    if found.task != EXAMPLES:
         raise OutputExistsError(
             f"{target}: there is a dataset of the task {found.task} already; choose another output"
         )
@@ -222,7 +221,7 @@ def _with_split(
         shards=shards,
     )
     base = others or Dataset(
-        task=TASK,
+        task=EXAMPLES,
         recordgen_version=__version__,
         source=(),
         seed=0,

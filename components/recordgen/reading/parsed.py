@@ -1,0 +1,86 @@
+"""Records → parsed features → what a function makes of them: the reading of a task of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen.features import FeatureSpec
+from recordgen.reading.checks import check_one_of
+from recordgen.reading.kinds import Kind
+from recordgen.reading.options import RecordOptions
+from recordgen.reading.parsing import to_parsing_spec
+from recordgen.reading.plan import ReadPlan, plan_records
+from recordgen.reading.records import Keep, batches, finished, keeping
+from recordgen.reading.shards import ShardSet
+from recordgen.reading.tuning import AUTO
+from recordgen.registry import TASK_CHOICES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedOptions(RecordOptions):
+    """How examples of a task of one's own are read; what :class:`RecordOptions` has, and a task.
+
+    Attributes:
+        task: what the examples are for; ``auto``: what ``dataset.json`` says.
+    """
+
+    task: str = AUTO
+
+    def __post_init__(self) -> None:
+        RecordOptions.__post_init__(self)
+        check_one_of("task", self.task, TASK_CHOICES)
+
+
+@dataclass(frozen=True)
+class ParsedReading:
+    """The stages of one reading.
+
+    Attributes:
+        plan: what was decided.
+        options: what was asked for.
+        spec: how records are parsed.
+        to_batch: takes the parsed features by name, and returns what is handed out.
+    """
+
+    plan: ReadPlan
+    options: RecordOptions
+    spec: Mapping[str, Any]
+    to_batch: Callable[[Mapping[str, tf.Tensor]], Any]
+
+    @property
+    def keep(self) -> Keep | None:
+        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        return keeping(self.options.predicate, lambda: self.spec)
+
+    def dataset(self) -> tf.data.Dataset:
+        """Return the dataset: all stages, in their order."""
+        made = batches(
+            self.plan,
+            self.options,
+            self.keep,
+            lambda records: self.to_batch(tf.io.parse_example(records, dict(self.spec))),
+        )
+        return finished(made, self.plan, self.options)
+
+
+def parsed_kind(
+    features: Mapping[str, FeatureSpec], to_batch: Callable[[Mapping[str, tf.Tensor]], Any]
+) -> Kind:
+    """Return how examples of a task are read, for its ``reading``.
+
+    Args:
+        features: those of the task.
+        to_batch: takes a batch of them by name, and returns what is handed out: tensors, or tuples
+            and dicts of them.
+    """
+    spec = to_parsing_spec(features)
+
+    def reading(shards: ShardSet, plan: ReadPlan, options: RecordOptions) -> ParsedReading:
+        del shards
+        return ParsedReading(plan, options, spec, to_batch)
+
+    return Kind(options=ParsedOptions, plan=plan_records, reading=reading)

@@ -1,0 +1,142 @@
+"""The tasks by name: Recordgen's own, and those that other packages install.
+
+A package installs a task with an entry point, whose name is the task's::
+
+    [project.entry-points."recordgen.tasks"]
+    text_similarity = "text_pairs.task:TextSimilarity"
+
+It leads to a subclass of :class:`recordgen.tasks.task.Task`, which declares everything else: the
+readers of import files, the reading, the trainer, the measure, the sample and the page. Names are
+known without importing a task, and a task is imported when something is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from recordgen.errors import UsageError
+
+#: The group of entry points that install a task.
+GROUP = "recordgen.tasks"
+
+#: Recordgen's own tasks: where each is declared, in the order in which they are listed.
+OWN: Mapping[str, str] = {
+    "image_classification": "recordgen.tasks.image_classification:ImageClassification",
+    "image_multi_label": "recordgen.tasks.image_multi_label:ImageMultiLabel",
+    "object_detection": "recordgen.tasks.object_detection:ObjectDetection",
+    "text_classification": "recordgen.tasks.text_classification:TextClassification",
+    "text_multi_label": "recordgen.tasks.text_multi_label:TextMultiLabel",
+    "text_sentiment": "recordgen.tasks.text_sentiment:TextSentiment",
+    "text_entities": "recordgen.tasks.text_entities:TextEntities",
+    "tabular": "recordgen.tasks.tabular:Tabular",
+    "video_classification": "recordgen.tasks.video_classification:VideoClassification",
+    "declared": "recordgen.tasks.declared_table:Declared",
+}
+
+
+class UnknownTaskError(UsageError, KeyError):
+    """No task has this name. A ``KeyError``, as a mapping raises it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would quote it
+
+
+class TaskRegistry(Mapping[str, Any]):
+    """The classes of tasks by name, each imported when it is first asked for."""
+
+    def __init__(self, own: Mapping[str, str] = OWN) -> None:
+        self._own = own
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the class of a task.
+
+        Raises:
+            UnknownTaskError: there is no such task.
+            UsageError: two packages declare it, or it cannot be loaded; names the package.
+        """
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *sorted(self._installed.keys() - self._own)))
+
+    def __len__(self) -> int:
+        return len(self._own.keys() | self._installed)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._installed
+
+    def refresh(self) -> None:
+        """Look for installed tasks anew, after a package was installed into this process."""
+        self._loaded.clear()
+        vars(self).pop("_installed", None)
+
+    @cached_property
+    def _installed(self) -> Mapping[str, Sequence[EntryPoint]]:
+        # When it is first needed: looking for them takes a tenth of a second.
+        found: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=GROUP):
+            found.setdefault(point.name, []).append(point)
+        return found
+
+    def _load(self, name: str) -> Any:
+        points = self._installed.get(name, ())
+        packages = [*(["recordgen"] if name in self._own else []), *sorted(map(_package, points))]
+        if not packages:
+            raise UnknownTaskError(
+                f"task must be one of {', '.join(TASK_CHOICES)} (got {name!r}); a task of another "
+                f"package is there when that is installed"
+            )
+        if len(packages) > 1:
+            raise UsageError(
+                f"the task {name!r} is declared more than once, by the packages "
+                f"{' and '.join(packages)}; uninstall all but one"
+            )
+        if not points:
+            return imported(self._own[name])
+        [point] = points
+        try:
+            task = point.load()
+            imported("recordgen.tasks.task:check_declaration")(name, task)
+        except Exception as exc:  # whatever a stranger's module raises while it is imported
+            raise UsageError(
+                f"the task {name!r} of the package {packages[0]} cannot be used ({point.value}): "
+                f"{type(exc).__name__}: {exc}; repair the package, or uninstall it"
+            ) from exc
+        return task
+
+
+def imported(path: str) -> Any:
+    """Return the object that a path names: ``package.module:name``."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _package(point: EntryPoint) -> str:
+    return "?" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+
+
+#: All tasks.
+TASKS = TaskRegistry()
+
+
+class _Choices(Collection[str]):
+    """What the option ``task`` takes: ``auto``, and the names of all tasks."""
+
+    def __contains__(self, name: object) -> bool:
+        return name == "auto" or name in TASKS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("auto", *TASKS))
+
+    def __len__(self) -> int:
+        return 1 + len(TASKS)
+
+
+TASK_CHOICES: Collection[str] = _Choices()

@@ -1,0 +1,1 @@
+"""A task for Recordgen: how alike two texts are."""

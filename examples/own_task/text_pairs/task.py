@@ -1,0 +1,70 @@
+"""Text similarity: ``[ML_USE],FIRST,SECOND,SCORE``, a score from 0 (nothing alike) to 1.
+
+TRAIN,A dog runs.,A dog is running.,0.95  →  first: b"A dog runs.", second: …, score: 0.95
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import ClassVar
+
+from recordgen.dataset.splits import parse_ml_use
+from recordgen.features import FeatureSpec
+from recordgen.records.example import serialize_example
+from recordgen.rejects import Reject
+from recordgen.rows.row import Row
+from recordgen.sources.lines import open_lines
+from recordgen.tasks.task import Made, Said, Task
+
+
+class TextSimilarity(Task):
+    """How alike two texts are; an annotation is ``[FIRST, SECOND, SCORE]`` as JSON."""
+
+    name = "text_similarity"  # as the entry point
+    kind = "pair"
+    noun = "pair"
+    expected = "[ML_USE],FIRST,SECOND,SCORE"
+    columns: ClassVar = {}
+    uri_key = ""
+    json_keys = ()
+    features: ClassVar = {
+        "first": FeatureSpec("bytes", None),
+        "second": FeatureSpec("bytes", None),
+        "score": FeatureSpec("float32", None),
+    }
+    batch_rows = 256
+    names_payloads = False
+    readers: ClassVar = {"csv": "text_pairs.task:read_pairs"}
+    reading = "text_pairs.model:PAIRS"
+    trainer = "text_pairs.model:SimilarityTrainer"
+    measure = "recordgen.kubeflow.scoring:TableTally"  # R²
+
+    has_labels = False
+
+    def is_stored(self, uri):
+        return False  # both texts stand in the row
+
+    def make(self, row, payload, vocabulary, options):
+        first, second, score = json.loads(row.annotation)
+        values = {"first": first.encode(), "second": second.encode(), "score": score}
+        record = serialize_example(values)
+        return Made(record, self.digested(b"".join(record)), ())
+
+    def said(self, values):
+        first, second, score = (values[name][0] for name in self.features)
+        return Said("", json.dumps([first.decode(), second.decode(), score]))
+
+
+def read_pairs(path, task, adjusted, given):
+    """Yield a Row for each line that can be used, and a Reject for each other one."""
+    with open_lines(path) as lines:
+        reader = csv.reader(line.decode("utf-8-sig") for line in lines)
+        for fields in reader:
+            try:
+                ml_use, first, second, score = fields if len(fields) == 4 else ("", *fields)
+                annotation = json.dumps([first, second, float(score)])
+                yield Row(path, reader.line_num, parse_ml_use(ml_use), "", annotation)
+            except ValueError as exc:
+                message = f"expected {task.expected}: {exc}"
+                yield Reject(path, reader.line_num, "", "bad_line", message)

@@ -1,0 +1,228 @@
+"""The registry of tasks: what each of ours declares, and tasks that other packages install."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import recordgen
+from recordgen import cli, tasks
+from recordgen.errors import UsageError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.reading.kinds import Kind, kind_for
+from recordgen.registry import OWN, TASK_CHOICES, TaskRegistry
+from recordgen.tasks import TASKS
+from recordgen.training.learner import TaskTrainer
+from tests.conftest import COMPONENTS, run_python
+from tests.trainer import train
+
+ROOT = COMPONENTS.parent
+PAIRS = str(ROOT / "examples/own_task/pairs.csv")
+
+
+# --- our own ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_task_is_declared_in_one_place(name: str) -> None:
+    """All that a class names by its path is there, and is what it should be."""
+    task = TASKS[name]
+    assert task.name == name
+    assert getattr(tasks, task.__name__) is task
+    assert all(callable(task.reader(one)) for one in task.readers)
+    assert bool(task.readers) != task.by_columns
+    assert isinstance(kind_for(name), Kind)
+    assert issubclass(task.declared("trainer"), TaskTrainer)
+    assert task.declared("measure")(2).needs
+    assert callable(task.declared("sample").write)
+    assert (ROOT / task.page).is_file()
+
+
+def test_the_page_of_formats_lists_all_tasks() -> None:
+    """Each with a link to the page that it declares."""
+    text = (ROOT / "docs/formats.md").read_text(encoding="utf-8")
+    for name, task in TASKS.items():
+        assert f"[`{name}`]({Path(task.page).relative_to('docs')})" in text
+
+
+def test_names_are_known_without_loading_a_task() -> None:
+    """Neither the choices of an option nor a check of its value imports what tasks need."""
+    code = (
+        "import sys; from recordgen.options import ConvertOptions\n"
+        "from recordgen.tasks import TASKS\n"
+        "assert 'tabular' in TASKS and len(list(TASKS)) >= 10\n"
+        "ConvertOptions(task='tabular')\n"
+        "print([name for name in sys.modules if name.startswith('recordgen.tasks.')])\n"
+    )
+    assert run_python("-c", code).stdout == "[]\n"
+
+
+def test_what_a_task_has_not() -> None:
+    """A missing declaration, or one that leads nowhere, is named with its task."""
+
+    class NoSample(TASKS["image_classification"]):  # type: ignore[misc]
+        name = "plain"
+        sample = None
+        trainer = "nowhere.model:Trainer"
+        measure = "recordgen.kubeflow.scoring:NoTally"
+
+    with pytest.raises(UsageError, match="the task plain has no sample"):
+        NoSample.declared("sample")
+    for what in ("trainer", "measure"):
+        with pytest.raises(UsageError, match=rf"the {what} of the task plain cannot be imported"):
+            NoSample.declared(what)
+
+
+# --- tasks of other packages ------------------------------------------------------------------
+
+WHOLE = """
+from recordgen.tasks import TextClassification
+
+class Mine(TextClassification):
+    name = "mine"
+"""
+
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Return a function that installs a package: its metadata and a module."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(package: str, entry_point: str, module: str = "", code: str = "") -> None:
+        info = tmp_path / f"{package.replace('-', '_')}-2.1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 2.1\n")
+        (info / "entry_points.txt").write_text(f"[recordgen.tasks]\n{entry_point}\n")
+        if module:
+            (tmp_path / f"{module}.py").write_text(code)
+            monkeypatch.delitem(sys.modules, module, raising=False)
+        importlib.invalidate_caches()
+
+    return install
+
+
+def test_an_installed_task_has_a_name_at_once(install: Install) -> None:
+    """It is listed behind our own, and imported when it is asked for."""
+    install("my-task", "mine = my_task_module:Mine", "my_task_module", WHOLE)
+    found = TaskRegistry()
+    assert list(found) == [*OWN, "mine"]
+    assert len(found) == len(OWN) + 1
+    assert "mine" in found
+    assert "my_task_module" not in sys.modules
+    assert found["mine"].name == "mine"
+    assert found["mine"] is found["mine"]
+
+
+def test_tasks_that_are_installed_later(install: Install) -> None:
+    """They are seen after a refresh, and not before."""
+    found = TaskRegistry()
+    assert "mine" not in found
+    install("my-task", "mine = my_task_later:Mine", "my_task_later", WHOLE)
+    assert "mine" not in found
+    found.refresh()
+    assert "mine" in found
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        # what the entry point leads to, what is said of it
+        ("import nothing_like_that", "ModuleNotFoundError: No module named 'nothing_like_that'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("x = 1", "has no attribute 'Mine'"),
+        ("Mine = 3", r"a task is a subclass of recordgen.tasks.Task \(got 3\)"),
+        (WHOLE.replace('"mine"', '"yours"'), "the entry point is named 'mine', and the task 'you"),
+        (
+            "from recordgen.tasks import Task\nclass Mine(Task):\n    name = 'mine'\n",
+            "the class Mine does not define kind, noun, expected, columns, uri_key, json_keys, "
+            "features, batch_rows, reading, make, said, readers",
+        ),
+    ],
+)
+def test_a_broken_task_names_its_package(install: Install, code: str, message: str) -> None:
+    """Others can be used beside it."""
+    install("bad-task", "mine = bad_task_module:Mine", "bad_task_module", code)
+    found = TaskRegistry()
+    expected = (
+        rf"the task 'mine' of the package bad-task 2.1 cannot be used \(.*:Mine\): .*{message}"
+    )
+    with pytest.raises(UsageError, match=expected):
+        _ = found["mine"]
+    assert found["tabular"] is TASKS["tabular"]
+
+
+@pytest.mark.parametrize(
+    ("name", "packages"),
+    [
+        ("mine", "one-task 2.1 and two-task 2.1"),
+        ("tabular", "recordgen and one-task 2.1 and two-task 2.1"),
+    ],
+)
+def test_two_packages_with_one_name(install: Install, name: str, packages: str) -> None:
+    """Neither is taken: both are named."""
+    install("one-task", f"{name} = one_task_module:Mine", "one_task_module", WHOLE)
+    install("two-task", f"{name} = two_task_module:Mine", "two_task_module", WHOLE)
+    found = TaskRegistry()
+    with pytest.raises(UsageError, match=f"'{name}' is declared more than once.* {packages}; un"):
+        _ = found[name]
+    assert list(found).count(name) == 1
+
+
+def test_no_such_task(tmp_path: Path) -> None:
+    """All names are listed; a dataset whose task is not installed is not taken for images."""
+    with pytest.raises(UsageError, match=r"task must be one of auto, image_class.* \(got 'mine'\)"):
+        _ = TASKS["mine"]
+    assert TASKS.get("mine") is None
+    recordgen.write(iter([{"x": 1}]), str(tmp_path))
+    path = tmp_path / "dataset.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "task": "mine"}))
+    for read in (recordgen.load, recordgen.train_dataset):
+        with pytest.raises(UsageError, match="of another package is there when that is installed"):
+            read(str(tmp_path))
+
+
+@pytest.mark.slow
+def test_an_installed_task_goes_all_the_way(
+    text_pairs: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pairs of texts with a score: converted by the command, read, learnt, measured."""
+    assert "text_similarity" in TASK_CHOICES
+    output = str(tmp_path / "out")
+    assert cli.main(["convert", PAIRS, output, "--task", "text_similarity"]) == 0
+    assert "57 read, 57 examples" in capsys.readouterr().out
+
+    data = recordgen.load(output, batch_size=8)
+    texts, scores = next(iter(data["train"]))
+    assert (texts["first"].dtype, texts["second"].shape) == (tf.string, (8,))
+    assert set(np.unique(scores)) <= {0.0, 0.5, 1.0}
+    fed = recordgen.input_fn(output, task="text_similarity", split="eval", batch_size=100)
+    assert len(next(iter(fed))[1]) == 15 == recordgen.steps_per_epoch(output, 1, split="eval")
+
+    model = train(output, tmp_path, epochs=5, batch_size=8, learning_rate=0.01)
+    signature = tf.saved_model.load(model).signatures["serving_default"]
+    same = signature(first=tf.constant(["A dog sings."]), second=tf.constant(["A dog sings."]))
+    assert 0 < same["score"].numpy()[0] < 2
+    found = evaluate(model, output, recordgen.read_dataset(output), "eval")
+    assert (found.measure, found.examples) == ("r2", 15)
+    assert found.score > 0.3
+
+
+def test_lines_that_are_no_pairs(text_pairs: None, tmp_path: Path) -> None:
+    """Its reader rejects them with their line; each other line is an example."""
+    (tmp_path / "a.csv").write_text("A dog.,A cat.,0.5\nA dog.,0.5\nTRAIN,A cat.,A cat.,1\n")
+    result = recordgen.convert(
+        str(tmp_path / "a.csv"), tmp_path / "out", task="text_similarity", max_reject_fraction=1
+    )
+    [reject] = result.rejects
+    assert (reject.line, reject.code) == (2, "bad_line")
+    assert reject.message.startswith("expected [ML_USE],FIRST,SECOND,SCORE")
+    assert result.dataset.examples == 2

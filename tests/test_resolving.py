@@ -1,0 +1,690 @@
+"""What becomes of the rows of one bucket: each case with its whole outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from recordgen.dataset.splits import SplitFractions
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.planning.resolve import merge_rows, resolve_bucket
+from recordgen.rejects import Reject
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.row import content_uri
+from recordgen.shards.rows import payload_rows
+from recordgen.storage import FileInfo
+from recordgen.tasks import (
+    ImageClassification,
+    ImageMultiLabel,
+    ObjectDetection,
+    Task,
+    TextClassification,
+    VideoClassification,
+    task_for,
+)
+
+IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
+CSV = "/d/a.csv"
+LATE = (1 << 64) - 1  # the last draw: test, and no share moves it
+EARLY = 0  # the first draw: train, and every share moves it
+SIZE = 7
+
+
+def row(
+    line: int,
+    split: str | None = None,
+    annotation: str | None = "cat",
+    uri: str = "/x.jpg",
+    *,
+    source: str = CSV,
+    draw: int = LATE,
+    order: int = 5,
+) -> PlacedRow:
+    return PlacedRow(order, draw, source, line, split, uri, annotation)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a bucket comes to, as far as it is not empty.
+
+    Attributes:
+        planned: line, split and whether that was drawn, of each planned row in order.
+        rejects: line, code and message.
+        counts: duplicates, merged, dropped, existing and moved rows.
+    """
+
+    planned: list[tuple[int, str, bool]] = field(default_factory=list)
+    rejects: list[tuple[int, str, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def resolve(
+    rows: Iterable[PlacedRow],
+    task: Task = IMAGE,
+    *,
+    known: Iterable[KnownRow] = (),
+    folders: Collection[str] = ("/d",),
+    drop_unnamed: bool = False,
+    refused: Collection[str] = (),
+    **options: Any,
+) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
+    """Resolve a bucket whose payloads have ``SIZE`` bytes, and their uri as content."""
+
+    def infos(asked: Sequence[PlacedRow]) -> list[FileInfo | PayloadError]:
+        return [
+            PayloadError("missing_file", "gone") if one.uri in refused else FileInfo(SIZE, one.uri)
+            for one in asked
+        ]
+
+    return resolve_bucket(
+        3,
+        rows,
+        options=ConvertOptions(**options),
+        task=task,
+        drop_unnamed=drop_unnamed,
+        infos=infos,
+        content_keys=lambda asked: [one.uri.encode() for one in asked],
+        known=known,
+        folders=folders,
+    )
+
+
+def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outcome:
+    groups, summary = resolve(rows, task, **more)
+    names = ("duplicates", "merged", "dropped", "existing", "moved")
+    counts = {name: getattr(summary, name) for name in names}
+    return Outcome(
+        [(one.line, group.split, one.drawn) for group, rows in groups.items() for one in rows],
+        [(one.line, one.code, one.message) for one in summary.rejects],
+        {name: count for name, count in counts.items() if count},
+    )
+
+
+A1 = PlacedRow(1, 1, "a.csv", 1, "train", "x.jpg", "cat")
+
+
+# other row of the same uri; row that is kept; reject codes; duplicates
+MERGES = [
+    (A1._replace(line=2), A1, [], 1),
+    (A1._replace(line=2, split=None), A1, [], 1),
+    (A1._replace(line=2, annotation=None), A1, [], 1),
+    (A1._replace(line=2, split="eval"), A1, ["conflicting_splits"], 0),
+    (A1._replace(line=2, annotation="dog"), None, ["conflicting_labels"] * 2, 0),
+    # A contradiction is one across splits, too: neither label can be believed.
+    (A1._replace(line=2, split="eval", annotation="dog"), None, ["conflicting_labels"] * 2, 0),
+    (A1._replace(source="A.csv", split=None), A1._replace(source="A.csv"), [], 1),
+]
+
+
+@pytest.mark.parametrize(("other", "kept", "codes", "duplicates"), MERGES)
+def test_rows_of_one_uri(
+    other: PlacedRow, kept: PlacedRow | None, codes: list[str], duplicates: int
+) -> None:
+    """Equal rows are one example; the first split wins; several labels reject every row."""
+    for rows in ([A1, other], [other, A1]):
+        found = merge_rows(rows, ImageClassification())
+        assert found.row == kept
+        assert [item.code for item in found.rejects] == codes
+        assert (found.duplicates, found.merged) == (duplicates, 0)
+
+
+CAT = '[["cat",0.0,0.0,0.5,0.5]]'
+CAT_AND_DOG = '[["cat",0.0,0.0,0.5,0.5],["dog",0.0,0.0,0.5,0.5]]'
+
+# task; annotations of the rows of one uri, and the splits; what they say together; duplicates;
+# merged; rejects
+ADDING = [
+    (ImageMultiLabel(), ['["a"]', '["b"]', None, '["a", "b"]'], "....", '["a", "b"]', 2, 1, 0),
+    (ImageMultiLabel(), [None, None], "..", None, 1, 0, 0),
+    (ImageMultiLabel(), ['["a"]', '["b"]', '["c"]'], "te.", '["a", "c"]', 0, 1, 1),
+    (ObjectDetection(), [CAT, CAT_AND_DOG, CAT, None], "...t", CAT_AND_DOG, 2, 1, 0),
+    (ObjectDetection(), [None, CAT], "..", CAT, 0, 1, 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("task", "said", "splits", "together", "duplicates", "merged", "rejects"), ADDING
+)
+def test_rows_of_one_uri_add_up(
+    task: Task,
+    said: list[str | None],
+    splits: str,
+    together: str | None,
+    duplicates: int,
+    merged: int,
+    rejects: int,
+) -> None:
+    """Labels and boxes of several rows make one example; rows of another split add nothing."""
+    names = {".": None, "t": "train", "e": "eval"}
+    rows = [
+        PlacedRow(1, 1, "a.csv", line, names[split], "x.jpg", annotation)
+        for line, (annotation, split) in enumerate(zip(said, splits, strict=True), start=1)
+    ]
+    found = merge_rows(rows[::-1], task)
+    assert found.row is not None
+    assert (found.row.line, found.row.annotation) == (1, together)
+    assert (found.duplicates, found.merged, len(found.rejects)) == (duplicates, merged, rejects)
+
+
+def test_buckets_are_equal_ranges() -> None:
+    """The first and the last place of each."""
+    for buckets in (1, 2, 7):
+        starts = [-(-(number << 64) // buckets) for number in range(buckets + 1)]
+        assert [bucket_of(start, buckets) for start in starts[:-1]] == list(range(buckets))
+        assert [bucket_of(end - 1, buckets) for end in starts[1:]] == list(range(buckets))
+
+
+FIRST_FIVE = ", ".join(f"{CSV}:{line}" for line in range(1, 6))
+SPLITS = f"split 'eval' contradicts 'train' of {CSV}:1, which is kept"
+SEGMENTS = ['["a", 0.0, 1.0]', '["b", 1.0, 2.0]', '["c", 2.0, 3.0]']
+
+# name: task, rows of one place, outcome
+SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
+    "one": (IMAGE, [row(1)], Outcome([(1, "test", True)])),
+    "named": (IMAGE, [row(1, "mine")], Outcome([(1, "mine", False)])),
+    "equal": (IMAGE, [row(2), row(1)], Outcome([(1, "test", True)], [], {"duplicates": 1})),
+    "filled": (
+        IMAGE,
+        [row(1, None, None), row(2, "eval", "cat")],
+        Outcome([(1, "eval", False)], [], {"duplicates": 1}),
+    ),
+    "merged": (
+        ImageMultiLabel(),
+        [row(1, None, '["a"]'), row(2, None, '["b"]'), row(3, None, '["b"]')],
+        Outcome([(1, "test", True)], [], {"duplicates": 1, "merged": 1}),
+    ),
+    "conflicting splits": (
+        IMAGE,
+        [row(3, "eval"), row(1, "train"), row(2)],
+        Outcome([(1, "train", False)], [(3, "conflicting_splits", SPLITS)], {"duplicates": 1}),
+    ),
+    "conflicting labels": (
+        IMAGE,
+        [row(line, None, "cat" if line < 7 else "dog") for line in range(1, 8)],
+        Outcome(
+            [],
+            [
+                (
+                    line,
+                    "conflicting_labels",
+                    f"one image, several labels: 'cat', 'dog' in {FIRST_FIVE}; keep one",
+                )
+                for line in range(1, 8)
+            ],
+        ),
+    ),
+    "examples by themselves": (
+        IMAGE,
+        [row(2, "eval", uri=""), row(1, "train", "dog", uri="")],
+        Outcome([(1, "train", False), (2, "eval", False)]),
+    ),
+    "examples by themselves beside an image": (
+        IMAGE,
+        [row(10, uri="", draw=1), row(2, uri="", draw=1), row(1), row(3)],
+        Outcome(
+            [(1, "test", True), (2, "train", True), (10, "train", True)], [], {"duplicates": 1}
+        ),
+    ),
+    "files of one name in two folders": (
+        IMAGE,
+        [
+            row(1, "train", "a", "x.jpg"),
+            row(1, "eval", "b", "x.jpg", source="/e/a.csv"),
+            row(2, "train", "a", "/d/x.jpg"),
+        ],
+        Outcome([(1, "eval", False), (1, "train", False)], [], {"duplicates": 1}),
+    ),
+    "parts": (
+        VIDEO,
+        [row(2, None, SEGMENTS[1]), row(1, "train", SEGMENTS[0]), row(3, "eval", SEGMENTS[2])],
+        Outcome(
+            [(1, "train", False), (2, "train", False)],
+            [(3, "conflicting_splits", SPLITS)],
+        ),
+    ),
+    "parts, all drawn": (
+        VIDEO,
+        [row(1, None, SEGMENTS[0]), row(2, None, SEGMENTS[1]), row(3, None, SEGMENTS[1])],
+        Outcome([(1, "test", True), (2, "test", True)], [], {"duplicates": 1}),
+    ),
+    "one part twice": (
+        VIDEO,
+        [row(1, "train", SEGMENTS[0]), row(2, "eval", SEGMENTS[0])],
+        Outcome([(1, "train", False)], [(2, "conflicting_splits", SPLITS)]),
+    ),
+    "parts of two videos": (
+        VIDEO,
+        [
+            row(1, "train", SEGMENTS[0], "/1.mp4"),
+            row(2, None, SEGMENTS[1], "/1.mp4"),
+            row(3, "eval", SEGMENTS[0], "/2.mp4"),
+            row(4, None, SEGMENTS[1], "/2.mp4"),
+        ],
+        Outcome([(1, "train", False), (2, "train", False), (3, "eval", False), (4, "eval", False)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME_PLACE)
+def test_rows_of_one_place(name: str) -> None:
+    """Whatever order they come in."""
+    task, rows, expected = SAME_PLACE[name]
+    for given in (rows, rows[::-1]):
+        found = outcome(given, task)
+        assert replace(found, planned=sorted(found.planned)) == expected
+
+
+def test_places_are_apart() -> None:
+    """Rows of other places are no neighbours; planned rows lie in the order of their places."""
+    rows = [row(line, "train", "cat", f"/{line}.jpg", order=9 - line) for line in range(1, 6)]
+    twice = [one._replace(line=one.line + 10) for one in rows]
+    groups, summary = resolve([*rows, *twice])
+    assert groups == {
+        Group("train", None): [
+            PlannedRow(9 - line, CSV, line, f"/{line}.jpg", "cat", SIZE, f"/{line}.jpg", False)
+            for line in range(5, 0, -1)
+        ]
+    }
+    assert summary == BucketSummary(
+        3, {Group("train", None): 5}, {Group("train", None): 35}, {"cat": 5}, 5, 0, 0, ()
+    )
+
+
+def test_groups_by_label() -> None:
+    """With shard_by=label, each label of a split is a group, and so are rows without one."""
+    rows = [
+        row(line, split, label, f"/{line}.jpg", order=line)
+        for line, (split, label) in enumerate(
+            [("train", "a"), ("train", None), ("eval", "a"), ("train", "a"), ("train", "b")]
+        )
+    ]
+    groups, summary = resolve(rows, shard_by="label")
+    lines = {group: [one.line for one in found] for group, found in groups.items()}
+    assert lines == {
+        ("train", "a"): [0, 3],
+        ("train", ""): [1],
+        ("eval", "a"): [2],
+        ("train", "b"): [4],
+    }
+    assert summary.rows == {group: len(found) for group, found in lines.items()}
+    assert summary.bytes == {group: SIZE * len(found) for group, found in lines.items()}
+    assert summary.labels == {"a": 3, "b": 1}
+
+
+def test_rows_without_a_split_are_dropped_on_request() -> None:
+    """They are counted, and nobody asks for their payloads."""
+    rows = [row(1, None, uri="/1.jpg", order=1), row(2, "eval", uri="/2.jpg", order=2)]
+    found = outcome(rows, drop_unnamed=True, refused={"/1.jpg"})
+    assert found == Outcome([(2, "eval", False)], [], {"dropped": 1})
+
+
+def test_a_share_moves_to_eval() -> None:
+    """Named or drawn, rows of the split move by their draw, and count as drawn."""
+    rows = [
+        row(1, "train", uri="/1.jpg", draw=EARLY),
+        row(2, "train", uri="/2.jpg", draw=LATE),
+        row(3, None, uri="/3.jpg", draw=EARLY),
+        row(4, "test", uri="/4.jpg", draw=EARLY),
+    ]
+    rows = [one._replace(order=one.line) for one in rows]
+    found = outcome(rows, eval_from="train:10", split_fractions=SplitFractions.parse("100"))
+    assert found.counts == {"moved": 2}
+    assert sorted(found.planned) == [
+        (1, "eval", True),
+        (2, "train", False),
+        (3, "eval", True),
+        (4, "test", False),
+    ]
+
+
+def known(
+    split: str = "train", annotation: str | None = "cat", uri: str = "/x.jpg", shard: str = "S"
+) -> KnownRow:
+    return KnownRow(5, shard, split, uri, annotation)
+
+
+def stays(what: str, shard: str = "S") -> str:
+    return f"it is in {shard} with {what}, which stays; convert anew to change it"
+
+
+THERE = Outcome([], [], {"existing": 1})
+AMBIGUOUS = (
+    "the path is relative, and the dataset was made from import files in several folders, so it "
+    "cannot be told which image it holds; write absolute paths"
+)
+TWO = ("/d", "/e")
+
+# name: row, examples that are there, folders of their import files, outcome
+IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], Collection[str], Outcome]] = {
+    "the same": (row(1, "train"), [known()], ["/d"], THERE),
+    "no split": (row(1), [known("eval")], ["/d"], THERE),
+    "no label": (row(1, None, None), [known()], ["/d"], THERE),
+    "another image": (row(1), [known(uri="/y.jpg")], ["/d"], Outcome([(1, "test", True)])),
+    "another label": (
+        row(1, "train", "dog"),
+        [known()],
+        ["/d"],
+        Outcome([], [(1, "conflicting_labels", stays("label 'cat'"))]),
+    ),
+    "a label where none is": (
+        row(1, "train", "dog"),
+        [known(annotation=None)],
+        ["/d"],
+        Outcome([], [(1, "conflicting_labels", stays("no label"))]),
+    ),
+    "another split": (
+        row(1, "eval"),
+        [known()],
+        ["/d"],
+        Outcome([], [(1, "conflicting_splits", stays("split 'train'"))]),
+    ),
+    "one of two agrees": (
+        row(1, "train", "dog"),
+        [known("eval", "cat"), known("train", "dog", shard="T")],
+        ["/d"],
+        THERE,
+    ),
+    "neither of two has the label": (
+        row(1, "train", "bird"),
+        [known("eval", "cat"), known("train", "dog", shard="T")],
+        ["/d"],
+        Outcome([], [(1, "conflicting_labels", stays("label 'cat'"))]),
+    ),
+    "the one with the label is in another split": (
+        row(1, "test", "dog"),
+        [known("test", "cat"), known("train", "dog", shard="T")],
+        ["/d"],
+        Outcome([], [(1, "conflicting_splits", stays("split 'train'", "T"))]),
+    ),
+    "relative, of the same folder": (row(1, uri="x.jpg"), [known(uri="x.jpg")], ["/d"], THERE),
+    "relative, of another folder": (
+        row(1, uri="x.jpg", source="/e/a.csv"),
+        [known(uri="x.jpg")],
+        ["/d"],
+        Outcome([(1, "test", True)]),
+    ),
+    "relative, of one of two folders": (
+        row(1, uri="x.jpg"),
+        [known(uri="x.jpg")],
+        TWO,
+        Outcome([], [(1, "ambiguous_path", AMBIGUOUS)]),
+    ),
+    "relative, in both folders": (row(1, uri="x.jpg"), [known(uri="x.jpg")] * 2, TWO, THERE),
+    "relative and new": (
+        row(1, uri="x.jpg"),
+        [known(uri="y.jpg")],
+        TWO,
+        Outcome([(1, "test", True)]),
+    ),
+    "absolute, two folders": (row(1), [known()], TWO, THERE),
+}
+
+
+@pytest.mark.parametrize("name", IN_THE_DATASET)
+def test_examples_that_are_there(name: str) -> None:
+    """Rows that say what the dataset says are there; others are new, or contradict it."""
+    one, there, folders, expected = IN_THE_DATASET[name]
+    assert outcome([one], known=there, folders=folders) == expected
+
+
+def test_a_rejected_row_does_not_stop_others() -> None:
+    """Each row of a bucket has its own outcome."""
+    rows = [
+        row(1, uri="a.jpg", order=1),
+        row(2, "eval", uri="/b.jpg", order=2),
+        row(3, "train", uri="/c.jpg", order=3),
+        row(4, "train", uri="/d.jpg", order=4),
+    ]
+    there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg")]
+    assert outcome(rows, known=there, folders=TWO) == Outcome(
+        [(4, "train", False)],
+        [
+            (1, "ambiguous_path", AMBIGUOUS),
+            (2, "conflicting_splits", stays("split 'train'")),
+        ],
+        {"existing": 1},
+    )
+
+
+BESIDE = "split 'eval' contradicts 'train' of what S holds of it, which stays"
+
+# name: row, its video's parts that are there, eval_from, outcome
+PARTS_IN_THE_DATASET: dict[str, tuple[PlacedRow, list[KnownRow], str, Outcome]] = {
+    "drawn": (
+        row(1, None, SEGMENTS[1]),
+        [known(annotation=SEGMENTS[0])],
+        "",
+        Outcome([(1, "train", True)]),
+    ),
+    "named": (
+        row(1, "train", SEGMENTS[1]),
+        [known(annotation=SEGMENTS[0])],
+        "",
+        Outcome([(1, "train", False)]),
+    ),
+    "named otherwise": (
+        row(1, "eval", SEGMENTS[1]),
+        [known(annotation=SEGMENTS[0])],
+        "",
+        Outcome([], [(1, "conflicting_splits", BESIDE)]),
+    ),
+    "relative, of another folder": (
+        row(1, None, SEGMENTS[1], "x.mp4", source="/e/a.csv"),
+        [known(annotation=SEGMENTS[0], uri="x.mp4")],
+        "",
+        Outcome([(1, "train", True)]),
+    ),
+    "another video": (
+        row(1, None, SEGMENTS[1], "/y.mp4"),
+        [known(annotation=SEGMENTS[0])],
+        "",
+        Outcome([(1, "test", True)]),
+    ),
+    "the part itself": (row(1, None, SEGMENTS[0]), [known(annotation=SEGMENTS[0])], "", THERE),
+    "the part itself, named": (
+        row(1, "train", SEGMENTS[0]),
+        [known(annotation=SEGMENTS[0])],
+        "",
+        THERE,
+    ),
+    "the part itself, named otherwise": (
+        row(1, "eval", SEGMENTS[0]),
+        [known(annotation=SEGMENTS[0])],
+        "",
+        Outcome([], [(1, "conflicting_splits", stays("split 'train'"))]),
+    ),
+    "one of two parts": (
+        row(1, None, SEGMENTS[0]),
+        [known(annotation=SEGMENTS[0]), known(annotation=SEGMENTS[1])],
+        "",
+        THERE,
+    ),
+    "of a split that gave it to eval": (
+        row(1, "train", SEGMENTS[1]),
+        [known("eval", SEGMENTS[0])],
+        "train:10",
+        Outcome([(1, "eval", True)], [], {"moved": 1}),
+    ),
+    "drawn, where eval was given some": (
+        row(1, None, SEGMENTS[1]),
+        [known("train", SEGMENTS[0])],
+        "train:10",
+        Outcome([(1, "train", True)]),
+    ),
+    "of another split than the one that gave": (
+        row(1, "test", SEGMENTS[1]),
+        [known("eval", SEGMENTS[0])],
+        "train:10",
+        Outcome(
+            [],
+            [
+                (
+                    1,
+                    "conflicting_splits",
+                    "split 'test' contradicts 'eval' of what S holds of it, which stays",
+                )
+            ],
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS_IN_THE_DATASET)
+def test_parts_beside_those_that_are_there(name: str) -> None:
+    """A new part goes where the others of its video are, and never straddles two splits."""
+    one, there, share, expected = PARTS_IN_THE_DATASET[name]
+    assert outcome([one], VIDEO, known=there, eval_from=share or None) == expected
+
+
+def test_beside_what_is_there_other_rows_are_drawn() -> None:
+    """Rows of other videos move and are drawn as without a dataset; so are those of no uri."""
+    rows = [
+        row(1, None, SEGMENTS[1], draw=EARLY, order=1),
+        row(2, "train", SEGMENTS[1], "/y.mp4", draw=EARLY, order=2),
+        row(3, None, SEGMENTS[1], "", draw=LATE, order=3),
+        row(4, "eval", SEGMENTS[2], order=4),
+        row(5, "train", SEGMENTS[2], "/y.mp4", draw=LATE, order=5),
+    ]
+    found = outcome(rows, VIDEO, known=[known(annotation=SEGMENTS[0])], eval_from="train:10")
+    assert found.rejects == [(4, "conflicting_splits", BESIDE)]
+    assert found.counts == {"moved": 1}
+    assert sorted(found.planned) == [
+        (1, "train", True),
+        (2, "eval", True),
+        (3, "test", True),
+        (5, "train", False),
+    ]
+
+
+def test_images_that_the_split_gave_to_eval() -> None:
+    """An image that names the split that gave it is the example that is there."""
+    there = [known("eval")]
+    assert outcome([row(1, "train")], known=there, eval_from="train:10") == THERE
+    refused = outcome([row(1, "test")], known=there, eval_from="train:10").rejects
+    assert refused == [(1, "conflicting_splits", stays("split 'eval'"))]
+
+
+def test_payloads_of_a_row() -> None:
+    """Several count together and are told apart again; the first refusal names its payload."""
+    schema = '{"left": "image", "right": "image", "n": "int"}'
+    pair = task_for(ConvertOptions(schema=schema))
+    says = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
+    rows = [row(line, "train", text, "", order=line) for line, text in enumerate(says, start=1)]
+    groups, summary = resolve(rows, pair, refused={"/b2.jpg"})
+    [planned] = groups.values()
+    assert [(one.line, one.bytes) for one in planned] == [(1, 2 * SIZE), (3, 2 * SIZE)]
+    assert [(one.line, one.code, one.message) for one in summary.rejects] == [
+        (2, "missing_file", "/b2.jpg: gone")
+    ]
+    assert [(one.uri, one.bytes, one.version) for one in payload_rows(planned[1], pair)] == [
+        ("/c1.jpg", SIZE, "/c1.jpg"),
+        ("/c2.jpg", SIZE, "/c2.jpg"),
+    ]
+    one = PlannedRow(1, CSV, 1, "/x.jpg", "cat", SIZE, "v", False)
+    assert payload_rows(one, IMAGE) == [one]
+    assert payload_rows(one, VIDEO) == []
+
+
+def test_refused_payloads_are_rejects_of_their_row() -> None:
+    """A refusal rejects the row with its reason; other rows stay."""
+    rows = [row(1, "train", uri="/1.jpg", order=1), row(2, "train", uri="/2.jpg", order=2)]
+    groups, summary = resolve(rows, refused={"/1.jpg"})
+    assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
+    assert [one.line for one in groups[Group("train", None)]] == [2]
+
+
+def test_a_refusal_that_names_its_payload() -> None:
+    """It is not named twice."""
+    pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
+    _, summary = resolve_bucket(
+        0,
+        [row(1, "train", '["/1.jpg", "/2.jpg"]', "")],
+        options=ConvertOptions(),
+        task=pair,
+        drop_unnamed=False,
+        infos=lambda asked: [FileInfo(1, "v"), PayloadError("missing_file", "no file: /2.jpg")],
+        content_keys=lambda asked: [],
+    )
+    assert [one.message for one in summary.rejects] == ["no file: /2.jpg"]
+
+
+SAID = '{"text": "x", "said": ["a"]}'
+
+
+def test_payloads_in_the_row() -> None:
+    """A text has the size of its row, never changes, and nothing is asked about it."""
+    uri = content_uri("text")
+    rows = [row(line, "train", SAID, uri, order=line) for line in (1, 2)]
+    [planned] = resolve(rows, TEXT, refused={uri})[0].values()
+    size = TEXT.own_bytes(rows[0])
+    assert [(one.bytes, one.version) for one in planned] == [(size, "row")] * 2
+
+
+def split_by_content(name: bytes) -> str:
+    options = ConvertOptions()
+    return options.split_fractions.choose(placing(options.seed)(name).draw)
+
+
+def test_splits_by_content() -> None:
+    """Rows without a split are drawn by what they hold; those that name one are not asked."""
+    uris = [f"/{number}.jpg" for number in range(30)]
+    rows = [row(n, None, "cat", uri, order=n, draw=EARLY) for n, uri in enumerate(uris)]
+    expected = [(n, split_by_content(uri.encode()), True) for n, uri in enumerate(uris)]
+    assert {split for _, split, _ in expected} == {"train", "eval", "test"}
+    assert sorted(outcome(rows, split_by="content").planned) == expected
+
+    asked: list[str] = []
+
+    def keys(rows: Sequence[PlacedRow]) -> Iterable[bytes | PayloadError]:
+        asked.extend(one.uri for one in rows)
+        return [
+            PayloadError("changed", "other bytes") if one.uri == "/2.jpg" else b"a" for one in rows
+        ]
+
+    def of(share: str | None) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
+        asked.clear()
+        groups, summary = resolve_bucket(
+            0,
+            [
+                row(1, "train", uri="/1.jpg", order=1),
+                row(2, None, uri="/2.jpg", order=2),
+                row(3, None, uri="/3.jpg", order=3),
+                row(4, "test", uri="/4.jpg", order=4),
+            ],
+            options=ConvertOptions(split_by="content", eval_from=share),
+            task=IMAGE,
+            drop_unnamed=False,
+            infos=lambda asked: [FileInfo(1, "v")] * len(asked),
+            content_keys=keys,
+        )
+        rejects = [(one.line, one.code, one.message) for one in summary.rejects]
+        return [(one.line, group.split) for group in groups for one in groups[group]], rejects
+
+    planned, rejects = of(None)
+    assert asked == ["/2.jpg", "/3.jpg"]
+    assert planned == [(1, "train"), (3, split_by_content(b"a")), (4, "test")]
+    assert rejects == [(2, "changed", "other bytes")]
+    of("train:10")
+    assert asked == ["/1.jpg", "/2.jpg", "/3.jpg"]
+
+
+def test_texts_by_content() -> None:
+    """The digest in their uri is their content."""
+    texts = [f"text {number}" for number in range(30)]
+    rows = [
+        row(n, None, SAID, content_uri(text), order=n, draw=EARLY) for n, text in enumerate(texts)
+    ]
+    expected = [
+        (n, split_by_content(bytes.fromhex(content_uri(text).removeprefix("sha256://"))), True)
+        for n, text in enumerate(texts)
+    ]
+    assert len({split for _, split, _ in expected}) == 3
+    assert sorted(outcome(rows, TEXT, split_by="content").planned) == expected
+    named = [row(1, "mine", SAID, content_uri("x"))]
+    assert outcome(named, TEXT, split_by="content").planned == [(1, "mine", False)]
