@@ -6,7 +6,10 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs format options mutants lock image image-test tested clean
+.PHONY: help setup demo test coverage check docs format options mutants lock image image-test tested clean
+
+# A module's tests stay in one process: they share what its fixtures made.
+PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,9 +20,14 @@ setup: ## make .venv with what fits this machine (LEG=tfx-1.21|tfx-1.16|no-tfx t
 demo: setup ## run the demonstration from sample data to a trained model (TASK=object_detection, text_entities, tabular, …)
 	@$(PYTHON_OF_VENV) -m pipelines.demo --task $(TASK) $(ARGS)
 
-# A module's tests stay in one process: they share what its fixtures made.
 test: setup ## run the tests on all cores, four at most (ARGS="-m 'not slow'" passes options to pytest)
-	@$(PYTHON_OF_VENV) -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(PYTHON_OF_VENV) $(PYTEST) $(ARGS)
+
+coverage: setup ## say which lines of the package no test runs, also of processes that tests start
+	@rm -rf .coverage && mkdir .coverage
+	@$(PYTHON_OF_VENV) -m coverage run $(PYTEST) $(ARGS)
+	@$(PYTHON_OF_VENV) -m coverage combine --quiet
+	@$(PYTHON_OF_VENV) -m coverage report --show-missing --skip-covered
 
 check: setup ## format check, lint, types, that imports point down, and the site
 	$(PYTHON_OF_VENV) -m ruff format --check .
@@ -55,6 +63,6 @@ tested: setup ## write into docs/tested.md what .ci/run tested here
 	@$(PYTHON_OF_VENV) scripts/tested
 
 clean: ## remove .venv and everything else that was made here
-	rm -rf .venv .venv-* .setup .setup.part .containers .tested build dist components/*.egg-info
+	rm -rf .venv .venv-* .setup .setup.part .containers .tested .coverage build dist components/*.egg-info
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

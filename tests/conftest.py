@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,7 +42,9 @@ settings.register_profile(
 settings.load_profile("recordgen")
 
 COMPONENTS = Path(__file__).parents[1] / "components"
-ABOUT_TFX = ("examplegen", "pipelines")  # folders of tests
+# Folders of tests.
+ABOUT_TFX = ("examplegen", "pipelines")
+MARKS = {"reading": "outside", "training": "inside"}
 
 
 class _WithoutTfx(pytest.Module):
@@ -55,6 +58,21 @@ def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> 
     if module_path.parent.name in ABOUT_TFX and find_spec("tfx") is None:
         return _WithoutTfx.from_parent(parent, path=module_path)
     return None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # pytest-xdist would undo the order that follows
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the modules of slow tests: no worker is left with a long one when others end."""
+    tests = Counter(item.path for item in items)
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: (slow[item.path], tests[item.path]), reverse=True)
+    for item in items:
+        if mark := MARKS.get(item.path.parent.name):
+            item.add_marker(mark)
 
 
 def noise(width: int = 16, height: int = 12, seed: int = 0) -> Image.Image:

@@ -67,12 +67,15 @@ class Preloaded:
         return server
 
 
-WITH_BEAM = Preloaded(
+#: What a conversion loads.
+BEAM_MODULES = (
     "recordgen.conversion.api",
     "recordgen.writing.api",
     "recordgen.report",
     "apache_beam.runners.portability.fn_api_runner",
 )
+
+WITH_BEAM = Preloaded(*BEAM_MODULES)
 WITH_TFX = Preloaded("tfx.v1", "tensorflow_model_analysis", "pipelines.pipeline")
 
 

@@ -13,6 +13,8 @@ from recordgen.dataset.manifest import Split
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.dataset.warnings import advice
 
+pytestmark = pytest.mark.once
+
 MakeCsv = Callable[..., str]
 
 NO_EVAL = (

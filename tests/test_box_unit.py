@@ -24,6 +24,8 @@ from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError
 
+pytestmark = pytest.mark.once
+
 
 def picture(orientation: int) -> bytes:
     """Return a PNG of 40×20 pixels, whose Exif asks for a turn."""

@@ -16,6 +16,8 @@ from recordgen.records.boxes import StoredBox, stored_boxes
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.tasks import ObjectDetection
 
+pytestmark = pytest.mark.once
+
 LABELS = ("cat", "dog", "Straße")
 SHARE = st.floats(0, 1, width=32)
 BOX = st.tuples(st.sampled_from(LABELS), SHARE, SHARE, SHARE, SHARE)

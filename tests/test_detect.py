@@ -18,6 +18,8 @@ from recordgen.sources.import_file import ImportFile
 from recordgen.sources.preview import preview_files
 from recordgen.sources.source import open_source
 
+pytestmark = pytest.mark.once
+
 
 def found(folder: Path, name: str, lines: str) -> Detection:
     path = folder / name

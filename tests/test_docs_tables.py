@@ -43,6 +43,8 @@ from recordgen.tasks.text_entities import TextEntities
 from tests.conftest import encoded, noise, run_python
 from tests.pages import ROOT, blocks, pages
 
+pytestmark = pytest.mark.once
+
 
 def text_of(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")

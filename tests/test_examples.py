@@ -14,6 +14,8 @@ from pipelines.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
 from tests.conftest import run_python
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 

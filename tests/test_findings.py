@@ -23,6 +23,8 @@ from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
 
+pytestmark = pytest.mark.once
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

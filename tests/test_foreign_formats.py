@@ -25,6 +25,8 @@ from recordgen.sources.foreign_formats import key_paths, of_file
 from recordgen.sources.import_file import ImportFile, find_import_files
 from recordgen.sources.readers import RowReader
 
+pytestmark = pytest.mark.once
+
 BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
 
 

@@ -149,6 +149,13 @@ def test_a_base_out_of_reach_needs_debootstrap(machine: Machine) -> None:
     assert "apt install debootstrap" in done.stderr
 
 
+def test_the_image_of_the_tests_is_built_after_the_image(machine: Machine) -> None:
+    machine.add_engine("docker")
+    assert machine.image("build-test").returncode == 0
+    tags = [call.split("--tag ")[1].split()[0] for call in machine.called("docker build")]
+    assert tags == [f"recordgen:{__version__}", f"recordgen:{__version__}-test"]
+
+
 def test_buildah_alone_builds_and_runs_no_tests(machine: Machine) -> None:
     machine.add_engine("buildah")
     assert machine.image().returncode == 0

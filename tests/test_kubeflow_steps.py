@@ -128,6 +128,7 @@ def test_only_what_is_asked_for_is_handed_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.outside
 def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
     """The model says how it was trained and on what, without a null, which KFP cannot store."""
     assert trained.done.returncode == 0, trained.done.stderr
@@ -141,6 +142,7 @@ def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.outside
 def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path: Path) -> None:
     """Accuracy, loss and confusion are those of the answers, counted anew here."""
     component = evaluate_step(IMAGE)
@@ -188,6 +190,7 @@ def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.outside
 def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Path) -> None:
     """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
     inputs = {"dataset": groups, "model": group_model}
@@ -217,6 +220,7 @@ def log_loss(truth: Any, scores: Any) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.outside
 def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> None:
     """With one image to evaluate on, each label is on all of them or on none."""
     source = Path(write_digit_groups(str(tmp_path / "data"), 100))
@@ -253,6 +257,7 @@ def test_numbers_of_labels_are_bounded() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.outside
 def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -> None:
     """A split that is not there is said, with those that are."""
     inputs = {"dataset": digits, "model": trained.uris["model"]}
@@ -263,6 +268,7 @@ def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.outside
 def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
     """The copy lies under a number and answers as the model does."""
     component = push_step(IMAGE)

@@ -17,6 +17,8 @@ from recordgen import storage
 from recordgen.reading.videos import to_addresses
 from tests.conftest import encoded, noise, tree_bytes
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

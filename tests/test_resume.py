@@ -43,16 +43,17 @@ from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING
 from recordgen.shards.rows import PlannedRows
 from recordgen.shards.task import ShardTask
-from tests.conftest import COMPONENTS, encoded, noise, run_python, tree_bytes
+from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
+from tests.preloaded import BEAM_MODULES, WITH_BEAM
 
 pytestmark = pytest.mark.once
 
 # Ten shards and more from forty images.
 SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
 
-# A process that is forked off one that has loaded the package dies cheaply.
+# A process that is forked off one that has loaded the package and this module dies cheaply.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["recordgen.conversion.api"])
+_PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
 
 
 class Death(NamedTuple):
@@ -64,6 +65,8 @@ class Death(NamedTuple):
 
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
+
+LeftBy = Callable[..., None]
 
 # where a run dies; whether its dataset is finished then
 DEATHS = {
@@ -170,6 +173,21 @@ def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     return tree_bytes(output)
 
 
+@pytest.fixture(scope="module")
+def left_by(source: str, tmp_path_factory: pytest.TempPathFactory) -> LeftBy:
+    """Return a function that puts what a killed run leaves into an output: each dies only once."""
+    made: dict[object, Path] = {}
+
+    def copy(death: Death, output: Path, **settings: Any) -> None:
+        key = (death, *settings.items())
+        if key not in made:
+            made[key] = tmp_path_factory.mktemp("left") / "out"
+            killed(death, source, made[key], **settings)
+        shutil.copytree(made[key], output)
+
+    return copy
+
+
 @pytest.fixture
 def changeable(tmp_path: Path) -> tuple[list[Path], str]:
     """Return images and an import file that the test may change."""
@@ -178,12 +196,17 @@ def changeable(tmp_path: Path) -> tuple[list[Path], str]:
 
 @pytest.mark.parametrize(("death", "finished"), DEATHS.values(), ids=DEATHS)
 def test_killed_anywhere(
-    death: Death, finished: bool, source: str, whole: Mapping[str, bytes], tmp_path: Path
+    death: Death,
+    finished: bool,
+    source: str,
+    left_by: LeftBy,
+    whole: Mapping[str, bytes],
+    tmp_path: Path,
 ) -> None:
     """Wherever a run dies, nothing looks finished that is not, and the next one ends it right."""
     for again in (resume, convert):
         output = tmp_path / again.__name__
-        killed(death, source, output)
+        left_by(death, output)
         if finished:
             assert without_staging(output) == whole
         else:
@@ -203,15 +226,15 @@ def test_killed_while_overwriting(
     point: str, source: str, whole: Mapping[str, bytes], tmp_path: Path
 ) -> None:
     """The old dataset is there whole or not at all; a rerun ends with the new one."""
-    old = tmp_path / "old"
-    convert(source, old, seed=4, shard_mb=0.004)
-    before = tree_bytes(old)
+    left = tmp_path / "left"
+    convert(source, left, seed=4, shard_mb=0.004)
+    before = tree_bytes(left)
+    killed(DEATHS[point][0], source, left, overwrite=True)
+    if (left / "dataset.json").exists():
+        assert without_staging(left) in (before, whole)
     for again in (resume, convert):
         output = tmp_path / again.__name__
-        shutil.copytree(old, output)
-        killed(DEATHS[point][0], source, output, overwrite=True)
-        if (output / "dataset.json").exists():
-            assert without_staging(output) in (before, whole)
+        shutil.copytree(left, output)
         again(source, output, overwrite=True)
         assert tree_bytes(output) == whole
 
@@ -222,11 +245,11 @@ KEPT = {"while planning": None, "between shard and result": 3, "after five shard
 
 @pytest.mark.parametrize(("point", "kept"), KEPT.items())
 def test_finished_shards_are_kept(
-    point: str, kept: int | None, source: str, tmp_path: Path
+    point: str, kept: int | None, source: str, left_by: LeftBy, tmp_path: Path
 ) -> None:
     """What is kept is not written again: it is the same file; the result says how many."""
     output = tmp_path / "out"
-    killed(DEATHS[point][0], source, output)
+    left_by(DEATHS[point][0], output)
     before = {path.stat().st_ino for path in output.glob(f"{STAGING}/*/Split-*/*")}
     result = resume(source, output)
     after = {path.stat().st_ino for path in output.glob("Split-*/*")}
@@ -244,11 +267,16 @@ def test_finished_shards_are_kept(
 )
 @pytest.mark.parametrize("first", ["before the commit", "while moving"])
 def test_killed_again_while_going_on(
-    first: str, death: Death, source: str, whole: Mapping[str, bytes], tmp_path: Path
+    first: str,
+    death: Death,
+    source: str,
+    left_by: LeftBy,
+    whole: Mapping[str, bytes],
+    tmp_path: Path,
 ) -> None:
     """A run that dies while it takes shards over loses none of them."""
     output = tmp_path / "out"
-    killed(DEATHS[first][0], source, output)
+    left_by(DEATHS[first][0], output)
     killed(death, source, output, resume=True)
     killed(death, source, output, resume=True)
     result = resume(source, output, beam_args=["--direct_num_workers=2"])
@@ -289,11 +317,11 @@ def test_files_of_the_user_stay(
 @pytest.mark.parametrize("again", [resume, convert])
 @pytest.mark.parametrize("name", ["labels.txt", "report.html", "Split-train"])
 def test_a_dead_run_excuses_nothing_that_it_cannot_have_left(
-    again: Callable[..., Any], name: str, source: str, tmp_path: Path
+    again: Callable[..., Any], name: str, source: str, left_by: LeftBy, tmp_path: Path
 ) -> None:
     """Before its commit a run puts nothing into the output: what is there is somebody else's."""
     output = tmp_path / "out"
-    killed(WHEN_ALL_IS_WRITTEN, source, output)
+    left_by(WHEN_ALL_IS_WRITTEN, output)
     (output / name).mkdir() if name.startswith("Split") else (output / name).write_text("mine")
     with pytest.raises(OutputExistsError, match=name):
         again(source, output)
@@ -329,11 +357,11 @@ def test_nothing_to_go_on_with(source: str, whole: Mapping[str, bytes], tmp_path
 
 
 def test_starting_anew_says_what_it_costs(
-    source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    source: str, left_by: LeftBy, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Without resume the finished shards are removed, with a word about what would keep them."""
     output = tmp_path / "out"
-    killed(DEATHS["after five shards"][0], source, output)
+    left_by(DEATHS["after five shards"][0], output)
     assert convert(source, output).kept_shards is None
     assert "5 finished shards of an interrupted run are removed" in caplog.text
     assert "--resume" in caplog.text
@@ -468,12 +496,12 @@ DAMAGES: Mapping[str, Callable[[Path], object]] = {
     [*((name, "none") for name in DAMAGES), ("truncated", "gzip"), ("a flipped bit", "gzip")],
 )
 def test_damaged_shards_are_written_again(
-    name: str, compression: str, source: str, tmp_path: Path
+    name: str, compression: str, source: str, left_by: LeftBy, tmp_path: Path
 ) -> None:
     """A staged shard that is not what its result says is written anew, and only that one."""
     output, expected = tmp_path / "out", tmp_path / "expected"
     convert(source, expected, compression=compression)
-    killed(WHEN_ALL_IS_WRITTEN, source, output, compression=compression)
+    left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
     DAMAGES[name](output)
     result = resume(source, output, compression=compression)
     assert tree_bytes(output) == tree_bytes(expected)
@@ -745,15 +773,15 @@ def test_the_command(source: str, tmp_path: Path) -> None:
     output = tmp_path / "out"
     command = ("-m", "recordgen.cli", "convert", source, str(output), "--shard-mb=0.005")
     killed(DEATHS["after five shards"][0], source, output, seed=0)
-    done = run_python(*command, "--resume")
+    done = WITH_BEAM.run(*command, "--resume")
     assert "going on where an interrupted run has stopped" in done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("Resumed")]
     dataset = read_dataset(str(output))
     shards = sum(len(split.shards) for split in dataset.splits.values())
     assert line == f"Resumed    kept 5 of {shards} shards of an interrupted run"
-    again = json.loads(run_python(*command, "--resume", "--json", "-q").stdout)
+    again = json.loads(WITH_BEAM.run(*command, "--resume", "--json", "-q").stdout)
     assert (again["kept_shards"], again["unchanged"]) == (None, True)
-    other = run_python(*command, "--resume", "-q", "--seed=1")
+    other = WITH_BEAM.run(*command, "--resume", "-q", "--seed=1")
     assert (other.returncode, other.stdout) == (2, "")
     assert (
         "differs in seed, options; choose another output, --append or --overwrite" in other.stderr

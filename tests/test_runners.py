@@ -47,6 +47,8 @@ from tests.clusters import (
 )
 from tests.conftest import encoded, noise, tree_bytes, wait_for_first_shard
 
+pytestmark = pytest.mark.inside
+
 distributed = pytest.importorskip("distributed")
 
 MakeCsv = Callable[..., str]

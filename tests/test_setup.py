@@ -472,6 +472,20 @@ def test_locks_hold_every_dependency(leg):
     assert declared - locked == set()
 
 
+# What decides the tests that are marked `outside` or `inside`.
+SHARED = ("apache-beam", "dask", "gcsfs", "keras", "kfp", "numpy", "pillow", "s3fs", "tensorflow")
+
+
+@pytest.mark.parametrize("package", SHARED)
+def test_two_legs_share_what_decides_tests_of_one_of_them(package):
+    """Those tests run on one of the two legs alone."""
+    newest = {
+        re.findall(rf"^{package}==(\S+)", (ROOT / f"locks/{leg}.txt").read_text(), re.MULTILINE)[-1]
+        for leg in ("no-tfx", "tfx-1.21")
+    }
+    assert len(newest) == 1
+
+
 def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
     """Only the TensorFlow of the image can tell: another one asks for others."""
     locked = (ROOT / "locks" / "tfx-1.21.txt").read_text()

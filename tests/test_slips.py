@@ -27,6 +27,8 @@ from recordgen.tasks import (
     VideoClassification,
 )
 
+pytestmark = pytest.mark.once
+
 
 def read(line: str, task: Task) -> Row | Reject:
     parse: Callable[..., Any] = automl_csv.parse_lines

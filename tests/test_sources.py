@@ -25,6 +25,8 @@ from recordgen.sources.readers import RowReader
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
+pytestmark = pytest.mark.once
+
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 

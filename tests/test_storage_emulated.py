@@ -25,6 +25,8 @@ from tests.conftest import encoded, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying
 
+pytestmark = pytest.mark.outside
+
 _buckets = count()
 
 

@@ -14,6 +14,8 @@ from packaging.requirements import Requirement
 
 from tests.conftest import run_python
 
+pytestmark = pytest.mark.once
+
 ROOT = Path(__file__).resolve().parents[1]
 LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
 

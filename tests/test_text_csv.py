@@ -19,6 +19,8 @@ from recordgen.tasks import ImageClassification, TextClassification, TextMultiLa
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextSaid
 
+pytestmark = pytest.mark.once
+
 
 def dataframe_task(frame: pd.DataFrame, task: str) -> str:
     return detect_frame(frame, ConvertOptions(task=task)).options.task

@@ -9,12 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-BEAM_ARGS = [
-    "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
-    "--direct_running_mode=in_memory",
-    "--direct_num_workers=1",
-]
-
 
 @pytest.fixture(scope="session")
 def write_image() -> Callable[..., None]:
@@ -47,6 +41,7 @@ def run_tfx() -> Callable[..., Any]:
     """Run TFX components with the local runner; return the metadata store of the folder."""
     from tfx import v1 as tfx
 
+    from pipelines.config import LOCAL_BEAM_ARGS
     from pipelines.metadata import Metadata
 
     def run(root: Path, *components: Any) -> Metadata:
@@ -61,7 +56,7 @@ def run_tfx() -> Callable[..., Any]:
                 metadata_connection_config=(
                     tfx.orchestration.metadata.sqlite_metadata_connection_config(path)
                 ),
-                beam_pipeline_args=BEAM_ARGS,
+                beam_pipeline_args=list(LOCAL_BEAM_ARGS),
             )
         )
         return Metadata(path)

@@ -15,8 +15,9 @@ from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.orchestration.kubeflow.v2.container import kubeflow_v2_run_executor
 from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
+from tfx.utils import dependency_utils
 
-from pipelines.config import PipelineConfig
+from pipelines.config import LOCAL_BEAM_ARGS, PipelineConfig
 from pipelines.pipeline import create_pipeline, eval_config
 from recordgen.dataset.manifest import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
@@ -52,6 +53,13 @@ def config():
         pipeline_root="gs://bucket/root",
         serving_dir="gs://bucket/serving",
     )
+
+
+def test_tfx_is_not_packed_for_workers_on_this_machine(monkeypatch):
+    """A step that runs in this process starts at once: nobody elsewhere needs TFX's sources."""
+    monkeypatch.setattr(dependency_utils, "build_ephemeral_package", pytest.fail)
+    flags = list(LOCAL_BEAM_ARGS)
+    assert dependency_utils.make_beam_dependency_flags(flags) == flags
 
 
 def test_compiles_for_vertex(config, tmp_path):

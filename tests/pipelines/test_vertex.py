@@ -13,6 +13,7 @@ from apache_beam.options.pipeline_options import (
 )
 
 from pipelines import vertex
+from pipelines.config import LOCAL_BEAM_ARGS
 from pipelines.parameters import NAMES
 from recordgen.beam import runners
 from tests.vertex_service import serving, write_key
@@ -161,11 +162,7 @@ def arguments(job, step):
 
 def test_beam_in_the_containers(compiled):
     """Without Dataflow no step looks for another runner than the one in memory."""
-    assert arguments(compiled(), "StatisticsGen")[-3:] == [
-        "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
-        "--direct_running_mode=in_memory",
-        "--direct_num_workers=1",
-    ]
+    assert arguments(compiled(), "StatisticsGen")[-len(LOCAL_BEAM_ARGS) :] == list(LOCAL_BEAM_ARGS)
 
 
 def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):

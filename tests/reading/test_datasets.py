@@ -518,6 +518,31 @@ def test_map_functions(pets):
     assert set(labels) <= {100, 101, 102, 103}
 
 
+def test_functions_of_the_user_may_branch_on_tensors(pets):
+    """AutoGraph rewrites them, though it passes over ours."""
+
+    def is_cat(record):
+        wanted = False
+        if record["image/class/text"] == b"cat":
+            wanted = True
+        return wanted
+
+    def with_more(image, label):
+        if tf.reduce_max(image) > 0:
+            label += 100
+        return image, label
+
+    options = dict(image_size=SIZE, predicate=is_cat, map_example=with_more)
+    assert set(labels_of(train_dataset(pets, **options))) == {101}
+
+    def with_most(images, labels):
+        if tf.reduce_max(labels) > 2:
+            labels *= 0
+        return images, labels
+
+    assert set(labels_of(eval_dataset(pets, image_size=SIZE, map_batch=with_most))) == {0}
+
+
 def test_a_condition_that_nothing_meets(pets):
     """It ends, even if it is to repeat without end."""
     none = dict(predicate=lambda _: tf.constant(False), image_size=SIZE)

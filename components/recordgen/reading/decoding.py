@@ -37,6 +37,10 @@ from recordgen.reading.windows import (
 # said in docs/reading.md, and decoding is faster.
 _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 
+#: For functions of TensorFlow's operations alone. AutoGraph would look for branches and loops on
+#: tensors in the source of all that they call: most of the time that it takes to build a dataset.
+as_written: Any = tf.autograph.experimental.do_not_convert
+
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
 
@@ -66,6 +70,7 @@ class ImageDecoder:
     decoder: str = "fast"
     images: ImageStats | None = None
 
+    @as_written
     def decode(
         self,
         encoded: tf.Tensor,
@@ -143,6 +148,7 @@ class ImageDecoder:
         window = self._window(tf.cast(size, tf.int32), draw)
         return self._resized(self._jpeg(data, window, ratio))
 
+    @as_written
     def try_decode(
         self, encoded: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -305,6 +311,7 @@ def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tens
     return tf.image.resize(tf.cast(image, tf.float32), size, antialias=True)
 
 
+@as_written
 def image_sizes(encoded: tf.Tensor, decodes: tf.Tensor) -> tf.Tensor:
     """Return heights and widths (int32 [batch, 2]); 1 for what does not decode.
 

@@ -14,7 +14,7 @@ from recordgen.features import FeatureSpec
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import plan_records
-from recordgen.reading.records import cached, finished, ordered, parallel_calls, read_records
+from recordgen.reading.records import cached, finished, mapped, ordered, read_records
 from recordgen.reading.shards import ShardSet, find_shards
 from recordgen.tasks import TASKS
 
@@ -107,7 +107,7 @@ def read_features(
     records = ordered(cached(read_records(plan, decoded, keep), plan, decoded), plan, decoded)
     # Batch before parse: one vectorised call for all records.
     records = records.batch(decoded.batch_size, drop_remainder=decoded.has_full_batches)
-    examples = records.map(parse, **parallel_calls(decoded))
+    examples = mapped(records, parse, decoded)
     return finished(examples, plan, decoded, batched=not single)
 
 

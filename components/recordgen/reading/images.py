@@ -20,7 +20,7 @@ from recordgen import features
 from recordgen.errors import DataError
 from recordgen.reading.augmentation import augment, augmented_views
 from recordgen.reading.classes import BOX_MODE
-from recordgen.reading.decoding import ImageDecoder, image_sizes
+from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
 from recordgen.reading.foreign import check_record, predicate_spec
 from recordgen.reading.options import ReadOptions
@@ -32,8 +32,8 @@ from recordgen.reading.records import (
     cached,
     finished,
     keeping,
+    mapped,
     ordered,
-    parallel_calls,
     read_records,
 )
 from recordgen.reading.scales import scale_for
@@ -125,24 +125,25 @@ class ImageReading:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
         records = read_records(plan, options, self.keep)
-        parallel = parallel_calls(options)
         if plan.cache is not None and plan.cache.stage == "images":
             # Cache before augmenting: else every epoch would see the same changes.
-            images = records.batch(options.batch_size).map(self._kept_images, **parallel)
+            images = mapped(records.batch(options.batch_size), self._kept_images, options)
             images = ordered(cached(self._readable(images).unbatch(), plan, options), plan, options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            return self._finished(self._seeded(images).map(self._elements, **parallel))
+            return self._finished(mapped(self._seeded(images), self._elements, options))
         records = ordered(cached(records, plan, options), plan, options)
         if self._skips:
             # Some images will be missing, so full batches are made only afterwards.
-            images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
+            images = mapped(self._seeded(records.batch(options.batch_size)), self._decoded, options)
             images = self._readable(images).unbatch()
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            return self._finished(self._seeded(images).map(self._elements, **parallel))
+            return self._finished(mapped(self._seeded(images), self._elements, options))
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        batched = self._seeded(records).map(
-            lambda batch, seed: self._elements(self._decoded(batch, seed), seed), **parallel
+        batched = mapped(
+            self._seeded(records),
+            lambda batch, seed: self._elements(self._decoded(batch, seed), seed),
+            options,
         )
         return self._finished(batched)
 
@@ -167,7 +168,7 @@ class ImageReading:
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Give each batch a random number of its own, so that its changes can be repeated."""
         if self.options.augment is None and not self.options.draws_pixels:
-            return dataset.map(lambda batch: (batch, tf.constant(0, tf.int64)))
+            return dataset.map(as_written(lambda batch: (batch, tf.constant(0, tf.int64))))
         return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
@@ -227,6 +228,7 @@ class ImageReading:
         if self.plan.is_checked:
             return images
 
+        @as_written
         def masked(batch: dict[str, Any]) -> Any:
             decodes = batch.pop(_DECODES)
             kept = tf.where(decodes)[:, 0]

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.reading.decoding import PIXELS_VERSION
+from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.plan import CachePlan, ReadPlan
@@ -144,7 +144,7 @@ def batches(
     records = ordered(cached(read_records(plan, options, keep), plan, options), plan, options)
     # Batch before parse: one vectorised call for all records.
     records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-    return records.map(to_batch, **parallel_calls(options))
+    return mapped(records, to_batch, options)
 
 
 def finished(
@@ -176,6 +176,13 @@ def finished(
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(elements))
     # Prefetch last: the next batches are made while the model works on this one.
     return dataset.prefetch(options.tuning.prefetch).with_options(_tf_options(options))
+
+
+def mapped(
+    dataset: tf.data.Dataset, function: Callable[..., Any], options: RecordOptions
+) -> tf.data.Dataset:
+    """Map a dataset with a function of ours, which needs no AutoGraph."""
+    return dataset.map(as_written(function), **parallel_calls(options))
 
 
 def parallel_calls(options: RecordOptions) -> dict[str, Any]:
@@ -228,6 +235,7 @@ def _slices(plan: ReadPlan) -> tuple[Any, ...]:
     return list(plan.files), tf.constant(starts, tf.int64), tf.constant(counts, tf.int64)
 
 
+@as_written
 def _read_piece(
     path: tf.Tensor, start: tf.Tensor | None = None, count: tf.Tensor | None = None
 ) -> tf.data.Dataset:

@@ -87,7 +87,7 @@ class ObjectDetector(TaskTrainer):
         """``image_bytes`` → ``boxes``, ``labels`` and ``scores``, best first."""
         vocabulary = tf.constant(list(self.dataset.labels))
 
-        @tf.function(input_signature=[IMAGE_BYTES])
+        @tf.function(input_signature=[IMAGE_BYTES], autograph=False)
         def serve(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
             images = decode_images(image_bytes, self.config.image_size)
             found = self._found(model, images, self.config.top_k)
@@ -131,6 +131,7 @@ class ObjectDetector(TaskTrainer):
             WEIGHT: tf.ones_like(records, tf.float32),
         }
 
+    @tf.autograph.experimental.do_not_convert
     def _targets(
         self, images: tf.Tensor, found: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:

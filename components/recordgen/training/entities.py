@@ -62,7 +62,7 @@ class EntityTagger(TaskTrainer):
         """``text`` → ``tokens``, ``tags`` and ``scores`` of these, padded with "" and 0."""
         names = tf.constant(self._tags)
 
-        @tf.function(input_signature=[TEXT])
+        @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
             tokens = _padded(split_tokens(text), "")
             is_token = tokens != ""

@@ -34,7 +34,7 @@ class ImageLabels(LabelTrainer):
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """``image_bytes`` → ``labels`` and ``scores``, best first."""
 
-        @tf.function(input_signature=[IMAGE_BYTES])
+        @tf.function(input_signature=[IMAGE_BYTES], autograph=False)
         def serve(image_bytes: tf.Tensor) -> dict[str, tf.Tensor]:
             images = decode_images(image_bytes, self.config.image_size)
             return self.best(model(images, training=False))

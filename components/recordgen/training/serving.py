@@ -34,11 +34,11 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
         trainer: says what is answered.
     """
 
-    @tf.function(input_signature=[_EXAMPLES])
+    @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return {SCORES: trainer.scores(model, examples)}
 
-    @tf.function(input_signature=[_EXAMPLES])
+    @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
         return trainer.truth(examples)
 

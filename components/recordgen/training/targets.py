@@ -84,7 +84,7 @@ class TargetTrainer(TaskTrainer):
         Examples are serialised, as TFX has it for tables; they need no target.
         """
 
-        @tf.function(input_signature=[_EXAMPLES])
+        @tf.function(input_signature=[_EXAMPLES], autograph=False)
         def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
             answers = self.scores(model, examples)
             return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}

@@ -32,7 +32,7 @@ class TextLabels(LabelTrainer):
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """``text`` → ``labels`` and ``scores``, best first."""
 
-        @tf.function(input_signature=[_TEXT])
+        @tf.function(input_signature=[_TEXT], autograph=False)
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.best(model(text, training=False))
 

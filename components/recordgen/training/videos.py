@@ -99,7 +99,7 @@ class VideoTrainer(OneLabel):
         def frames(request: tuple[tf.Tensor, tf.Tensor, tf.Tensor]) -> tf.Tensor:
             return self._frames(*request, "in video_bytes")
 
-        @tf.function(input_signature=_REQUEST)
+        @tf.function(input_signature=_REQUEST, autograph=False)
         def serve(video_bytes: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> dict[str, tf.Tensor]:
             clips = tf.map_fn(frames, (video_bytes, start, end), fn_output_signature=self._clip)
             return self.best(model(clips, training=False))
