@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
+from recordgen.console.summaries import format_of
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
@@ -28,7 +29,7 @@ from recordgen.sources.readers import RowReader
 from recordgen.sources.table_csv import read_table
 from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
-from recordgen.tables.csv_fields import MAX_RECORD_BYTES, read_fields
+from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, read_fields
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextClassification
 
 HEADER = ["split", "text", "label"]
@@ -361,6 +362,18 @@ def test_every_format_reads_every_dialect(task: str, dialect: str, tmp_path: Pat
         assert [(i.numbers, i.splits) for i in found] == [(i.numbers, i.splits) for i in expected]
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize(("delimiter", "name"), DELIMITERS.items(), ids=DELIMITERS.values())
+@pytest.mark.parametrize("task", ["text_classification", "tabular", "declared"])
+def test_the_separator_is_shown(delimiter: str, name: str, task: str, tmp_path: Path) -> None:
+    """What was detected is in the summary, in words, and in its JSON."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(written([["text", "label"], ["a b", "x"], ["c", "y"]], delimiter=delimiter))
+    schema = json.dumps({"text": "text", "label": "label"}) if task == "declared" else ""
+    found = detect([ImportFile(str(path))], ConvertOptions(task=task, schema=schema))
+    assert found.to_json()["delimiter"] == delimiter
+    assert format_of(found).startswith(f"csv, separated by {name}")
 
 
 PARSERS = {

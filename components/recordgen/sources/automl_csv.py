@@ -56,7 +56,11 @@ def parse_lines(
             of which no row can be made.
     """
     return parse_records(
-        read_records(lines, source), source=source, task=task, adjusted=adjusted, given=given
+        read_records(lines, source, strip=True),
+        source=source,
+        task=task,
+        adjusted=adjusted,
+        given=given,
     )
 
 
@@ -80,7 +84,7 @@ def parse_records(
         if isinstance(record, Reject):
             yield record
             continue
-        number, fields = record.line, [field.strip() for field in record.fields]
+        number, fields = record.line, record.fields
         if not any(fields):
             yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
         elif first:

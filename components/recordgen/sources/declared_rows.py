@@ -58,11 +58,11 @@ def parse_lines(
     columns: Sequence[int] | None = None
     count = 0
     repeated: Sequence[str] | None = None
-    for item in read_records(lines, source):
+    for item in read_records(lines, source, strip=True):
         if isinstance(item, Reject):
             yield item
             continue
-        fields = [field.strip() for field in item.fields]
+        fields = item.fields
         if columns is None:
             columns, is_header = _columns(fields, schema, given.header, f"{source}:{item.line}")
             count = len(fields)

@@ -80,10 +80,10 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     with open_lines(path) as lines:
         some = list(_first(lines))
     delimiter, _ = read_layout(some, path)
-    records = [item for item in read_records(some, path) if isinstance(item, Record)]
+    records = [item for item in read_records(some, path, strip=True) if isinstance(item, Record)]
     if not records:
         return None
-    rows = [[field.strip() for field in record.fields] for record in records]
+    rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
     header: Sequence[str] | None = None
     is_first = False

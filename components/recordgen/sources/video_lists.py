@@ -93,7 +93,7 @@ def find_lists(
     """
     with open_lines(path) as lines:
         rows = automl_csv.parse_records(
-            _first_and_lists(read_records(lines, path)),
+            _first_and_lists(read_records(lines, path, strip=True)),
             source=path,
             task=task,
             adjusted=Adjustments(),
