@@ -370,7 +370,7 @@ def test_the_journey_of_a_row() -> None:
     """The table of modules is what ``scripts/journey`` prints."""
     printed = run_python(str(ROOT / "scripts/journey")).stdout
     assert len(printed.splitlines()) > 6
-    assert text_of("docs/how-it-works.md").endswith(f"\n\n{printed}")
+    assert text_of("docs/how-it-works.md").endswith(f"\n\n{printed}"), "scripts/journey --write"
 
 
 def test_tables_of_the_kubeflow_step() -> None:
