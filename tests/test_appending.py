@@ -20,7 +20,7 @@ from recordgen.dataset.manifest import Dataset, dataset_digest
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
-from recordgen.runs.commit import commit
+from recordgen.runs import lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING, Staging
 from tests.conftest import encoded, noise
@@ -330,17 +330,17 @@ def test_another_run_finishes_in_between(
     out = tmp_path / "out"
     convert(write(tmp_path, "one.csv", lines[:40]), out, **OPTIONS)
     two, three = write(tmp_path, "two.csv", lines[40:60]), write(tmp_path, "3.csv", lines[60:90])
-    held = commit.lease.held
+    held = lease.held
 
     @contextmanager
     def held_late(path: str) -> Iterator[None]:
         """Take the lease, but let another run finish first."""
-        monkeypatch.setattr(commit.lease, "held", held)
+        monkeypatch.setattr(lease, "held", held)
         convert(two, out, append=True, **OPTIONS)
         with held(path):
             yield
 
-    monkeypatch.setattr(commit.lease, "held", held_late)
+    monkeypatch.setattr(lease, "held", held_late)
     result = convert(three, out, append=True, **OPTIONS)
     assert result.dataset.examples == 90
     assert consistent(result.dataset, out)
@@ -349,12 +349,12 @@ def test_another_run_finishes_in_between(
 
     @contextmanager
     def held_later(path: str) -> Iterator[None]:
-        monkeypatch.setattr(commit.lease, "held", held)
+        monkeypatch.setattr(lease, "held", held)
         convert(two, empty, **OPTIONS)
         with held(path):
             yield
 
-    monkeypatch.setattr(commit.lease, "held", held_later)
+    monkeypatch.setattr(lease, "held", held_later)
     with pytest.raises(UsageError, match="just finished"):
         convert(three, empty, **OPTIONS)
     assert read_dataset(str(empty)).examples == 20

@@ -107,6 +107,18 @@ def test_sentiments(tmp_path):
     assert pairs(eval_dataset(output)) == {1: 1, 2: 2, 3: 3}
 
 
+def test_a_tokenizer_may_branch_on_tensors(topics):
+    """It is the user's function, which AutoGraph rewrites."""
+
+    def shout(texts):
+        if tf.size(texts) > 0:
+            texts = tf.strings.upper(texts)
+        return texts
+
+    [(texts, _)] = list(eval_dataset(topics, tokenizer=shout))
+    assert all(text.isupper() for text in texts.numpy())
+
+
 def test_ids_of_words(topics):
     """A layer that has seen train, and only that, gives the ids; batches have its width."""
     layer = recordgen.text_vectorization(topics, max_tokens=50, sequence_length=3)

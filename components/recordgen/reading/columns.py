@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_one_of
-from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.decoding import ImageDecoder, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as, to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_labelled
@@ -249,6 +249,7 @@ class ColumnReading:
         plan, options = self.plan, self.options
         return finished(batches(plan, options, self.keep, self._elements), plan, options)
 
+    @as_written
     def _elements(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""
         wanted = {**self.reader.spec, **self.targets.spec}

@@ -11,10 +11,11 @@ import tensorflow as tf
 from recordgen.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import plan_records
-from recordgen.reading.records import cached, finished, mapped, ordered, read_records
+from recordgen.reading.records import cached, finished, ordered, parallel_calls, read_records
 from recordgen.reading.shards import ShardSet, find_shards
 from recordgen.tasks import TASKS
 
@@ -93,6 +94,7 @@ def read_features(
     if feature_spec is not None:
         _check_first(plan.files, spec)
 
+    @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
         parsed = tf.io.parse_example(records, {name: item.stored for name, item in spec.items()})
         return {name: item.restored(parsed[name]) for name, item in spec.items()}
@@ -107,7 +109,7 @@ def read_features(
     records = ordered(cached(read_records(plan, decoded, keep), plan, decoded), plan, decoded)
     # Batch before parse: one vectorised call for all records.
     records = records.batch(decoded.batch_size, drop_remainder=decoded.has_full_batches)
-    examples = mapped(records, parse, decoded)
+    examples = records.map(parse, **parallel_calls(decoded))
     return finished(examples, plan, decoded, batched=not single)
 
 

@@ -32,8 +32,8 @@ from recordgen.reading.records import (
     cached,
     finished,
     keeping,
-    mapped,
     ordered,
+    parallel_calls,
     read_records,
 )
 from recordgen.reading.scales import scale_for
@@ -125,25 +125,25 @@ class ImageReading:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
         records = read_records(plan, options, self.keep)
+        parallel = parallel_calls(options)
         if plan.cache is not None and plan.cache.stage == "images":
             # Cache before augmenting: else every epoch would see the same changes.
-            images = mapped(records.batch(options.batch_size), self._kept_images, options)
+            images = records.batch(options.batch_size).map(self._kept_images, **parallel)
             images = ordered(cached(self._readable(images).unbatch(), plan, options), plan, options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            return self._finished(mapped(self._seeded(images), self._elements, options))
+            return self._finished(self._seeded(images).map(self._elements, **parallel))
         records = ordered(cached(records, plan, options), plan, options)
         if self._skips:
             # Some images will be missing, so full batches are made only afterwards.
-            images = mapped(self._seeded(records.batch(options.batch_size)), self._decoded, options)
+            images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
             images = self._readable(images).unbatch()
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            return self._finished(mapped(self._seeded(images), self._elements, options))
+            return self._finished(self._seeded(images).map(self._elements, **parallel))
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-        batched = mapped(
-            self._seeded(records),
-            lambda batch, seed: self._elements(self._decoded(batch, seed), seed),
-            options,
+        batched = self._seeded(records).map(
+            as_written(lambda batch, seed: self._elements(self._decoded(batch, seed), seed)),
+            **parallel,
         )
         return self._finished(batched)
 
@@ -171,6 +171,7 @@ class ImageReading:
             return dataset.map(as_written(lambda batch: (batch, tf.constant(0, tf.int64))))
         return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
+    @as_written
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
         """Turn records (string [batch]) into float32 images from 0 to 255 and what goes along."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
@@ -236,11 +237,13 @@ class ImageReading:
 
         return images.map(masked)
 
+    @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
-        found = self._decoded(records, tf.constant(0, tf.int64))
+        found: dict[str, Any] = self._decoded(records, tf.constant(0, tf.int64))
         found[_IMAGE] = _to_uint8(found[_IMAGE])
         return found
 
+    @as_written
     def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
         """Turn a decoded batch into what is handed out."""
         options = self.options

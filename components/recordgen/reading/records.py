@@ -144,7 +144,7 @@ def batches(
     records = ordered(cached(read_records(plan, options, keep), plan, options), plan, options)
     # Batch before parse: one vectorised call for all records.
     records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-    return mapped(records, to_batch, options)
+    return records.map(to_batch, **parallel_calls(options))
 
 
 def finished(
@@ -176,13 +176,6 @@ def finished(
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(elements))
     # Prefetch last: the next batches are made while the model works on this one.
     return dataset.prefetch(options.tuning.prefetch).with_options(_tf_options(options))
-
-
-def mapped(
-    dataset: tf.data.Dataset, function: Callable[..., Any], options: RecordOptions
-) -> tf.data.Dataset:
-    """Map a dataset with a function of ours, which needs no AutoGraph."""
-    return dataset.map(as_written(function), **parallel_calls(options))
 
 
 def parallel_calls(options: RecordOptions) -> dict[str, Any]:

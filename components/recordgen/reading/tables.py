@@ -12,6 +12,7 @@ import tensorflow as tf
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import check_mode
+from recordgen.reading.decoding import as_written
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import Keep, batches, finished, keeping
@@ -125,6 +126,7 @@ class TableReading:
         spec = {name: item for name, item in self.spec.items() if name in used}
         to_target = target_reader(table, self.labels) if has_target else None
 
+        @as_written
         def elements(records: tf.Tensor) -> Any:
             parsed = tf.io.parse_example(records, spec)
             features = {column.name: parsed[column.name] for column in self.inputs}

@@ -15,6 +15,7 @@ from recordgen import features, storage
 from recordgen.errors import DataError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan, check_mode
+from recordgen.reading.decoding import as_written
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
@@ -116,6 +117,7 @@ class VideoReading:
         plan, options = self.plan, self.options
         return finished(batches(plan, options, self.keep, self._segments), plan, options)
 
+    @as_written
     def _segments(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""
         parsed = tf.io.parse_example(records, _SPEC)
