@@ -13,7 +13,7 @@ import tensorflow as tf
 from recordgen import eval_dataset, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import decode_images
-from recordgen.reading.scales import BACKBONES, scale_of
+from recordgen.scales import BACKBONES, scale_of
 from recordgen.training.config import TrainingConfig
 from recordgen.training.model import build_model
 from tests.conftest import encoded, noise

@@ -18,10 +18,10 @@ from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as, to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_labelled
 from recordgen.reading.records import Keep, batches, finished, keeping
-from recordgen.reading.scales import scale_for
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
+from recordgen.scales import scale_for
 from recordgen.tables.schema import Schema
 from recordgen.tasks import Declared
 

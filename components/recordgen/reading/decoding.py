@@ -22,7 +22,6 @@ import tensorflow as tf
 from recordgen.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions, decode_options
-from recordgen.reading.scales import scale_of
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.reading.windows import (
     center_window,
@@ -32,6 +31,7 @@ from recordgen.reading.windows import (
     random_window,
     scaled_window,
 )
+from recordgen.scales import scale_of
 
 # Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
 # said in docs/reading.md, and decoding is faster.

@@ -36,9 +36,9 @@ from recordgen.reading.records import (
     parallel_calls,
     read_records,
 )
-from recordgen.reading.scales import scale_for
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
+from recordgen.scales import scale_for
 
 _log = logging.getLogger(__name__)
 

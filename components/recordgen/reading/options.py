@@ -21,9 +21,9 @@ from recordgen.reading.checks import (
     is_integer,
     is_number,
 )
-from recordgen.reading.scales import scale_for
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.registry import TASK_CHOICES
+from recordgen.scales import scale_for
 
 DTYPES = ("float32", "float16", "bfloat16", "uint8")
 #: Keras's words, and ``multi_hot`` for examples with any number of labels.

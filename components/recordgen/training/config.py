@@ -8,7 +8,7 @@ from typing import Any
 
 from recordgen.errors import DataError, UsageError
 from recordgen.options import check_image_size, declared_options, option
-from recordgen.reading.scales import AUTO, BACKBONES, PixelScale, scale_of
+from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import TASKS
 
 SMALL_CNN = "small_cnn"

@@ -17,7 +17,7 @@ import tensorflow as tf
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
-from recordgen.reading.scales import AUTO
+from recordgen.scales import AUTO
 from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig
 
 

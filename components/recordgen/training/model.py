@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 
 from recordgen.errors import UsageError
-from recordgen.reading.scales import BACKBONES
+from recordgen.scales import BACKBONES
 from recordgen.training.config import SMALL_CNN, TrainingConfig
 
 
