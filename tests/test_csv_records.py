@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
+from recordgen import Schema
 from recordgen.console.summaries import format_of
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv, csv_records, declared_rows, text_csv, video_lists
 from recordgen.sources import lines as lines_module
 from recordgen.sources.csv_records import Plain, Record, read_blocks, read_records
@@ -25,11 +26,11 @@ from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import BLANKS
 from recordgen.sources.lines import bounded_lines
-from recordgen.sources.readers import RowReader
+from recordgen.sources.readers import RowReader, with_lists
 from recordgen.sources.table_csv import read_table
 from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
-from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, read_fields
+from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextClassification
 
 HEADER = ["split", "text", "label"]
@@ -382,7 +383,7 @@ PARSERS = {
     "videos": (video_lists.parse_lines, TASKS["video_classification"]()),
     "declared": (
         declared_rows.parse_lines,
-        Declared(recordgen.Schema({"a": "text", "b": "label"})),
+        Declared(Schema({"a": "text", "b": "label"})),
     ),
 }
 
@@ -399,3 +400,50 @@ def test_one_set_of_messages(name: str) -> None:
     assert [item.message for item in rejects] == [
         item.message for item in read_records(lines, "a.csv") if isinstance(item, Reject)
     ]
+
+
+def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
+    """They are no part of names and values, also where a header is repeated; quotes keep them."""
+    path = tmp_path / "a.csv"
+    path.write_text('age, job,kind\n39, nurse,a\nage,  job, kind\n40, "a, b",b\n41," c",a\n')
+    found = detect([ImportFile(str(path))], ConvertOptions(task="tabular"))
+    table = Table.from_json(found.options.table)
+    assert [(c.name, c.dtype) for c in table.columns] == [
+        ("age", "int64"),
+        ("job", "bytes"),
+        ("kind", "bytes"),
+    ]
+    [lines] = read_table(str(path), table)
+    assert not isinstance(lines, Reject)
+    assert lines.numbers == [2, 4, 5]
+    jobs, kinds = parse(pa.array(lines.texts), 3, [1, 2])
+    assert (jobs.to_pylist(), kinds.to_pylist()) == (["nurse", "a, b", " c"], ["a", "b", "a"])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(FIELDS, min_size=2, max_size=4))
+def test_a_written_record_is_read_as_it_was(fields: list[str]) -> None:
+    """What is written for a DataFrame's row keeps the blanks of its values."""
+    line = csv_line(fields)
+    assert next(read_fields(io.StringIO(line, newline="\n"))) == fields
+    columns = parse(pa.array([line]), len(fields), range(len(fields)))
+    assert [column[0].as_py() or "" for column in columns] == fields
+
+
+def test_a_declared_table_skips_what_is_no_row() -> None:
+    """Lines of empty fields, and headers that are repeated, as in every other format."""
+    task = Declared(Schema({"a": "text", "b": "label"}))
+    lines = [b"a,b", b"x,y", b",,", b"a, b", b'"p', b'q",z']
+    found = list(
+        declared_rows.parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments())
+    )
+    assert [(type(item), item.line) for item in found] == [(Row, 2), (Row, 5)]
+
+
+def test_a_line_inside_quotes_names_no_list(tmp_path: Path) -> None:
+    """Only a record names a list of videos."""
+    (tmp_path / "list.csv").write_text("a.mp4,run,0,1\n")
+    path = tmp_path / "all.csv"
+    path.write_text('TRAIN,b.mp4,run,0,1\nTEST,"c\nlist.csv\n.mp4",run,0,1\n')
+    options = ConvertOptions(task="video_classification", input_format="csv")
+    assert [file.path for file in with_lists([ImportFile(str(path))], options)] == [str(path)]

@@ -45,7 +45,7 @@ class TextSimilarity(Task):
     def is_stored(self, uri):
         return False  # both texts stand in the row
 
-    def make(self, row, payload, vocabulary, options):
+    def make(self, row, payloads, vocabulary, options):
         first, second, score = json.loads(row.annotation)
         values = {"first": first.encode(), "second": second.encode(), "score": score}
         record = serialize_example(values)
