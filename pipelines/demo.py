@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.samples import sample_of
 from pipelines.terminal import run_main
+from recordgen.console.quiet import quiet_libraries
 from recordgen.options import ConvertOptions
-from recordgen.quiet import quiet_libraries
 from recordgen.tasks import TASKS, ImageClassification
 
 _DEFAULT = ImageClassification.name

@@ -11,12 +11,12 @@ from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines.config import PipelineConfig
+from recordgen.dataset.splits import SplitFractions
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
 from recordgen.kubeflow.scoring import TfmaMetric
-from recordgen.schema import Schema
-from recordgen.splits import SplitFractions
+from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
 

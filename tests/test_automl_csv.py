@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recordgen.errors import SourceError, UsageError
-from recordgen.rows import Adjustments, Reject, Row
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.foreign_formats import of_file
 from recordgen.sources.layout import EMPTY

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, Reject, Row, content_uri
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect_frame

@@ -18,7 +18,7 @@ from tfx.orchestration.kubeflow.v2.file_based_example_gen import driver
 
 from pipelines.config import PipelineConfig
 from pipelines.pipeline import create_pipeline, eval_config
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
 from recordgen.registry import OWN

@@ -12,7 +12,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert, write
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.reading import eval_dataset
 from recordgen.training.auc import THRESHOLDS, ScoreCounts

@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.example import parse_example
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
-from recordgen.tfrecord import read_records
 
 # Features with a value for each box are named so, also those that only others write.
 _OBJECT = "image/object/"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from recordgen.dataset import EXAMPLES
+from recordgen.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
 from recordgen.reading.columns import (
     ColumnOptions,

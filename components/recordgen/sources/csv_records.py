@@ -20,10 +20,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from recordgen.rows import Reject, RejectCode
+from recordgen.dataset.splits import ML_USE_WORDS
+from recordgen.rejects import Reject, RejectCode
 from recordgen.sources.layout import EMPTY
 from recordgen.sources.lines import MAX_LINE_BYTES
-from recordgen.splits import ML_USE_WORDS
 
 # A line that begins a row beyond doubt.
 _BEGINS_ROW = re.compile(rf'\s*("|({"|".join(ML_USE_WORDS)})\s*,)'.encode(), re.IGNORECASE)

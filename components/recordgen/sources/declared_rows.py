@@ -11,20 +11,21 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from recordgen.dataset.splits import parse_ml_use
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import split_line
 from recordgen.sources.header import Given
 from recordgen.sources.lines import UTF16_MARKS
-from recordgen.splits import parse_ml_use
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from recordgen.schema import Schema
+    from recordgen.tables.schema import Schema
 
 SOURCE = "DataFrame"
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 
+from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
 from recordgen.sources.lines import text_of_first
-from recordgen.splits import ML_USE_WORDS
 
 _LINES_LOOKED_AT = 100
 

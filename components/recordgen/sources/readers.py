@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from recordgen.rows import Adjustments, Reject, Row
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import (
     automl_csv,
     automl_jsonl,
@@ -63,3 +64,71 @@ def read_sentences(
     """Read sentences with a file of tags beside them."""
     del given
     return iob.read_sentences(path, task, adjusted)
+
+
+def formats_of(task: str) -> tuple[str, ...]:
+    """Return the formats in which examples of a task come."""
+    return ("csv",) if TASKS[task].by_columns else tuple(TASKS[task].readers)
+
+
+def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
+    """Return import files, each with the lists of videos behind it that its lines name.
+
+    Args:
+        files: import files.
+        options: task and format, which must be decided by now; and what lines may reach.
+
+    Raises:
+        SourceError: a list is missing, or may not be read; says which line names it.
+        StorageError: storage failed.
+    """
+    task = task_for(options)
+    if (task.kind, options.input_format) != ("video", "csv"):
+        return list(files)
+    found: dict[ImportFile, None] = {}
+    for file in files:
+        found[file] = None
+        given = Given.of(options)
+        for item in video_lists.find_lists(file.path, task, options.access, given):
+            split = item.split or file.split
+            found[ImportFile(item.path, split, file.path, item.bytes)] = None
+    return list(found)
+
+
+class RowReader:
+    """Reads rows as the options say, whose task and format must be decided by now."""
+
+    def __init__(self, options: ConvertOptions) -> None:
+        self._task = task_for(options)
+        self._format = options.input_format
+        self._access = options.access
+        self._given = Given.of(options)
+
+    def read(self, file: ImportFile) -> Iterator[Row | Reject | Finding]:
+        """Read one import file line by line; memory does not grow with the file.
+
+        Yields:
+            A Row for each usable line, and behind it a Finding for each thing that was changed in
+            it; a Reject for each other line. Blank and header lines give nothing.
+
+        Raises:
+            SourceError: the file is missing, unreadable, or no UTF-8 text.
+            StorageError: storage failed.
+        """
+        read_rows = self._task.reader(self._format)
+        if file.named_by is not None:
+            read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
+        adjusted = Adjustments()
+        rows = with_findings(read_rows(file.path, self._task, adjusted, self._given), adjusted)
+        if file.split is None:
+            yield from rows
+            return
+        for item in rows:
+            if isinstance(item, Row) and item.split is None:
+                item = item._replace(split=file.split)
+            yield item
+
+    def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject | Finding]:
+        """Read several import files one after the other, as :meth:`read`."""
+        for file in files:
+            yield from self.read(file)

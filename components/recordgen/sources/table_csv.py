@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
-from recordgen.quoted import is_long, split_long
-from recordgen.rows import Lines, Reject, RejectCode
+from recordgen.dataset.splits import parse_ml_use
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Lines
 from recordgen.sources.layout import EMPTY
 from recordgen.sources.lines import MAX_LINE_BYTES, open_lines, text_of_first
-from recordgen.splits import parse_ml_use
+from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
+from recordgen.tables.long_fields import is_long, split_long
 
 # A quote that is never closed must not swallow the rest of the file.
 _MAX_RECORD_LINES = 1000

@@ -9,11 +9,12 @@ import csv
 import json
 from typing import ClassVar
 
-from recordgen.example import serialize_example
+from recordgen.dataset.splits import parse_ml_use
 from recordgen.features import FeatureSpec
-from recordgen.rows import Reject, Row
+from recordgen.records.example import serialize_example
+from recordgen.rejects import Reject
+from recordgen.rows.row import Row
 from recordgen.sources.lines import open_lines
-from recordgen.splits import parse_ml_use
 from recordgen.tasks.task import Made, Said, Task
 
 
