@@ -198,7 +198,9 @@ def test_an_installed_task_goes_all_the_way(
     assert "text_similarity" in TASK_CHOICES
     output = str(tmp_path / "out")
     assert cli.main(["convert", PAIRS, output, "--task", "text_similarity"]) == 0
-    assert "57 read, 57 examples" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "57 read, 57 examples" in shown
+    assert 'train |  | ["The waiter reads a book.", ' in shown
 
     data = recordgen.load(output, batch_size=8)
     texts, scores = next(iter(data["train"]))
@@ -218,7 +220,8 @@ def test_an_installed_task_goes_all_the_way(
 
 def test_lines_that_are_no_pairs(text_pairs: None, tmp_path: Path) -> None:
     """Its reader rejects them with their line; each other line is an example."""
-    (tmp_path / "a.csv").write_text("A dog.,A cat.,0.5\nA dog.,0.5\nTRAIN,A cat.,A cat.,1\n")
+    # The first line would be a header elsewhere; this task's reader decides.
+    (tmp_path / "a.csv").write_text("path,track,0.5\nA dog.,0.5\nTRAIN,A cat.,A cat.,1\n")
     result = recordgen.convert(
         str(tmp_path / "a.csv"), tmp_path / "out", task="text_similarity", max_reject_fraction=1
     )

@@ -151,13 +151,6 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: The features of each task of images, by the name that ``dataset.json`` has for it.
-IMAGE_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
-    "image_classification": IMAGE_CLASSIFICATION,
-    "image_multi_label": IMAGE_MULTI_LABEL,
-    "object_detection": OBJECT_DETECTION,
-}
-
 #: Text classification and sentiment, one label per text: every feature is a scalar.
 TEXT_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     TEXT: FeatureSpec("bytes", None),
@@ -172,13 +165,6 @@ TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {
     TEXT_SOURCE_ID: FeatureSpec("bytes", None),
     CLASS_TEXT: FeatureSpec("bytes", shape=None),
     CLASS_LABEL: FeatureSpec("int64", shape=None),
-}
-
-#: The features of each task of labelled texts, by the name that ``dataset.json`` has for it.
-TEXT_TASKS: Mapping[str, Mapping[str, FeatureSpec]] = {
-    "text_classification": TEXT_CLASSIFICATION,
-    "text_multi_label": TEXT_MULTI_LABEL,
-    "text_sentiment": TEXT_CLASSIFICATION,
 }
 
 #: Entities in texts: lists with one value per token, and with one value per entity, by place.
