@@ -211,8 +211,8 @@ def test_rows_of_a_shard(tmp_path: Path) -> None:
     shard = shard_of(tmp_path / "s", {uri: b"/x.jpg", text: b"cat"}, {uri: b"y.jpg"})
     place = placing(7)
     assert list(known_rows(shard, replace(OPTIONS, seed=7), "/d")) == [
-        KnownRow(place("/x.jpg").order, shard.path, "train", "/x.jpg", "cat"),
-        KnownRow(place("y.jpg").order, shard.path, "train", "y.jpg", None),
+        KnownRow(place("/x.jpg").sort_key, shard.path, "train", "/x.jpg", "cat"),
+        KnownRow(place("y.jpg").sort_key, shard.path, "train", "y.jpg", None),
     ]
 
 
@@ -227,9 +227,9 @@ def test_rows_of_a_shard_of_videos(tmp_path: Path) -> None:
     place, segment = placing(0), "[null, 1.0, 2.5]"
     options = ConvertOptions(task="video_classification")
     assert list(known_rows(shard, options, "/d")) == [
-        KnownRow(place("v/1.mp4").order, shard.path, "train", "v/1.mp4", segment),
-        KnownRow(place("v/1.mp4").order, shard.path, "train", "v/1.mp4", segment),
-        KnownRow(place("e/1.mp4").order, shard.path, "train", "/e/1.mp4", segment),
+        KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
+        KnownRow(place("v/1.mp4").sort_key, shard.path, "train", "v/1.mp4", segment),
+        KnownRow(place("e/1.mp4").sort_key, shard.path, "train", "/e/1.mp4", segment),
     ]
 
 

@@ -21,7 +21,7 @@ from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
-from recordgen.kubeflow.scoring import ManyLabelsTally, OneLabelTally
+from recordgen.kubeflow.scoring import ManyLabelsAccumulator, OneLabelAccumulator
 from recordgen.training import TrainingConfig
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TFX
@@ -234,7 +234,7 @@ def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> 
 
 def test_scores_that_tell_nothing() -> None:
     """One label on all images: there is no AUC, and an artifact cannot hold a NaN."""
-    tally = ManyLabelsTally(1)
+    tally = ManyLabelsAccumulator(1)
     tally.add(np.ones((3, 1), np.float32), np.full((3, 1), 0.5, np.float32))
     found = tally.evaluation(["a"])
     assert np.isnan(found.score)
@@ -245,13 +245,13 @@ def test_scores_that_tell_nothing() -> None:
 def test_numbers_of_labels_are_bounded() -> None:
     """Metadata stores refuse large artifacts: of more than a hundred labels none is shown."""
     truth = np.eye(101, dtype=np.float32)
-    many, few = ManyLabelsTally(101), ManyLabelsTally(100)
+    many, few = ManyLabelsAccumulator(101), ManyLabelsAccumulator(100)
     many.add(truth, truth)
     few.add(truth[:, :100], truth[:, :100])
     found = many.evaluation([str(n) for n in range(101)])
     assert (found.score, found.by_label) == (1, {})
     assert len(few.evaluation([str(n) for n in range(100)]).by_label) == 100
-    alone = OneLabelTally(101)
+    alone = OneLabelAccumulator(101)
     alone.add(np.arange(101), truth)
     assert alone.evaluation([str(n) for n in range(101)]).confusion == {}
 

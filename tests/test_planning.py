@@ -32,7 +32,7 @@ def plan_all(
     by_bucket: dict[int, list[PlacedRow]] = {}
     for row in rows:
         placed = PlacedRow(*place(row.uri), *row)
-        by_bucket.setdefault(bucket_of(placed.order, buckets), []).append(placed)
+        by_bucket.setdefault(bucket_of(placed.sort_key, buckets), []).append(placed)
     summaries, files, contents = [], [], {}
     for bucket, together in by_bucket.items():
         planned, summary = resolve_bucket(
@@ -54,7 +54,7 @@ def plan_all(
     plan = make_plan(summaries, read=len(rows), parse_rejected={}, adjusted={}, options=options)
     shards = {}
     for outline in bucket_files.cut(plan, files):
-        read = [contents[at.file][at.offset :][: at.length] for at in outline.stretches]
+        read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
         if found := list(bucket_files.rows_of(outline, read)):
             shards[outline.split, outline.label, outline.index] = found
     return shards
@@ -305,10 +305,12 @@ def test_shards_are_equal_in_bytes() -> None:
 def test_split_of_a_row_is_stable_and_near_its_share() -> None:
     """Adding rows moves none, and 80/10/10 is drawn within two percent on 20,000 rows."""
     fractions = SplitFractions.parse("80,10,10")
-    draws = {n: fractions.choose(placing(0)(f"{n}.jpg").draw) for n in range(20_000)}
+    draws = {n: fractions.choose(placing(0)(f"{n}.jpg").split_hash) for n in range(20_000)}
     shares = {split: count / 20_000 for split, count in Counter(draws.values()).items()}
     assert shares == pytest.approx({"train": 0.8, "eval": 0.1, "test": 0.1}, abs=0.02)
-    other = Counter(fractions.choose(placing(1)(f"{n}.jpg").draw) == draws[n] for n in range(1000))
+    other = Counter(
+        fractions.choose(placing(1)(f"{n}.jpg").split_hash) == draws[n] for n in range(1000)
+    )
     assert other[False] > 200  # another seed draws another lot
 
 

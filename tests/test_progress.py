@@ -28,7 +28,7 @@ from recordgen.conversion import api as conversion
 from recordgen.dataset.manifest import read_dataset
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import make_plan
-from recordgen.runs import counters, staging
+from recordgen.runs import counters
 from recordgen.runs.heartbeat import Heartbeat
 from recordgen.runs.progress import Pace, Snapshot, watching
 from recordgen.runs.staging import Staging
@@ -295,7 +295,7 @@ def test_planning_leaves_heartbeats(
     mixed_source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers say how many rows they have read, planned and rejected."""
-    monkeypatch.setattr(staging, "_LOCAL_HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("recordgen.runs.heartbeat._LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
     with beam.Pipeline(runner=IN_MEMORY_RUNNER) as pipeline:
@@ -316,7 +316,7 @@ def test_heartbeats_are_rare(tmp_path: Path) -> None:
 
 def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one cannot be written, work goes on."""
-    monkeypatch.setattr(staging, "_LOCAL_HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("recordgen.runs.heartbeat._LOCAL_HEARTBEAT_SECONDS", 0.0)
     (tmp_path / "planning").write_text("a file where a folder should be")
     Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
 
@@ -346,7 +346,7 @@ def test_rows_are_told_while_planning_and_images_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What several workers left is summed up; with the plan the counts of planning are final."""
-    monkeypatch.setattr(staging, "_LOCAL_HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("recordgen.runs.heartbeat._LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     folder.planning_heartbeat().add(0, 7_000, 1)
     recorder = Recorder(rows_read=20_000)

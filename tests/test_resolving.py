@@ -43,10 +43,10 @@ def row(
     uri: str = "/x.jpg",
     *,
     source: str = CSV,
-    draw: int = LATE,
-    order: int = 5,
+    split_hash: int = LATE,
+    sort_key: int = 5,
 ) -> PlacedRow:
-    return PlacedRow(order, draw, source, line, split, uri, annotation)
+    return PlacedRow(sort_key, split_hash, source, line, split, uri, annotation)
 
 
 @dataclass(frozen=True)
@@ -226,7 +226,7 @@ SAME_PLACE: dict[str, tuple[Task, list[PlacedRow], Outcome]] = {
     ),
     "examples by themselves beside an image": (
         IMAGE,
-        [row(10, uri="", draw=1), row(2, uri="", draw=1), row(1), row(3)],
+        [row(10, uri="", split_hash=1), row(2, uri="", split_hash=1), row(1), row(3)],
         Outcome(
             [(1, "test", True), (2, "train", True), (10, "train", True)], [], {"duplicates": 1}
         ),
@@ -282,7 +282,7 @@ def test_rows_of_one_place(name: str) -> None:
 
 def test_places_are_apart() -> None:
     """Rows of other places are no neighbours; planned rows lie in the order of their places."""
-    rows = [row(line, "train", "cat", f"/{line}.jpg", order=9 - line) for line in range(1, 6)]
+    rows = [row(line, "train", "cat", f"/{line}.jpg", sort_key=9 - line) for line in range(1, 6)]
     twice = [one._replace(line=one.line + 10) for one in rows]
     groups, summary = resolve([*rows, *twice])
     assert groups == {
@@ -299,7 +299,7 @@ def test_places_are_apart() -> None:
 def test_groups_by_label() -> None:
     """With shard_by=label, each label of a split is a group, and so are rows without one."""
     rows = [
-        row(line, split, label, f"/{line}.jpg", order=line)
+        row(line, split, label, f"/{line}.jpg", sort_key=line)
         for line, (split, label) in enumerate(
             [("train", "a"), ("train", None), ("eval", "a"), ("train", "a"), ("train", "b")]
         )
@@ -319,7 +319,7 @@ def test_groups_by_label() -> None:
 
 def test_rows_without_a_split_are_dropped_on_request() -> None:
     """They are counted, and nobody asks for their payloads."""
-    rows = [row(1, None, uri="/1.jpg", order=1), row(2, "eval", uri="/2.jpg", order=2)]
+    rows = [row(1, None, uri="/1.jpg", sort_key=1), row(2, "eval", uri="/2.jpg", sort_key=2)]
     found = outcome(rows, drop_unnamed=True, refused={"/1.jpg"})
     assert found == Outcome([(2, "eval", False)], [], {"dropped": 1})
 
@@ -327,12 +327,12 @@ def test_rows_without_a_split_are_dropped_on_request() -> None:
 def test_a_share_moves_to_eval() -> None:
     """Named or drawn, rows of the split move by their draw, and count as drawn."""
     rows = [
-        row(1, "train", uri="/1.jpg", draw=EARLY),
-        row(2, "train", uri="/2.jpg", draw=LATE),
-        row(3, None, uri="/3.jpg", draw=EARLY),
-        row(4, "test", uri="/4.jpg", draw=EARLY),
+        row(1, "train", uri="/1.jpg", split_hash=EARLY),
+        row(2, "train", uri="/2.jpg", split_hash=LATE),
+        row(3, None, uri="/3.jpg", split_hash=EARLY),
+        row(4, "test", uri="/4.jpg", split_hash=EARLY),
     ]
-    rows = [one._replace(order=one.line) for one in rows]
+    rows = [one._replace(sort_key=one.line) for one in rows]
     found = outcome(rows, eval_from="train:10", split_fractions=SplitFractions.parse("100"))
     assert found.counts == {"moved": 2}
     assert sorted(found.planned) == [
@@ -436,10 +436,10 @@ def test_examples_that_are_there(name: str) -> None:
 def test_a_rejected_row_does_not_stop_others() -> None:
     """Each row of a bucket has its own outcome."""
     rows = [
-        row(1, uri="a.jpg", order=1),
-        row(2, "eval", uri="/b.jpg", order=2),
-        row(3, "train", uri="/c.jpg", order=3),
-        row(4, "train", uri="/d.jpg", order=4),
+        row(1, uri="a.jpg", sort_key=1),
+        row(2, "eval", uri="/b.jpg", sort_key=2),
+        row(3, "train", uri="/c.jpg", sort_key=3),
+        row(4, "train", uri="/d.jpg", sort_key=4),
     ]
     there = [known(uri=uri) for uri in ("a.jpg", "/b.jpg", "/c.jpg")]
     assert outcome(rows, known=there, folders=TWO) == Outcome(
@@ -545,11 +545,11 @@ def test_parts_beside_those_that_are_there(name: str) -> None:
 def test_beside_what_is_there_other_rows_are_drawn() -> None:
     """Rows of other videos move and are drawn as without a dataset; so are those of no uri."""
     rows = [
-        row(1, None, SEGMENTS[1], draw=EARLY, order=1),
-        row(2, "train", SEGMENTS[1], "/y.mp4", draw=EARLY, order=2),
-        row(3, None, SEGMENTS[1], "", draw=LATE, order=3),
-        row(4, "eval", SEGMENTS[2], order=4),
-        row(5, "train", SEGMENTS[2], "/y.mp4", draw=LATE, order=5),
+        row(1, None, SEGMENTS[1], split_hash=EARLY, sort_key=1),
+        row(2, "train", SEGMENTS[1], "/y.mp4", split_hash=EARLY, sort_key=2),
+        row(3, None, SEGMENTS[1], "", split_hash=LATE, sort_key=3),
+        row(4, "eval", SEGMENTS[2], sort_key=4),
+        row(5, "train", SEGMENTS[2], "/y.mp4", split_hash=LATE, sort_key=5),
     ]
     found = outcome(rows, VIDEO, known=[known(annotation=SEGMENTS[0])], eval_from="train:10")
     assert found.rejects == [(4, "conflicting_splits", BESIDE)]
@@ -575,7 +575,7 @@ def test_payloads_of_a_row() -> None:
     schema = '{"left": "image", "right": "image", "n": "int"}'
     pair = task_for(ConvertOptions(schema=schema))
     says = [json.dumps([f"/{name}1.jpg", f"/{name}2.jpg", 1]) for name in "abc"]
-    rows = [row(line, "train", text, "", order=line) for line, text in enumerate(says, start=1)]
+    rows = [row(line, "train", text, "", sort_key=line) for line, text in enumerate(says, start=1)]
     groups, summary = resolve(rows, pair, refused={"/b2.jpg"})
     [planned] = groups.values()
     assert [(one.line, one.bytes) for one in planned] == [(1, 2 * SIZE), (3, 2 * SIZE)]
@@ -593,7 +593,7 @@ def test_payloads_of_a_row() -> None:
 
 def test_refused_payloads_are_rejects_of_their_row() -> None:
     """A refusal rejects the row with its reason; other rows stay."""
-    rows = [row(1, "train", uri="/1.jpg", order=1), row(2, "train", uri="/2.jpg", order=2)]
+    rows = [row(1, "train", uri="/1.jpg", sort_key=1), row(2, "train", uri="/2.jpg", sort_key=2)]
     groups, summary = resolve(rows, refused={"/1.jpg"})
     assert summary.rejects == (Reject(CSV, 1, "/1.jpg", "missing_file", "gone"),)
     assert [one.line for one in groups[Group("train", None)]] == [2]
@@ -620,7 +620,7 @@ SAID = '{"text": "x", "said": ["a"]}'
 def test_payloads_in_the_row() -> None:
     """A text has the size of its row, never changes, and nothing is asked about it."""
     uri = content_uri("text")
-    rows = [row(line, "train", SAID, uri, order=line) for line in (1, 2)]
+    rows = [row(line, "train", SAID, uri, sort_key=line) for line in (1, 2)]
     [planned] = resolve(rows, TEXT, refused={uri})[0].values()
     size = TEXT.own_bytes(rows[0])
     assert [(one.bytes, one.version) for one in planned] == [(size, "row")] * 2
@@ -628,13 +628,13 @@ def test_payloads_in_the_row() -> None:
 
 def split_by_content(name: bytes) -> str:
     options = ConvertOptions()
-    return options.split_fractions.choose(placing(options.seed)(name).draw)
+    return options.split_fractions.choose(placing(options.seed)(name).split_hash)
 
 
 def test_splits_by_content() -> None:
     """Rows without a split are drawn by what they hold; those that name one are not asked."""
     uris = [f"/{number}.jpg" for number in range(30)]
-    rows = [row(n, None, "cat", uri, order=n, draw=EARLY) for n, uri in enumerate(uris)]
+    rows = [row(n, None, "cat", uri, sort_key=n, split_hash=EARLY) for n, uri in enumerate(uris)]
     expected = [(n, split_by_content(uri.encode()), True) for n, uri in enumerate(uris)]
     assert {split for _, split, _ in expected} == {"train", "eval", "test"}
     assert sorted(outcome(rows, split_by="content").planned) == expected
@@ -652,10 +652,10 @@ def test_splits_by_content() -> None:
         groups, summary = resolve_bucket(
             0,
             [
-                row(1, "train", uri="/1.jpg", order=1),
-                row(2, None, uri="/2.jpg", order=2),
-                row(3, None, uri="/3.jpg", order=3),
-                row(4, "test", uri="/4.jpg", order=4),
+                row(1, "train", uri="/1.jpg", sort_key=1),
+                row(2, None, uri="/2.jpg", sort_key=2),
+                row(3, None, uri="/3.jpg", sort_key=3),
+                row(4, "test", uri="/4.jpg", sort_key=4),
             ],
             options=ConvertOptions(split_by="content", eval_from=share),
             task=IMAGE,
@@ -678,7 +678,8 @@ def test_texts_by_content() -> None:
     """The digest in their uri is their content."""
     texts = [f"text {number}" for number in range(30)]
     rows = [
-        row(n, None, SAID, content_uri(text), order=n, draw=EARLY) for n, text in enumerate(texts)
+        row(n, None, SAID, content_uri(text), sort_key=n, split_hash=EARLY)
+        for n, text in enumerate(texts)
     ]
     expected = [
         (n, split_by_content(bytes.fromhex(content_uri(text).removeprefix("sha256://"))), True)

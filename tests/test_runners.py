@@ -508,7 +508,7 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
     assert len(pickle.dumps(RowBlock.of(placed))) / len(uris) < costs.ROW_BYTES
     version = str(1_700_000_000_000_000)
     planned = [
-        PlannedRow(placing(0)(uri).order, source, n, uri, "rose", 100_000 + n, version, True)
+        PlannedRow(placing(0)(uri).sort_key, source, n, uri, "rose", 100_000 + n, version, True)
         for n, uri in enumerate(uris)
     ]
     content, _ = encode_bucket(0, "0", {Group("train", None): encode_rows(planned)})

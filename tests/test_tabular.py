@@ -515,7 +515,7 @@ def test_lines_go_where_rows_would(
         for bucket, block in place(Lines(source, [line], [split], [text]), options.seed, buckets):
             blocks[bucket].append(block)
         row = PlacedRow(*placing_rows(text), source, line, split, "", text)
-        rows[bucket_of(row.order, buckets)].append(row)
+        rows[bucket_of(row.sort_key, buckets)].append(row)
     for bucket in range(buckets):
         found, summary = resolve_lines(
             bucket,
@@ -528,7 +528,7 @@ def test_lines_go_where_rows_would(
         expected: dict[str, list[tuple[str, int, str, bool]]] = {}
         for row in sorted(rows[bucket]):
             if row.split or not drop:
-                split = row.split or options.split_fractions.choose(row.draw)
+                split = row.split or options.split_fractions.choose(row.split_hash)
                 kept = (row.source, row.line, row.annotation or "", row.split is None)
                 expected.setdefault(split, []).append(kept)
         assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected

@@ -17,7 +17,7 @@ from recordgen.sources.detect import detect_frame
 from recordgen.sources.text_csv import is_file, parse_lines
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.task import Task
-from recordgen.tasks.text_task import TextSaid
+from recordgen.tasks.text_task import TextContent
 
 pytestmark = pytest.mark.once
 
@@ -42,7 +42,7 @@ def said(item: Row | Reject) -> tuple[object, ...]:
     """Return (line, split, text or file, labels) of a row, (line, code) of a reject."""
     if isinstance(item, Reject):
         return item.line, item.code
-    text, labels = TextSaid.decode(item.annotation)
+    text, labels = TextContent.decode(item.annotation)
     assert text is None or item.uri == content_uri(text)
     return item.line, item.split, item.uri if text is None else text, labels
 
@@ -114,7 +114,7 @@ def test_headers() -> None:
     for text, is_text in [("1.txt", True), ("a/1.txt", True), ("gs://b/1 2.txt", False)]:
         [item] = rows(f"text,label\n{text},a")
         assert isinstance(item, Row)
-        assert (TextSaid.decode(item.annotation).text == text) == is_text
+        assert (TextContent.decode(item.annotation).text == text) == is_text
     found = rows("text,label_1,label_2\na,x,y\nb,,y", TextMultiLabel())
     assert list(map(said, found)) == [(2, None, "a", ["x", "y"]), (3, None, "b", ["y"])]
 
@@ -181,7 +181,7 @@ def test_dataframes() -> None:
     frame = pd.DataFrame({"text": ["readme.txt"], "label": ["a"]})
     [item] = dataframe_rows(frame, TextClassification(), Adjustments())
     assert isinstance(item, Row)
-    assert TextSaid.decode(item.annotation) == ("readme.txt", ["a"])
+    assert TextContent.decode(item.annotation) == ("readme.txt", ["a"])
     for columns, task in (("text", TextSentiment()), ("image_uri", ImageClassification())):
         with pytest.raises(
             UsageError, match=rf"split or label beside it \(got {columns}, target\)"

@@ -28,7 +28,7 @@ from recordgen.sources.readers import RowReader
 from recordgen.storage import list_files
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
-from recordgen.tasks.task import AnnotationError, Said
+from recordgen.tasks.task import AnnotationError, RowContent
 from recordgen.tasks.text_entities import said_of_tokens
 
 pytestmark = pytest.mark.once
@@ -250,12 +250,12 @@ def test_a_record_says_its_row(case: tuple[str, list[Span]], is_given: bool) -> 
     assert task.digested(b"".join(made.record)) == made.digested
 
 
-def _of_json(text: str, spans: list[Span]) -> Said:
+def _of_json(text: str, spans: list[Span]) -> RowContent:
     [found] = TextEntities().from_record(json.loads(vertex(text, *spans)), Adjustments())
     return found
 
 
-def _of_iob(text: str) -> Said:
+def _of_iob(text: str) -> RowContent:
     tokens = text.split()
     tags = ["O" if number % 3 else "B-city" for number in range(len(tokens))]
     return said_of_tokens(tokens, spans_of(split_at_blanks(" ".join(tokens)), tags)[0])

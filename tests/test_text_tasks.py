@@ -26,7 +26,7 @@ from recordgen.sources.automl_jsonl import parse_line
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError
-from recordgen.tasks.text_task import TextSaid, inline, stored
+from recordgen.tasks.text_task import TextContent, inline, stored
 
 pytestmark = pytest.mark.once
 
@@ -61,7 +61,7 @@ def test_lines(task: LabelledText, line: dict[str, Any], labels: list[str] | Non
     line = line if "text_snippet" in line else {"textContent": "x", **line}
     [row] = parse_line(json.dumps(line).encode(), "a.jsonl", 1, task, Counter())
     assert not isinstance(row, Reject), row
-    assert (row.uri, TextSaid.decode(row.annotation)) == (content_uri("x"), ("x", labels))
+    assert (row.uri, TextContent.decode(row.annotation)) == (content_uri("x"), ("x", labels))
 
 
 # task, line of JSONL, part of the message

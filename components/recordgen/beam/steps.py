@@ -146,7 +146,7 @@ class ReadRows(ReadingStep):
                 block.rejects.append(row)
             else:
                 where = place(task.placed_by(row, self._folder))
-                bucket = bucket_of(where.order, self._buckets)
+                bucket = bucket_of(where.sort_key, self._buckets)
                 block.buckets.setdefault(bucket, []).append((*where, *row))
                 block.named = block.named or row.split is not None
             if block.read == self._block_rows:
@@ -204,7 +204,7 @@ class ReadExisting(Step):
         while some := list(islice(rows, BLOCK_ROWS)):
             blocks: dict[int, list[KnownRow]] = {}
             for row in some:
-                blocks.setdefault(bucket_of(row.order, self._buckets), []).append(row)
+                blocks.setdefault(bucket_of(row.sort_key, self._buckets), []).append(row)
             for bucket, known in blocks.items():
                 yield bucket, KnownBlock.of(known)
 

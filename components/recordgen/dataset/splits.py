@@ -138,11 +138,11 @@ class SplitFractions:
             )
         return cls(SPLITS[: len(weights)], weights)
 
-    def choose(self, draw: int) -> str:
-        """Return the split for a 64-bit ``draw``: each split owns a share of the 64-bit range."""
-        ticket = draw * sum(self.weights) >> 64
-        # A share of 0 ends where it starts, so no ticket lies in it.
-        return self.names[bisect_right(list(accumulate(self.weights)), ticket)]
+    def choose(self, split_hash: int) -> str:
+        """Return the split for 64 bits of a hash: each split owns a share of the 64-bit range."""
+        share = split_hash * sum(self.weights) >> 64
+        # A share of 0 ends where it starts, so no share lies in it.
+        return self.names[bisect_right(list(accumulate(self.weights)), share)]
 
     def __str__(self) -> str:
         return ",".join(map("{}:{}".format, self.names, self.weights))
@@ -189,14 +189,14 @@ class EvalFrom:
         """The first value of :data:`SECOND_DRAW` that stays in the split."""
         return round(self.percent / 100 * (SECOND_DRAW + 1))
 
-    def moves(self, split: str, draw: int) -> bool:
+    def moves(self, split: str, split_hash: int) -> bool:
         """Say whether a row of ``split`` moves to ``eval``.
 
         Args:
             split: the split that the row names, or that was drawn for it.
-            draw: its 64-bit draw.
+            split_hash: its 64-bit split hash.
         """
-        return split == self.split and draw & SECOND_DRAW < self.end
+        return split == self.split and split_hash & SECOND_DRAW < self.end
 
     def __str__(self) -> str:
         return f"{self.split}:{self.percent:g}"

@@ -14,7 +14,7 @@ from recordgen.dataset.splits import EVAL
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place
-from recordgen.kubeflow.scoring import Evaluation, Tally
+from recordgen.kubeflow.scoring import EvalAccumulator, Evaluation
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task
@@ -61,7 +61,7 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     import tensorflow as tf
 
     signatures = tf.saved_model.load(model_dir).signatures
-    tally: Tally = TASKS[dataset.task].declared("measure")(len(dataset.labels))
+    accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(dataset.labels))
     examples = 0
     for batch in _batches(root, dataset, split):
         records = tf.constant(batch)
@@ -69,13 +69,13 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
         truth = signatures[TRUTH](examples=records)
         is_labelled = truth[WEIGHT].numpy() > 0
         examples += int(is_labelled.sum())
-        tally.add(truth[LABEL].numpy()[is_labelled], scores[is_labelled])
+        accumulator.add(truth[LABEL].numpy()[is_labelled], scores[is_labelled])
     if not examples:
         raise _nothing_to_evaluate_on(root, dataset, split)
-    found = tally.evaluation(dataset.labels)
+    found = accumulator.evaluation(dataset.labels)
     if math.isnan(found.score):
         raise DataError(
-            f"{root}: split {split!r} has no {tally.needs}: there is no {found.measure} of it"
+            f"{root}: split {split!r} has no {accumulator.needs}: there is no {found.measure} of it"
         )
     return found
 

@@ -31,7 +31,7 @@ class Evaluation:
     Attributes:
         measure: what the score is, such as ``accuracy`` or ``auc``.
         score: 0..1; NaN if the examples do not tell.
-        loss: the mean; what it is of, says the tally.
+        loss: the mean; the accumulator says of what.
         examples: labelled examples that were looked at.
         by_label: further numbers for the artifact ``metrics``.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
@@ -59,7 +59,7 @@ class TfmaMetric(NamedTuple):
     module: str = ""
 
 
-class Tally(Protocol):
+class EvalAccumulator(Protocol):
     """What is counted of answers, for a number of classes.
 
     Attributes:
@@ -87,7 +87,7 @@ class Tally(Protocol):
         ...
 
 
-class OneLabelTally:
+class OneLabelAccumulator:
     """Which label was taken for which, in examples with one label each."""
 
     needs: ClassVar[str] = "labelled example"
@@ -115,7 +115,7 @@ class OneLabelTally:
         )
 
 
-class ManyLabelsTally:
+class ManyLabelsAccumulator:
     """How well scores tell which labels an example has, in examples with any number of them."""
 
     needs: ClassVar[str] = "label that only some of its examples have"
@@ -146,7 +146,7 @@ class ManyLabelsTally:
         )
 
 
-class BoxTally:
+class BoxAccumulator:
     """How well boxes were found."""
 
     needs: ClassVar[str] = "object"
@@ -186,7 +186,7 @@ class BoxTally:
         )
 
 
-class EntityTally:
+class EntityAccumulator:
     """How well entities were found."""
 
     needs: ClassVar[str] = "entity"
@@ -219,7 +219,7 @@ class EntityTally:
         )
 
 
-class TableTally:
+class TableAccumulator:
     """How well the target of a table was predicted."""
 
     needs: ClassVar[str] = "rows of different targets"

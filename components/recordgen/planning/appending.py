@@ -176,8 +176,8 @@ def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> It
             ) from exc
         if task.by_address and not storage.is_relative(said.uri):
             said = said._replace(uri=storage.from_folder(said.uri, folder, outside=False))
-        order = place(task.placed_by(said, folder)).order
-        yield KnownRow(order, shard.path, shard.split, said.uri, said.annotation)
+        sort_key = place(task.placed_by(said, folder)).sort_key
+        yield KnownRow(sort_key, shard.path, shard.split, said.uri, said.annotation)
 
 
 def _records(shard: ExistingShard) -> Iterator[bytes]:

@@ -53,7 +53,7 @@ class BucketFile:
     blocks: Mapping[Group, Sequence[Block]]
 
 
-class Stretch(NamedTuple):
+class ByteRange(NamedTuple):
     """Blocks of one group that follow each other in a file.
 
     Attributes:
@@ -79,7 +79,7 @@ class ShardOutline:
         count: number of shards in the split.
         label: the one label of all its rows, as its group has it.
         group: how its group is cut.
-        stretches: hold its rows, in order, and may hold rows of its neighbours; empty if it has
+        byte_ranges: hold its rows, in order, and may hold rows of its neighbours; empty if it has
             none: a payload larger than a shard leaves others without rows.
     """
 
@@ -88,7 +88,7 @@ class ShardOutline:
     count: int
     label: str | None
     group: GroupPlan
-    stretches: tuple[Stretch, ...]
+    byte_ranges: tuple[ByteRange, ...]
 
 
 def encode_rows(rows: Sequence[PlannedRow]) -> Iterator[tuple[bytes, int]]:
@@ -119,8 +119,8 @@ def encode_bucket(
 
 
 def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:
-    """Yield every shard of a plan, with the stretches that hold its rows."""
-    laid: dict[Group, dict[int, list[Stretch]]] = defaultdict(dict)
+    """Yield every shard of a plan, with the byte ranges that hold its rows."""
+    laid: dict[Group, dict[int, list[ByteRange]]] = defaultdict(dict)
     sizes: dict[Group, int] = defaultdict(int)
     for file in sorted(files, key=lambda item: item.bucket):
         offset = 0
@@ -132,34 +132,34 @@ def cut(plan: Plan, files: Iterable[BucketFile]) -> Iterator[ShardOutline]:
                 # The end, too: a row without bytes may stand there.
                 for index in range(cut_group.shard_at(start), cut_group.shard_at(end) + 1):
                     found = laid[group].setdefault(index, [])
-                    _extend(found, Stretch(file.file, offset, block.length, start))
+                    _extend(found, ByteRange(file.file, offset, block.length, start))
                 offset += block.length
     for split, cut_split in plan.splits.items():
         for label, cut_group in cut_split.groups.items():
             shards = laid[Group(split, label)]
             for index in range(cut_group.first, cut_group.first + cut_group.shards):
-                stretches = tuple(shards.get(index, ()))
-                yield ShardOutline(split, index, cut_split.shards, label, cut_group, stretches)
+                byte_ranges = tuple(shards.get(index, ()))
+                yield ShardOutline(split, index, cut_split.shards, label, cut_group, byte_ranges)
 
 
-def _extend(stretches: list[Stretch], following: Stretch) -> None:
-    """Add what may follow the last stretch in the same file: one read for both."""
-    if stretches:
-        last = stretches[-1]
+def _extend(byte_ranges: list[ByteRange], following: ByteRange) -> None:
+    """Add what may follow the last byte range in the same file: one read for both."""
+    if byte_ranges:
+        last = byte_ranges[-1]
         if (last.file, last.offset + last.length) == (following.file, following.offset):
-            stretches[-1] = last._replace(length=last.length + following.length)
+            byte_ranges[-1] = last._replace(length=last.length + following.length)
             return
-    stretches.append(following)
+    byte_ranges.append(following)
 
 
 def rows_of(outline: ShardOutline, contents: Iterable[bytes]) -> Iterator[PlannedRow]:
-    """Yield the rows of a shard, in order, given what its stretches hold.
+    """Yield the rows of a shard, in order, given what its byte ranges hold.
 
     A row belongs to the shard in which its first byte falls when the group's payloads are laid
     end to end: shards are contiguous ranges, equal in bytes.
     """
-    for stretch, content in zip(outline.stretches, contents, strict=True):
-        offset = stretch.start
+    for byte_range, content in zip(outline.byte_ranges, contents, strict=True):
+        offset = byte_range.start
         for line in content.splitlines():
             for row in map(PlannedRow._make, json.loads(line)):
                 if outline.group.shard_at(offset) == outline.index:

@@ -139,17 +139,17 @@ def resolve_bucket(
     by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
     by_label = options.shard_by == "label"
     choose = options.split_fractions.choose
-    for (order, draw, source, line, named, uri, annotation), (size, version) in found:
-        split, is_drawn = named or choose(draw), named is None
+    for (sort_key, split_hash, source, line, named, uri, annotation), (size, version) in found:
+        split, is_drawn = named or choose(split_hash), named is None
         if share is not None or beside:
             if (source, line) in beside:
                 is_drawn = beside[source, line]
                 moved += share is not None and split == EVAL
-            elif share is not None and share.moves(split, draw):
+            elif share is not None and share.moves(split, split_hash):
                 split, is_drawn = EVAL, True
                 moved += 1
         key = (split, _one_label(annotation, task) if by_label else None)
-        row = PlannedRow(order, source, line, uri, annotation, size, version, is_drawn)
+        row = PlannedRow(sort_key, source, line, uri, annotation, size, version, is_drawn)
         by_group.setdefault(key, []).append(row)
     groups = {Group(*key): rows for key, rows in by_group.items()}
     planned = chain.from_iterable(groups.values())
@@ -185,7 +185,7 @@ def _distinct(
     distinct: list[PlacedRow] = []
     duplicates = added = start = 0
     for end, row in enumerate(ordered, start=1):
-        if end < len(ordered) and ordered[end].order == row.order:
+        if end < len(ordered) and ordered[end].sort_key == row.sort_key:
             continue
         if end - start == 1:
             distinct.append(row)
@@ -415,15 +415,15 @@ def _draw_by_content(
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
 ) -> Iterator[tuple[PlacedRow, FileInfo]]:
-    """Replace the draw of rows by that of their content, where a draw decides about their split."""
+    """Replace the split hash of rows by their content's, where it decides about their split."""
     place = placing(seed)
     undecided = (None,) if share is None else (None, share.split)
     asked = [row for row, _ in found if row.split in undecided and task.is_stored(row.uri)]
     keys = dict(_without_refused(asked, content_keys(asked), rejects))
     for row, info in found:
         if row.split in undecided and is_content_uri(row.uri):
-            yield row._replace(draw=place(content_digest(row.uri)).draw), info
+            yield row._replace(split_hash=place(content_digest(row.uri)).split_hash), info
         elif row.split not in undecided or not task.is_stored(row.uri):
             yield row, info
         elif row in keys:
-            yield row._replace(draw=place(keys[row]).draw), info
+            yield row._replace(split_hash=place(keys[row]).split_hash), info

@@ -43,8 +43,8 @@ class LineBlock:
 
     Attributes:
         source: the file.
-        data: columns ``order`` and ``draw`` (see :class:`recordgen.rows.placing.Place`), ``line``,
-            ``split`` and ``text``.
+        data: columns ``sort_key`` and ``split_hash`` (:class:`~recordgen.rows.placing.Place`),
+            ``line``, ``split`` and ``text``.
     """
 
     source: str
@@ -66,8 +66,8 @@ def place(lines: Lines, seed: int, buckets: int) -> Iterator[tuple[int, LineBloc
     ordered = np.argsort(bucket_of, kind="stable")
     table = pa.table(
         {
-            "order": places[:, 0],
-            "draw": places[:, 1],
+            "sort_key": places[:, 0],
+            "split_hash": places[:, 1],
             "line": pa.array(lines.numbers, pa.int64()),
             "split": pa.array(lines.splits, pa.string()),
             "text": pa.array(lines.texts, pa.string()),
@@ -143,13 +143,13 @@ def _in_splits(
     lines: Columns, fractions: SplitFractions, share: EvalFrom | None, table: Table
 ) -> tuple[dict[Group, PlannedLines], int]:
     """Return the lines by group, and how many of them moved to ``eval``."""
-    draws = lines["draw"].to_numpy()
-    drawn = pa.array(fractions.names).take(pa.array(shares_of(draws, fractions.weights)))
-    splits = pc.coalesce(lines["split"], pa.chunked_array([drawn]))
+    hashes = lines["split_hash"].to_numpy()
+    assigned = pa.array(fractions.names).take(pa.array(shares_of(hashes, fractions.weights)))
+    splits = pc.coalesce(lines["split"], pa.chunked_array([assigned]))
     is_assigned = pc.is_null(lines["split"])
     moved = 0
     if share is not None:
-        is_low = pa.chunked_array([pa.array((draws & np.uint64(SECOND_DRAW)) < share.end)])
+        is_low = pa.chunked_array([pa.array((hashes & np.uint64(SECOND_DRAW)) < share.end)])
         moves = pc.and_(pc.equal(splits, share.split), is_low)
         splits = pc.if_else(moves, EVAL, splits)
         is_assigned = pc.or_(is_assigned, moves)
@@ -184,16 +184,19 @@ def _ordered(blocks: Sequence[LineBlock]) -> Columns:
     together = together.append_column(
         "source", pa.DictionaryArray.from_arrays(pa.array(source), pa.array(sources))
     )
-    keys = [together[name].to_numpy() for name in ("line", "draw", "order")]
+    keys = [together[name].to_numpy() for name in ("line", "split_hash", "sort_key")]
     return together.take(pa.array(np.lexsort((keys[0], source, *keys[1:]))))
 
 
 def lines_of(outline: ShardOutline, contents: Iterable[bytes]) -> PlannedLines:
-    """Return the lines of a shard, given what its stretches hold; see ``stretches.rows_of``."""
+    """Return the lines of a shard, given what its byte ranges hold.
+
+    See :func:`recordgen.planning.bucket_files.rows_of`.
+    """
     group, index = outline.group, outline.index
     found = []
-    for stretch, content in zip(outline.stretches, contents, strict=True):
-        offset = stretch.start
+    for byte_range, content in zip(outline.byte_ranges, contents, strict=True):
+        offset = byte_range.start
         file = pa.BufferReader(content)
         while file.tell() < len(content):
             for block in unpacked(file).to_batches():

@@ -17,12 +17,12 @@ class Place(NamedTuple):
     """Where a row falls: two independent 64-bit numbers.
 
     Attributes:
-        order: position among all rows; decides the bucket, the shard, and the order inside it.
-        draw: the ticket for the split lottery of rows that name no split.
+        sort_key: position among all rows; decides the bucket, the shard, and the order inside it.
+        split_hash: decides the split of rows that name none.
     """
 
-    order: int
-    draw: int
+    sort_key: int
+    split_hash: int
 
 
 _TWO_NUMBERS = struct.Struct(">QQ")

@@ -11,7 +11,7 @@ from recordgen.rejects import Reject
 _AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
 
 
-class Stands(Protocol):
+class RowLike(Protocol):
     """Any row that says what its example is made of."""
 
     @property
@@ -27,13 +27,13 @@ class PlacedRow(NamedTuple):
     """A row and its place, flat: a million of them are pickled and sorted.
 
     Attributes:
-        order: see :class:`recordgen.rows.placing.Place`.
-        draw: see :class:`recordgen.rows.placing.Place`.
+        sort_key: see :class:`recordgen.rows.placing.Place`.
+        split_hash: see :class:`recordgen.rows.placing.Place`.
         source: see :class:`recordgen.rows.row.Row`, as all that follow.
     """
 
-    order: int
-    draw: int
+    sort_key: int
+    split_hash: int
     source: str
     line: int
     split: str | None
@@ -45,14 +45,14 @@ class KnownRow(NamedTuple):
     """An example of the dataset that is appended to.
 
     Attributes:
-        order: see :class:`recordgen.rows.placing.Place`.
+        sort_key: see :class:`recordgen.rows.placing.Place`.
         shard: the file that holds it.
         split: its split.
         uri: its payload's address as its row gave it.
         annotation: what it says of the payload; see :class:`recordgen.rows.row.Row`.
     """
 
-    order: int
+    sort_key: int
     shard: str
     split: str
     uri: str
@@ -63,7 +63,7 @@ class PlannedRow(NamedTuple):
     """A row that will become an example unless its payload is refused.
 
     Attributes:
-        order: its position among all rows (64 bit).
+        sort_key: its position among all rows (64 bit).
         source: the import file that names it.
         line: 1-based line in that file.
         uri: the payload's address as given.
@@ -73,7 +73,7 @@ class PlannedRow(NamedTuple):
         drawn: its split was assigned, not named.
     """
 
-    order: int
+    sort_key: int
     source: str
     line: int
     uri: str
@@ -100,7 +100,7 @@ class BucketSummary:
     """What a bucket's rows came to; the planned ones are counted by group.
 
     Attributes:
-        bucket: its number; buckets are ranges of ``Place.order``, in that order.
+        bucket: its number; buckets are ranges of ``Place.sort_key``, in that order.
         rows: planned rows by group.
         bytes: their payloads' bytes by group.
         labels: planned rows by label; one with several labels counts for each.
@@ -124,9 +124,9 @@ class BucketSummary:
     moved: int = 0
 
 
-def bucket_of(order: int, buckets: int) -> int:
+def bucket_of(sort_key: int, buckets: int) -> int:
     """Return the bucket of a place: equal ranges of the 64-bit order."""
-    return order * buckets >> 64
+    return sort_key * buckets >> 64
 
 
 def with_uri(row: _AnyRow, uri: str) -> _AnyRow:

@@ -34,8 +34,8 @@ from recordgen.errors import RecordgenError, StorageError
 from recordgen.ordered import map_in_order
 from recordgen.planning.bucket_files import (
     BucketFile,
+    ByteRange,
     ShardOutline,
-    Stretch,
     encode_bucket,
     rows_of,
 )
@@ -201,17 +201,17 @@ class Staging:
         return PlannedRows(tuple(sorted(rows_of(outline, self.read_blocks(outline)), key=_order)))
 
     def read_blocks(self, outline: ShardOutline) -> Iterator[bytes]:
-        """Return what the stretches of a shard hold.
+        """Return what the byte ranges of a shard hold.
 
         Raises:
             StorageError: they are not there, though the plan is made.
         """
-        return map(self._read_stretch, outline.stretches)
+        return map(self._read_range, outline.byte_ranges)
 
-    def _read_stretch(self, stretch: Stretch) -> bytes:
-        path = self.path("rows", stretch.file)
+    def _read_range(self, byte_range: ByteRange) -> bytes:
+        path = self.path("rows", byte_range.file)
         with _to_be_seen(path):
-            return storage.read_range(path, stretch.offset, stretch.length)
+            return storage.read_range(path, byte_range.offset, byte_range.length)
 
     def write_result(self, result: ShardResult, index: int) -> None:
         """Leave what became of a shard."""
@@ -332,4 +332,4 @@ def _to_be_seen(path: str) -> Iterator[None]:
 
 
 def _order(row: PlannedRow) -> tuple[int, str, str]:
-    return row.order, row.uri, row.source
+    return row.sort_key, row.uri, row.source

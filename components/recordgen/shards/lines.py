@@ -22,7 +22,7 @@ from recordgen.tables.columns import Table
 from recordgen.tables.examples import make_examples
 
 if TYPE_CHECKING:
-    from recordgen.shards.task import Tally
+    from recordgen.shards.task import ShardStats
 
 # Arrow's stubs, where there are any, differ from version to version.
 Columns: TypeAlias = Any  # pa.Table
@@ -64,13 +64,13 @@ class PlannedLines:
         return rejects
 
     def frames(
-        self, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions, threads: int
+        self, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions, threads: int
     ) -> Iterator[Sequence[bytes]]:
         """Yield the framed records of a block at a time, in order; a few are in flight."""
         del vocabulary
         make = partial(_make, table=Table.from_json(options.table))
         for made in map_in_order(make, self.blocks, threads=threads):
-            tally.add(
+            stats.add(
                 len(made.records),
                 made.digested,
                 drawn=made.drawn,
@@ -81,7 +81,7 @@ class PlannedLines:
             yield (made.frames,)
 
 
-class _Made(NamedTuple):
+class _BuiltBlock(NamedTuple):
     """A block of examples.
 
     Attributes:
@@ -103,7 +103,7 @@ class _Made(NamedTuple):
     payload_bytes: int
 
 
-def _make(block: Block, table: Table) -> _Made:
+def _make(block: Block, table: Table) -> _BuiltBlock:
     examples = make_examples(block.column("text"), table)
     drawn = block.column("drawn")
     rejects = []
@@ -115,7 +115,7 @@ def _make(block: Block, table: Table) -> _Made:
             for row in sorted(examples.errors)
         ]
         drawn = drawn.filter(pa.array([row not in examples.errors for row in range(len(block))]))
-    return _Made(
+    return _BuiltBlock(
         examples.records,
         _joined(examples.records),
         bytes(_joined(framed(examples.records))),

@@ -16,9 +16,9 @@ from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.records.tfrecord import frame
 from recordgen.rejects import Reject
 from recordgen.rows.planned import PlannedRow, with_uri
-from recordgen.shards.task import FramedRecord, Tally
+from recordgen.shards.task import FramedRecord, ShardStats
 from recordgen.tasks import task_for
-from recordgen.tasks.task import Made, Payloads, Task
+from recordgen.tasks.task import BuiltExample, Payloads, Task
 
 # Threads take a batch at a time: handing over each row by itself costs more than reading it.
 _BATCH_BYTES = 2_000_000
@@ -83,10 +83,10 @@ class PlannedRows:
         ]
 
     def frames(
-        self, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions, threads: int
+        self, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions, threads: int
     ) -> Iterator[Sequence[bytes]]:
         """Yield the frame of each row whose payload is not refused."""
-        for record in tally.count(_records(self.rows, vocabulary, options, threads)):
+        for record in stats.count(_records(self.rows, vocabulary, options, threads)):
             yield record.frame
 
 
@@ -139,7 +139,7 @@ def _batches(
         yield rows[start:]
 
 
-def _record(row: PlannedRow, made: Made | PayloadError) -> FramedRecord | Reject:
+def _record(row: PlannedRow, made: BuiltExample | PayloadError) -> FramedRecord | Reject:
     if isinstance(made, PayloadError):
         return Reject(row.source, row.line, row.uri, made.code, made.message)
     return FramedRecord(frame(made.record), made, row.drawn)

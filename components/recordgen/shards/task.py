@@ -18,7 +18,7 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.planned import PlannedRow
-from recordgen.tasks.task import Made
+from recordgen.tasks.task import BuiltExample
 from recordgen.version import __version__
 
 # What makes bytes of pixels, and gzip of bytes: other versions may make others.
@@ -46,9 +46,9 @@ class Planned(Protocol):
         """Return rejects of the same payloads with the import files and lines that name them."""
 
     def frames(
-        self, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions, threads: int
+        self, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions, threads: int
     ) -> Iterator[Sequence[bytes]]:
-        """Yield framed records, each in pieces, or several at once; the tally is told of each."""
+        """Yield framed records, each in pieces, or several at once; the stats is told of each."""
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ class FramedRecord(NamedTuple):
     """One example: its frame, ready to write, and what the result says of it."""
 
     frame: tuple[bytes, ...]
-    made: Made
+    made: BuiltExample
     drawn: bool
 
 
-class Tally:
+class ShardStats:
     """Counts what passes on its way to the file, and keeps the rejects aside."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:

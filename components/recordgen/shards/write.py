@@ -12,7 +12,7 @@ from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions, default_threads
 from recordgen.records.tfrecord import write_frames
-from recordgen.shards.task import OnProgress, ShardResult, ShardTask, Tally
+from recordgen.shards.task import OnProgress, ShardResult, ShardStats, ShardTask
 
 
 def write_shard(
@@ -31,12 +31,12 @@ def write_shard(
     Raises:
         StorageError: storage failed; says nothing about the data.
     """
-    tally = Tally(on_progress)
+    stats = ShardStats(on_progress)
     file = task.file(options.compression)
-    frames = _frames(task, tally, vocabulary, options)
+    frames = _frames(task, stats, vocabulary, options)
     with storage.replacing(storage.join(target, file)) as out:
         size = write_frames(out, frames, options.compression)
-    return tally.result(task, file, size, task.fingerprint(vocabulary, options))
+    return stats.result(task, file, size, task.fingerprint(vocabulary, options))
 
 
 def check_shard(
@@ -47,15 +47,15 @@ def check_shard(
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Do all that :func:`write_shard` does, but write nothing."""
-    tally = Tally(on_progress)
-    for _ in _frames(task, tally, vocabulary, options):
+    stats = ShardStats(on_progress)
+    for _ in _frames(task, stats, vocabulary, options):
         pass
     file = task.file(options.compression)
-    return tally.result(task, file, 0, task.fingerprint(vocabulary, options))
+    return stats.result(task, file, 0, task.fingerprint(vocabulary, options))
 
 
 def _frames(
-    task: ShardTask, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions
+    task: ShardTask, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions
 ) -> Iterator[Sequence[bytes]]:
     threads = options.threads or default_threads()
-    return task.rows.frames(tally, vocabulary, options, threads)
+    return task.rows.frames(stats, vocabulary, options, threads)

@@ -17,7 +17,7 @@ from recordgen.sources.readers import RowReader
 from recordgen.tables.columns import Table
 from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.tasks.task import Task
-from recordgen.tasks.text_task import TextSaid
+from recordgen.tasks.text_task import TextContent
 
 _Item = TypeVar("_Item")
 
@@ -120,7 +120,7 @@ def _spread(items: Sequence[_Item]) -> Sequence[_Item]:
 def _of_row(row: Row, task: Task) -> PreviewRow:
     text = None
     if task.kind in ("text", "entities") and is_content_uri(row.uri):
-        text = TextSaid.decode(row.annotation).text
+        text = TextContent.decode(row.annotation).text
     is_silent = row.annotation is None or (
         task.kind != "declared" and task.has_labels and not task.labels(row.annotation)
     )

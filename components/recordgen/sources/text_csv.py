@@ -32,7 +32,7 @@ from recordgen.sources.header import (
 )
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task, check_uri
-from recordgen.tasks.text_task import TextSaid, inline, stored
+from recordgen.tasks.text_task import TextContent, inline, stored
 
 # Blanks are part of a URL only if its end says so.
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
@@ -197,7 +197,7 @@ class TextParser(RowParser):
             return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
         try:
             labels = without_padding([field.strip() for field in fields])
-            said = TextSaid.decode(self._task.from_fields(labels, self._adjusted)).said
+            said = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
             row = stored(check_uri(uri), said) if uri else inline(text, said)
         except AnnotationError as exc:
             shown = uri if uri.isprintable() else ascii(uri)

@@ -32,9 +32,9 @@ from recordgen.rows.row import Adjustments
 from recordgen.tables.schema import IMAGE_PARTS, Schema
 from recordgen.tasks.task import (
     AnnotationError,
-    Made,
+    BuiltExample,
     Merged,
-    Said,
+    RowContent,
     Task,
     check_label,
     check_uri,
@@ -42,7 +42,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, RowLike
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Declared(Task):
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
     reading = "recordgen.reading.kinds:DECLARED"
     trainer = "recordgen.training.declared:DeclaredTrainer"
-    measure = "recordgen.kubeflow.scoring:TableTally"
+    measure = "recordgen.kubeflow.scoring:TableAccumulator"
     sample = "pipelines.meters:METERS"
     page = "docs/tasks/declared.md"
     batch_rows = 16
@@ -106,11 +106,11 @@ class Declared(Task):
         [(_, annotation)] = self.from_record(record, adjusted)
         return annotation
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         only = self.schema.only_image
         uri = "" if only is None else self._value(only, record.get(only))
         values = [self._value(name, record.get(name)) for name in self._said]
-        return [Said(uri, json.dumps(values, ensure_ascii=False))]
+        return [RowContent(uri, json.dumps(values, ensure_ascii=False))]
 
     def _value(self, name: str, given: Any) -> Any:
         """Return a value of a column. Raises: AnnotationError."""
@@ -149,7 +149,7 @@ class Declared(Task):
     def is_stored(self, uri: str) -> bool:
         return bool(uri)
 
-    def uris(self, row: Stands) -> Sequence[str]:
+    def uris(self, row: RowLike) -> Sequence[str]:
         if self.schema.only_image is not None:
             return (row.uri,)
         values = self._values(row.annotation)
@@ -161,7 +161,7 @@ class Declared(Task):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         from recordgen.payloads.image import check_image  # who only reads rows needs no Pillow
 
         values = self._values(row.annotation)
@@ -192,12 +192,12 @@ class Declared(Task):
                 made[name] = value.encode() if isinstance(value, str) else value
         record = serialize_example(made)
         labels = self.labels(row.annotation) if row.annotation is not None else ()
-        return Made(record, b"".join(record), labels, reencoded, image)
+        return BuiltExample(record, b"".join(record), labels, reencoded, image)
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
         found = [self._stored_value(name, values) for name in self._said]
-        return Said(uri.decode(), json.dumps(found, ensure_ascii=False))
+        return RowContent(uri.decode(), json.dumps(found, ensure_ascii=False))
 
     def _stored_value(self, name: str, values: Mapping[str, Sequence[Any]]) -> Any:
         kind = self.schema.columns[name]

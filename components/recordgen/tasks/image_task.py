@@ -13,7 +13,7 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rows.row import Adjustments
-from recordgen.tasks.task import Made, Said, Task, uri_in
+from recordgen.tasks.task import BuiltExample, RowContent, Task, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
@@ -34,9 +34,9 @@ class ImageTask(Task):
     }
     reading = "recordgen.reading.kinds:IMAGES"
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         uri = uri_in(record, self.uri_key, self.noun)
-        return [Said(uri, self.from_json(record, adjusted))]
+        return [RowContent(uri, self.from_json(record, adjusted))]
 
     @abstractmethod
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
@@ -77,7 +77,7 @@ class ImageTask(Task):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         # Here: who only reads import files need not wait for decoders to load.
         from recordgen.payloads.image import check_image
 
@@ -102,7 +102,7 @@ class ImageTask(Task):
                 **said,
             }
         )
-        return Made(
+        return BuiltExample(
             record,
             record_line(sha256, annotation, row.uri),
             labels,
@@ -120,7 +120,7 @@ class ImageTask(Task):
         said = self.from_features(values)
         return record_line(text(features.IMAGE_SHA256), said, text(features.IMAGE_SOURCE_ID))
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
         name = uri.decode("utf-8") if isinstance(uri, bytes) else str(uri)
-        return Said(name, self.from_features(values))
+        return RowContent(name, self.from_features(values))

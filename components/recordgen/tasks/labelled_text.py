@@ -19,8 +19,15 @@ from recordgen.records.example import FeatureValue, parse_example, serialize_exa
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.image_classification import LABEL_COLUMNS
-from recordgen.tasks.task import AnnotationError, Made, Merged, Said, add_up, check_label
-from recordgen.tasks.text_task import TextSaid, TextTask, either, said_of, text_of
+from recordgen.tasks.task import (
+    AnnotationError,
+    BuiltExample,
+    Merged,
+    RowContent,
+    add_up,
+    check_label,
+)
+from recordgen.tasks.text_task import TextContent, TextTask, either, said_of, text_of
 
 if TYPE_CHECKING:
     from recordgen.rows.planned import PlannedRow
@@ -49,12 +56,12 @@ class LabelledText(TextTask):
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return _said(self.check_labels(filter(None, fields))).encode()
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         return [said_of(record, _said(self.from_json(record)).said)]
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _labels)
-        text = TextSaid.decode(annotations[0]).text  # that of all: it gives them their uri
+        text = TextContent.decode(annotations[0]).text  # that of all: it gives them their uri
         return Merged(_said(found, text).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
@@ -72,7 +79,7 @@ class LabelledText(TextTask):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         text = text_of(row.annotation, payloads).encode()
         labels = _labels(row.annotation)
         values: dict[str, FeatureValue] = {
@@ -84,7 +91,7 @@ class LabelledText(TextTask):
             values |= self.class_features(
                 [label.encode() for _, label in numbered], [number for number, _ in numbered]
             )
-        return Made(serialize_example(values), _digested(text, labels, row.uri), labels)
+        return BuiltExample(serialize_example(values), _digested(text, labels, row.uri), labels)
 
     def digested(self, record: bytes) -> bytes:
         values = parse_example(record)
@@ -96,12 +103,12 @@ class LabelledText(TextTask):
         uri = first(features.TEXT_SOURCE_ID).decode()
         return _digested(first(features.TEXT), _stored_labels(values), uri)
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.TEXT_SOURCE_ID]
         [text] = values[features.TEXT]
         name = uri.decode()
         own = text.decode() if is_content_uri(name) else None
-        return Said(name, _said(_stored_labels(values), own).encode())
+        return RowContent(name, _said(_stored_labels(values), own).encode())
 
 
 class OneLabel(LabelledText):
@@ -179,13 +186,13 @@ def older_label(item: Mapping[str, Any]) -> str:
     )
 
 
-def _said(labels: Iterable[str], text: str | None = None) -> TextSaid:
+def _said(labels: Iterable[str], text: str | None = None) -> TextContent:
     """Return what an annotation says; labels may repeat."""
-    return TextSaid(text, sorted(set(labels)) or None)
+    return TextContent(text, sorted(set(labels)) or None)
 
 
 def _labels(annotation: str | None) -> Sequence[str]:
-    labels: list[str] = TextSaid.decode(annotation).said or []
+    labels: list[str] = TextContent.decode(annotation).said or []
     return labels
 
 

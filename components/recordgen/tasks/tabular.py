@@ -20,7 +20,7 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
 from recordgen.tables.columns import Table
-from recordgen.tasks.task import Made, Said, Task
+from recordgen.tasks.task import BuiltExample, RowContent, Task
 
 if TYPE_CHECKING:
     from recordgen.rows.planned import PlannedRow
@@ -45,7 +45,7 @@ class Tabular(Task):
     features: ClassVar = {}
     reading = "recordgen.reading.kinds:TABLES"
     trainer = "recordgen.training.tables:TableTrainer"
-    measure = "recordgen.kubeflow.scoring:TableTally"
+    measure = "recordgen.kubeflow.scoring:TableAccumulator"
     sample = "pipelines.wines:WINES"
     page = "docs/tasks/tabular.md"
     names_payloads = False
@@ -72,10 +72,10 @@ class Tabular(Task):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         raise NotImplementedError
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         raise NotImplementedError
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:

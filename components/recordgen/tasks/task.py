@@ -19,7 +19,7 @@ from recordgen.rows.placing import row_name
 from recordgen.rows.row import Adjustments, is_content_uri
 
 if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, RowLike
 
 _Item = TypeVar("_Item")
 
@@ -53,7 +53,7 @@ class Merged(NamedTuple):
     duplicates: int
 
 
-class Said(NamedTuple):
+class RowContent(NamedTuple):
     """What an example's row said, as far as the example tells.
 
     Attributes:
@@ -65,7 +65,7 @@ class Said(NamedTuple):
     annotation: str | None
 
 
-class Made(NamedTuple):
+class BuiltExample(NamedTuple):
     """An example, ready to be written.
 
     Attributes:
@@ -110,7 +110,8 @@ class Task(ABC):
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`; None:
             there is none.
-        measure: what says how good a model is, a :class:`recordgen.kubeflow.scoring.Tally`.
+        measure: what says how good a model is, a
+            :class:`recordgen.kubeflow.scoring.EvalAccumulator`.
         sample: the data of the demo, a :class:`pipelines.samples.Sample`; None: there is none.
         page: the page of the documentation, or its URL.
         names_payloads: rows name what they are about, so that one can be told from another.
@@ -193,7 +194,7 @@ class Task(ABC):
 
     def from_record(
         self, record: Mapping[str, Any], adjusted: Adjustments
-    ) -> Sequence[Said | AnnotationError]:
+    ) -> Sequence[RowContent | AnnotationError]:
         """Return what a line of a JSONL file says, of each example that it names.
 
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
@@ -267,15 +268,15 @@ class Task(ABC):
         del uri
         return True
 
-    def own_bytes(self, row: Stands) -> int:
+    def own_bytes(self, row: RowLike) -> int:
         """Return the size of a payload that stands in its row, as a record holds it, about."""
         return len(row.annotation or "")
 
-    def uris(self, row: Stands) -> Sequence[str]:
+    def uris(self, row: RowLike) -> Sequence[str]:
         """Return the addresses of all payloads in storage that a row needs."""
         return (row.uri,) if self.is_stored(row.uri) else ()
 
-    def placed_by(self, row: Stands, folder: str) -> str:
+    def placed_by(self, row: RowLike, folder: str) -> str:
         """Return what a row is placed by.
 
         Args:
@@ -299,7 +300,7 @@ class Task(ABC):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         """Make an example of a row.
 
         Args:
@@ -318,10 +319,10 @@ class Task(ABC):
         payloads: Sequence[Payloads],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> list[Made | PayloadError]:
+    ) -> list[BuiltExample | PayloadError]:
         """Make examples of several rows, or say why one is refused. Raises: StorageError."""
 
-        def make(row: PlannedRow, fetched: Payloads) -> Made | PayloadError:
+        def make(row: PlannedRow, fetched: Payloads) -> BuiltExample | PayloadError:
             try:
                 return self.make(row, fetched(), vocabulary, options)
             except PayloadError as exc:
@@ -338,7 +339,7 @@ class Task(ABC):
         return record
 
     @abstractmethod
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         """Return the very uri and annotation that features were made of.
 
         Raises:

@@ -38,15 +38,15 @@ from recordgen.tasks.tags import (
 )
 from recordgen.tasks.task import (
     AnnotationError,
-    Made,
+    BuiltExample,
     Merged,
-    Said,
+    RowContent,
     Task,
     add_up,
     display_name,
     need_mixed_shards,
 )
-from recordgen.tasks.text_task import TextSaid, TextTask, either, inline, said_of, text_of
+from recordgen.tasks.text_task import TextContent, TextTask, either, inline, said_of, text_of
 
 if TYPE_CHECKING:
     from recordgen.rows.planned import PlannedRow
@@ -79,7 +79,7 @@ class TextEntities(TextTask):
     }
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"
-    measure = "recordgen.kubeflow.scoring:EntityTally"
+    measure = "recordgen.kubeflow.scoring:EntityAccumulator"
     sample = "pipelines.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 
@@ -91,10 +91,10 @@ class TextEntities(TextTask):
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         raise _bad(f"{self.name} comes as {self.expected}")
 
-    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[Said]:
+    def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(_spans_in(record)))
         said = said_of(record, _said(spans))
-        text = TextSaid.decode(said.annotation).text
+        text = TextContent.decode(said.annotation).text
         if text is not None and spans:
             tokens = tokenize(text)
             try:
@@ -112,7 +112,7 @@ class TextEntities(TextTask):
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         found, duplicates = add_up(annotations, _spans)
         spans = sorted(found)
-        text, said = TextSaid.decode(annotations[0])
+        text, said = TextContent.decode(annotations[0])
         has_blanks = _has_blanks(said)
         try:
             if text is None:
@@ -123,7 +123,7 @@ class TextEntities(TextTask):
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS, f"one text, several readings: {exc}"
             ) from exc
-        return Merged(TextSaid(text, _said(spans, has_blanks)).encode(), duplicates)
+        return Merged(TextContent(text, _said(spans, has_blanks)).encode(), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return not set(_spans(annotation)) <= set(_spans(stored))
@@ -140,9 +140,9 @@ class TextEntities(TextTask):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         text = text_of(row.annotation, payloads)
-        said = TextSaid.decode(row.annotation).said
+        said = TextContent.decode(row.annotation).said
         tokens = (split_at_blanks if _has_blanks(said) else tokenize)(text)
         spans = _spans(row.annotation)
         try:
@@ -164,9 +164,9 @@ class TextEntities(TextTask):
                 features.ENTITY_LABEL: numbers,
             }
         )
-        return Made(record, b"".join(record), sorted(by_label))
+        return BuiltExample(record, b"".join(record), sorted(by_label))
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri], [stored] = values[features.TEXT_SOURCE_ID], values[features.TEXT]
         text = stored.decode()
         columns = (features.ENTITY_START, features.ENTITY_END, features.ENTITY_TEXT)
@@ -177,8 +177,8 @@ class TextEntities(TextTask):
         tokens = [token.decode() for token in values[features.TOKENS]]
         own = [text[start:end] for start, end in tokenize(text)]
         is_inline = is_content_uri(uri.decode())
-        said = TextSaid(text if is_inline else None, _said(spans, tokens != own))
-        return Said(uri.decode(), said.encode())
+        said = TextContent(text if is_inline else None, _said(spans, tokens != own))
+        return RowContent(uri.decode(), said.encode())
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
@@ -186,7 +186,7 @@ class TextEntities(TextTask):
         return {TAGS_FILE: "".join(f"{tag}\n" for tag in tag_names(labels))}
 
 
-def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> Said:
+def said_of_tokens(tokens: Sequence[str], spans: Iterable[Span]) -> RowContent:
     """Return what a row says whose tokens are given, with spans of them with blanks between."""
     text = " ".join(tokens)
     own = [text[start:end] for start, end in tokenize(text)]
@@ -204,7 +204,7 @@ def _said(spans: Iterable[Span], has_blanks: bool = False) -> dict[str, Any] | N
 
 
 def _spans(annotation: str | None) -> list[Span]:
-    said = TextSaid.decode(annotation).said or {}
+    said = TextContent.decode(annotation).said or {}
     return [Span(*item) for item in said.get(_SPANS, ())]
 
 

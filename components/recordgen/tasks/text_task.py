@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import content_uri, is_content_uri
-from recordgen.tasks.task import AnnotationError, Said, Task, check_uri, printable
+from recordgen.tasks.task import AnnotationError, RowContent, Task, check_uri, printable
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -23,7 +23,7 @@ _SNIPPET_KEYS = ("text_snippet", "textSnippet")
 _SNIPPET_FILE_KEYS = ("content_uri", "contentUri")
 
 
-class TextSaid(NamedTuple):
+class TextContent(NamedTuple):
     """What an annotation holds.
 
     Attributes:
@@ -40,7 +40,7 @@ class TextSaid(NamedTuple):
         return json.dumps(values, ensure_ascii=False, sort_keys=True) if values else None
 
     @classmethod
-    def decode(cls, annotation: str | None) -> TextSaid:
+    def decode(cls, annotation: str | None) -> TextContent:
         """Return what :meth:`encode` was given."""
         values = json.loads(annotation) if annotation is not None else {}
         return cls(values.get("text"), values.get("said"))
@@ -63,7 +63,7 @@ class TextTask(Task):
         return not is_content_uri(uri)
 
 
-def inline(text: str, said: Any) -> Said:
+def inline(text: str, said: Any) -> RowContent:
     """Return what a row says that holds its text itself.
 
     Raises:
@@ -81,15 +81,15 @@ def inline(text: str, said: Any) -> Said:
             f"character {exc.start + 1} of the text is half of a surrogate pair, which no UTF-8 "
             f"has; write the whole character",
         ) from exc
-    return Said(content_uri(text), TextSaid(text, said).encode())
+    return RowContent(content_uri(text), TextContent(text, said).encode())
 
 
-def stored(uri: str, said: Any) -> Said:
+def stored(uri: str, said: Any) -> RowContent:
     """Return what a row says of a text file."""
-    return Said(uri, TextSaid(None, said).encode())
+    return RowContent(uri, TextContent(None, said).encode())
 
 
-def said_of(record: Mapping[str, Any], said: Any) -> Said:
+def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
     """Return what a line of JSONL says whose annotation is read already.
 
     The text is ``textContent``, or the file ``textGcsUri``; in the older shape of AutoML Natural
@@ -139,7 +139,7 @@ def text_of(annotation: str | None, files: Sequence[bytes]) -> str:
     Raises:
         PayloadError: the file is not UTF-8, or holds nothing but blanks.
     """
-    own = TextSaid.decode(annotation).text
+    own = TextContent.decode(annotation).text
     if own is not None:
         return own
     [data] = files

@@ -34,9 +34,9 @@ from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import (
     AnnotationError,
-    Made,
+    BuiltExample,
     Merged,
-    Said,
+    RowContent,
     Task,
     check_label,
     display_name,
@@ -44,7 +44,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, RowLike
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
@@ -112,7 +112,7 @@ class VideoClassification(Task):
     }
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
-    measure = "recordgen.kubeflow.scoring:OneLabelTally"
+    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
     sample = "pipelines.clips:CLIPS"
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
@@ -139,7 +139,7 @@ class VideoClassification(Task):
 
     def from_record(
         self, record: Mapping[str, Any], adjusted: Adjustments
-    ) -> Sequence[Said | AnnotationError]:
+    ) -> Sequence[RowContent | AnnotationError]:
         uri = self.check_uri(uri_in(record, self.uri_key, "video"))
         segments = record.get(_SEGMENTS_KEY) or []
         if not isinstance(segments, list):
@@ -147,13 +147,13 @@ class VideoClassification(Task):
         parsers = [partial(_timed, segment) for segment in segments]
         if (whole := record.get(_LABEL_KEY)) is not None:
             parsers.append(partial(_whole, whole))
-        found: list[Said | AnnotationError] = []
+        found: list[RowContent | AnnotationError] = []
         for parse in parsers:
             try:
-                found.append(Said(uri, parse().encode()))
+                found.append(RowContent(uri, parse().encode()))
             except AnnotationError as exc:  # the other segments of the line are good
                 found.append(exc)
-        return found or [Said(uri, WHOLE.encode())]
+        return found or [RowContent(uri, WHOLE.encode())]
 
     def check_uri(self, uri: str) -> str:
         # Nobody opens a video here, and so would notice that there is none of this name.
@@ -183,7 +183,7 @@ class VideoClassification(Task):
     def is_stored(self, uri: str) -> bool:
         return False
 
-    def own_bytes(self, row: Stands) -> int:
+    def own_bytes(self, row: RowLike) -> int:
         return _NAMES_BYTES + 2 * len(row.uri) + len(row.annotation or "")
 
     def make(
@@ -192,7 +192,7 @@ class VideoClassification(Task):
         payloads: Sequence[bytes],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> Made:
+    ) -> BuiltExample:
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
         said: dict[str, FeatureValue] = {
@@ -205,14 +205,14 @@ class VideoClassification(Task):
             said[features.VIDEO_CLASS_TEXT] = label.encode()
             said[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
         record = serialize_example(said)
-        return Made(record, b"".join(record), labels)
+        return BuiltExample(record, b"".join(record), labels)
 
-    def said(self, values: Mapping[str, Sequence[Any]]) -> Said:
+    def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.VIDEO_SOURCE_ID]
         [start], [end] = values[features.VIDEO_SEGMENT_START], values[features.VIDEO_SEGMENT_END]
         text: Sequence[bytes] = values.get(features.VIDEO_CLASS_TEXT, ())
         label = text[0].decode() if text else None
-        return Said(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
+        return RowContent(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
 
 
 def _timed(item: Any) -> Segment:

@@ -15,7 +15,7 @@ from recordgen.records.example import serialize_example
 from recordgen.rejects import Reject
 from recordgen.rows.row import Row
 from recordgen.sources.lines import open_lines
-from recordgen.tasks.task import Made, Said, Task
+from recordgen.tasks.task import BuiltExample, RowContent, Task
 
 
 class TextSimilarity(Task):
@@ -38,7 +38,7 @@ class TextSimilarity(Task):
     readers: ClassVar = {"csv": "text_pairs.task:read_pairs"}
     reading = "text_pairs.model:PAIRS"
     trainer = "text_pairs.model:SimilarityTrainer"
-    measure = "recordgen.kubeflow.scoring:TableTally"  # R²
+    measure = "recordgen.kubeflow.scoring:TableAccumulator"  # R²
 
     has_labels = False
 
@@ -49,11 +49,11 @@ class TextSimilarity(Task):
         first, second, score = json.loads(row.annotation)
         values = {"first": first.encode(), "second": second.encode(), "score": score}
         record = serialize_example(values)
-        return Made(record, self.digested(b"".join(record)), ())
+        return BuiltExample(record, self.digested(b"".join(record)), ())
 
     def said(self, values):
         first, second, score = (values[name][0] for name in self.features)
-        return Said("", json.dumps([first.decode(), second.decode(), score]))
+        return RowContent("", json.dumps([first.decode(), second.decode(), score]))
 
 
 def read_pairs(path, task, adjusted, given):
