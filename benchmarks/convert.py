@@ -64,7 +64,7 @@ def recordgen(paths: list[str], output: str, check: str = "decode") -> float:
     # Beam imports its runner when a pipeline first runs: that is not the work.
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: F401
 
-    from recordgen.conversion import convert
+    from recordgen.conversion.api import convert
 
     source = f"{output}.csv"
     with open(source, "w", encoding="utf-8") as file:
@@ -128,7 +128,7 @@ def tfx(paths: list[str], output: str) -> float:
     from apache_beam.options.pipeline_options import PipelineOptions
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner  # noqa: F401, nor is this
 
-    from recordgen.runners import IN_MEMORY_RUNNER
+    from recordgen.beam.runners import IN_MEMORY_RUNNER
 
     started = time.perf_counter()
     with beam.Pipeline(options=PipelineOptions([f"--runner={IN_MEMORY_RUNNER}"])) as pipeline:

@@ -319,7 +319,7 @@ def _train(setting: Setting, rounds: int) -> dict[str, float]:
 def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
     """Bring the images into one folder per class and convert them."""
     from recordgen import convert
-    from recordgen.inspection import inspect
+    from recordgen.report.inspection import inspect
 
     if (data / "dataset.json").exists():
         found = work / "extracted"

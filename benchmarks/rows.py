@@ -72,7 +72,7 @@ def measure(source: str, rows: int) -> Measurement:
 
 
 def _plan(source: str, rows: int) -> float:
-    from recordgen.conversion import plan
+    from recordgen.conversion.api import plan
 
     started = time.perf_counter()
     planned = plan(source, check="none").rows

@@ -89,7 +89,7 @@ def one(paths: list[str]) -> float:
 
 def ours(paths: list[str]) -> float:
     """Return the rate of a whole conversion."""
-    from recordgen.conversion import convert
+    from recordgen.conversion.api import convert
 
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
         source = os.path.join(folder, "labels.csv")

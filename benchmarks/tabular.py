@@ -73,7 +73,7 @@ def measure(source: Path, output: Path, rows: int) -> Measurement:
 
 
 def _convert(source: str, output: str, rows: int) -> tuple[float, float]:
-    from recordgen.conversion import convert
+    from recordgen.conversion.api import convert
 
     started, cpu_started = time.perf_counter(), time.process_time()
     result = convert(source, output, task="tabular", target_column="deposit")

@@ -9,7 +9,7 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.schema import Schema
+from recordgen.tables.schema import Schema
 from recordgen.tasks import Declared, ImageClassification, Tabular
 from recordgen.training import TrainingConfig
 

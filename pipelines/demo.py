@@ -13,8 +13,8 @@ from typing import Any
 
 from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.terminal import run_main
+from recordgen.console.quiet import quiet_libraries
 from recordgen.options import ConvertOptions
-from recordgen.quiet import quiet_libraries
 from recordgen.tasks import (
     Declared,
     ImageClassification,

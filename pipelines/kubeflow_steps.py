@@ -10,8 +10,8 @@ description of the call: nothing is installed when a step starts, and the image 
 from kfp import dsl
 from kfp.dsl import Artifact, ClassificationMetrics, Dataset, Input, Metrics, Model, Output
 
+from recordgen.dataset.splits import EVAL
 from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.splits import EVAL
 from recordgen.training import TrainingConfig
 
 _TRAINING = TrainingConfig()

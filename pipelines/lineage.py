@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pipelines.config import metadata_path
 from pipelines.metadata import Artifact, Execution, Metadata
 from pipelines.terminal import run_main
+from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import DataError
-from recordgen.quiet import quiet_libraries
 
 PUSHED_MODEL = "PushedModel"
 # The order in which a model's ancestors read best: the model first, then what vouched for it.

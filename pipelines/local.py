@@ -14,12 +14,12 @@ from typing import Any
 from pipelines.config import PipelineConfig, local_config
 from pipelines.options import add_pipeline_options, pipeline_settings
 from pipelines.terminal import run_main, show_progress
-from recordgen.dataset import read_dataset
+from recordgen.console.quiet import load_tensorflow, quiet_libraries
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
-from recordgen.quiet import load_tensorflow, quiet_libraries
-from recordgen.sources import find_import_files
 from recordgen.sources.detect import detect
+from recordgen.sources.import_file import find_import_files
 
 # What a pattern has in place of a span, a version, or a part of a date.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")

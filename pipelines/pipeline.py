@@ -11,11 +11,11 @@ from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines.config import PipelineConfig
+from recordgen.dataset.splits import SplitFractions
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
-from recordgen.schema import Schema
-from recordgen.splits import SplitFractions
+from recordgen.tables.schema import Schema
 from recordgen.tasks import (
     Declared,
     ImageClassification,

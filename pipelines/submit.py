@@ -19,8 +19,8 @@ from pipelines.parameters import (
 from pipelines.terminal import run_main
 from pipelines.vertex_settings import check_region
 from recordgen import storage
+from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import RecordgenError, SourceError, UsageError
-from recordgen.quiet import quiet_libraries
 
 
 class SubmitError(RecordgenError):

@@ -28,8 +28,8 @@ from pipelines.vertex_settings import (
     parse_machine,
 )
 from recordgen import storage
+from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.errors import UsageError
-from recordgen.quiet import load_tensorflow, quiet_libraries
 
 DEFAULT_PATTERN = "*.csv"
 

@@ -68,8 +68,8 @@ class Preloaded:
 
 
 WITH_BEAM = Preloaded(
-    "recordgen.conversion",
-    "recordgen.writing",
+    "recordgen.conversion.api",
+    "recordgen.writing.api",
     "recordgen.report",
     "apache_beam.runners.portability.fn_api_runner",
 )

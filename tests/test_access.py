@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recordgen.access import Access, RowGate
 from recordgen.cli import main
-from recordgen.conversion import make_options
+from recordgen.conversion.api import make_options
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
+from recordgen.storage.access import Access, RowGate
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.paths import OBJECT_STORES, resolve
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import recordgen
-from recordgen.advice import advice
 from recordgen.cli import main
-from recordgen.dataset import Split
-from recordgen.labels import Vocabulary
+from recordgen.dataset.manifest import Split
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.dataset.warnings import advice
 
 MakeCsv = Callable[..., str]
 

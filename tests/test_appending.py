@@ -13,19 +13,21 @@ import pytest
 from PIL import ExifTags, Image
 
 from pipelines.digits import write_digits
-from recordgen import convert, read_dataset, runs, storage
-from recordgen.appending import find_existing, merge
+from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
-from recordgen.conversion import ConversionResult, plan
-from recordgen.dataset import Dataset, RowCounts, dataset_digest
+from recordgen.conversion.api import plan
+from recordgen.dataset.manifest import Dataset, RowCounts, dataset_digest
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
-from recordgen.example import parse_example
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base
-from recordgen.splits import SplitFractions
-from recordgen.staging import STAGING, Staging
-from recordgen.tfrecord import read_records
+from recordgen.planning.appending import find_existing, merge
+from recordgen.planning.plan import Base
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.runs import commit as runs
+from recordgen.runs.results import ConversionResult
+from recordgen.runs.staging import STAGING, Staging
 from tests.conftest import encoded, noise
 
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}

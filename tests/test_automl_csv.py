@@ -10,13 +10,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recordgen.csv_fields import MAX_RECORD_BYTES
 from recordgen.errors import SourceError, UsageError
-from recordgen.rows import Adjustments, Reject, Row
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.foreign_formats import of_file
 from recordgen.sources.lines import UTF16_MARKS, bounded_lines
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ObjectDetection, Task
 from recordgen.tasks.task import check_uri
 

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 from PIL import ExifTags, Image
 
+from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import PayloadError
-from recordgen.example import parse_example
-from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.rows import Adjustments, Finding, Reject, Row, with_findings
+from recordgen.records.example import parse_example
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import Adjustments, Row, with_findings
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.tasks import ObjectDetection

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recordgen import features
-from recordgen.boxes import StoredBox, stored_boxes
-from recordgen.example import parse_example, serialize_example
-from recordgen.labels import Vocabulary
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.records.boxes import StoredBox, stored_boxes
+from recordgen.records.example import parse_example, serialize_example
 from recordgen.tasks import ObjectDetection
 
 LABELS = ("cat", "dog", "Straße")

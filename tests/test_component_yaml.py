@@ -16,8 +16,8 @@ from gcsfs.core import GCSFileSystem
 from kfp import compiler, components, dsl
 
 from pipelines import component
-from recordgen.conversion import make_options
-from recordgen.dataset import read_dataset
+from recordgen.conversion.api import make_options
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import SourceError, UsageError
 from recordgen.kubeflow.convert import UNSET, run
 from recordgen.kubeflow.execution import StepInput

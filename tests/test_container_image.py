@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from recordgen.cli import _parser
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT, Engine
 
@@ -95,7 +95,7 @@ def test_bytecode_is_there_and_valid(engine: Engine) -> None:
         "    print(path)\n"
         "    return source(self, data, path, **more)\n"
         "loader.SourceLoader.source_to_code = noted\n"
-        "import recordgen.conversion, recordgen.reading, tensorflow, apache_beam\n"
+        "import recordgen.conversion.api, recordgen.reading, tensorflow, apache_beam\n"
     )
     assert output(engine, command=["python", "-W", "ignore", "-c", code]) == ""
 

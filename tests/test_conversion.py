@@ -21,7 +21,7 @@ from PIL import Image
 
 import recordgen
 from recordgen import storage
-from recordgen.dataset import ImageStats, read_dataset
+from recordgen.dataset.manifest import ImageStats, read_dataset
 from recordgen.errors import (
     DataError,
     NothingToConvertError,
@@ -32,7 +32,7 @@ from recordgen.errors import (
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.inspection import find_shards, inspect
+from recordgen.report.inspection import find_shards, inspect
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes, wait_for_first_shard
 
 MakeImages = Callable[[int], list[Path]]

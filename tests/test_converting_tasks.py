@@ -11,10 +11,10 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset import Dataset, RowCounts, read_dataset
-from recordgen.example import parse_example
+from recordgen.dataset.manifest import Dataset, RowCounts, read_dataset
 from recordgen.features import IMAGE_TASKS
-from recordgen.tfrecord import read_records
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
 
 MakeImages = Callable[[int], list[Path]]

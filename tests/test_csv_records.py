@@ -15,29 +15,23 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import Schema
-from recordgen.columns import Table
-from recordgen.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
+from recordgen.console.summaries import format_of
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, Reject, Row
-from recordgen.sources import (
-    ImportFile,
-    RowReader,
-    automl_csv,
-    csv_records,
-    declared_rows,
-    text_csv,
-    video_lists,
-    with_lists,
-)
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
+from recordgen.sources import automl_csv, csv_records, declared_rows, text_csv, video_lists
 from recordgen.sources import lines as lines_module
 from recordgen.sources.csv_records import Plain, Record, read_blocks, read_records
 from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import BLANKS
 from recordgen.sources.lines import bounded_lines
+from recordgen.sources.readers import RowReader, with_lists
 from recordgen.sources.table_csv import read_table
-from recordgen.table_blocks import parse
+from recordgen.tables.arrow import parse
+from recordgen.tables.columns import Table
+from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
 from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular, TextClassification
-from recordgen.terminal import format_of
 
 HEADER = ["split", "text", "label"]
 

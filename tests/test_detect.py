@@ -10,12 +10,13 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
-from recordgen.conversion import make_options, open_source
+from recordgen.conversion.api import make_options
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.sources import ImportFile
 from recordgen.sources.detect import Detection, detect
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.preview import preview_files
+from recordgen.sources.source import open_source
 
 
 def found(folder: Path, name: str, lines: str) -> Detection:

@@ -380,7 +380,7 @@ def arguments_of(page: str, start: str) -> list[list[str]]:
 
 def test_dataflow_takes_the_flags() -> None:
     """Recordgen and Beam know the flags of the pages, and miss none that Dataflow needs."""
-    from recordgen import runners
+    from recordgen.beam import runners
 
     for page in ("docs/dataflow.md", "docs/runners.md"):
         for words in arguments_of(page, "recordgen convert gs://"):

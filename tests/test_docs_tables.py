@@ -13,8 +13,7 @@ import yaml
 
 import recordgen
 from pipelines.travels import write_tagged, write_travels
-from recordgen.conversion import open_source
-from recordgen.example import parse_example
+from recordgen.console.summaries import detection_lines
 from recordgen.features import IMAGE_TASKS
 from recordgen.options import ConvertOptions
 from recordgen.reading import options
@@ -26,16 +25,20 @@ from recordgen.reading.options import (
     TextOptions,
 )
 from recordgen.reading.tuning import Tuning
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rejects import Reject
 from recordgen.roles import ROLES
-from recordgen.rows import Adjustments, Reject, Row
-from recordgen.sources import ImportFile, RowReader, storage
+from recordgen.rows.row import Adjustments, Row
+from recordgen.sources import storage
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
+from recordgen.sources.source import open_source
 from recordgen.tasks import TASKS, ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes
 from recordgen.tasks.text_entities import TextEntities
-from recordgen.terminal import detection_lines
-from recordgen.tfrecord import read_records
 from tests.conftest import encoded, noise
 from tests.pages import ROOT, blocks, pages
 

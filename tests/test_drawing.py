@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
-from recordgen.boxes import StoredBox
 from recordgen.errors import PayloadError
 from recordgen.payloads.drawing import draw_boxes, label_colour
+from recordgen.records.boxes import StoredBox
 from tests.conftest import encoded, noise
 
 Pixels = npt.NDArray[np.uint8]

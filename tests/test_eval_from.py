@@ -13,11 +13,11 @@ import pytest
 
 import recordgen
 from recordgen.cli import main
+from recordgen.dataset.splits import EvalFrom
 from recordgen.errors import UsageError
-from recordgen.example import parse_example
 from recordgen.options import ConvertOptions
-from recordgen.splits import EvalFrom
-from recordgen.tfrecord import read_records
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
 
 MakeCsv = Callable[..., str]

@@ -13,13 +13,15 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen import steps
+from recordgen.beam import steps
+from recordgen.beam.steps import ReadRows
 from recordgen.cli import main
 from recordgen.options import ConvertOptions
-from recordgen.rows import Finding, Reject, Row
-from recordgen.sources import ImportFile, RowReader
-from recordgen.staging import StagedPlan, Staging
-from recordgen.steps import ReadRows
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Row
+from recordgen.runs.staging import StagedPlan, Staging
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from recordgen.errors import SourceError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Reject, Row
-from recordgen.sources import ImportFile, RowReader, find_import_files
+from recordgen.records.tfrecord import frame
+from recordgen.rejects import Reject
+from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
 from recordgen.sources.foreign_formats import key_paths, of_file
-from recordgen.tfrecord import frame
+from recordgen.sources.import_file import ImportFile, find_import_files
+from recordgen.sources.readers import RowReader
 
 BOXES = "filename,width,height,class,xmin,ymin,xmax,ymax"
 

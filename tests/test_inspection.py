@@ -13,8 +13,8 @@ import recordgen
 from recordgen import write
 from recordgen.cli import main
 from recordgen.errors import RecordError
-from recordgen.inspection import inspect
 from recordgen.payloads.drawing import label_colour
+from recordgen.report.inspection import inspect
 from tests.conftest import encoded, noise
 
 Convert = Callable[..., Path]

@@ -17,7 +17,7 @@ from kfp import dsl, local
 from pipelines.component import load_step, load_step_from_artifact
 from pipelines.digits import write_digits
 from pipelines.kubeflow import local_runner
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from tests.conftest import COMPONENTS
 from tests.containers import Engine

@@ -16,7 +16,7 @@ import recordgen
 from pipelines.digits import write_digit_groups, write_digits
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
 from recordgen import features
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput

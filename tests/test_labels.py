@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
 from recordgen.errors import DataError, UsageError
-from recordgen.labels import Vocabulary, build_vocabulary, extend_vocabulary
 
 
 def numbers(count: int) -> Vocabulary:

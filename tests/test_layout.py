@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recordgen.csv_fields import DELIMITERS
 from recordgen.errors import SourceError
 from recordgen.sources.layout import read_layout
+from recordgen.tables.csv_fields import DELIMITERS
 
 TEXTS = ["Good, and cheap; really", "It came late", "Bad; and dear", "Never again", "So, so"]
 

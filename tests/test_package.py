@@ -18,17 +18,17 @@ HEAVY = ("tensorflow", "apache_beam", "tfx", "kfp", "pandas", "numpy", "PIL")
 LIGHT = [
     ("recordgen", HEAVY),
     ("recordgen.cli", HEAVY),
-    ("recordgen.rows", HEAVY),
-    ("recordgen.splits", HEAVY),
-    ("recordgen.labels", HEAVY),
+    ("recordgen.rows.row", HEAVY),
+    ("recordgen.dataset.splits", HEAVY),
+    ("recordgen.dataset.vocabulary", HEAVY),
     ("recordgen.features", HEAVY),
-    ("recordgen.dataset", HEAVY),
+    ("recordgen.dataset.manifest", HEAVY),
     ("recordgen.sources", HEAVY),
-    ("recordgen.planning", HEAVY),
-    ("recordgen.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.shards", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.writing", ("tensorflow", "apache_beam", "tfx", "kfp")),
-    ("recordgen.conversion", ("tensorflow", "tfx", "kfp")),
+    ("recordgen.planning.plan", HEAVY),
+    ("recordgen.report.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.conversion.api", ("tensorflow", "tfx", "kfp")),
     ("recordgen.reading", ("apache_beam", "tfx", "kfp")),
     ("recordgen.training", ("apache_beam", "tfx", "kfp")),
     ("recordgen.kubeflow.__main__", HEAVY),
@@ -55,9 +55,11 @@ def test_help_loads_next_to_nothing() -> None:
     loaded = run_python("-W", "ignore", "-c", code).stdout.splitlines()[-1].split()
     others = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
     assert others == {"recordgen", "wrapt"}
-    assert not {"recordgen.conversion", "recordgen.staging", "recordgen.storage.remote"} & set(
-        loaded
-    )
+    assert not {
+        "recordgen.conversion.api",
+        "recordgen.runs.staging",
+        "recordgen.storage.remote",
+    } & set(loaded)
 
 
 def test_public_names_exist() -> None:
@@ -90,7 +92,7 @@ def test_public_functions_are_not_hidden_by_modules() -> None:
     """Importing every module first leaves recordgen.convert a function."""
     code = (
         "import importlib, pkgutil, recordgen\n"
-        "import recordgen.conversion, recordgen.planning, recordgen.dataset, recordgen.writing\n"
+        "import recordgen.conversion.api, recordgen.planning.plan, recordgen.dataset.manifest, recordgen.writing.api\n"
         "print(*(callable(getattr(recordgen, name)) for name in\n"
         "    ('convert', 'plan', 'check', 'write')))\n"
     )

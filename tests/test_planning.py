@@ -9,22 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen import stretches
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, PayloadError, UsageError
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
-from recordgen.resolving import (
-    BucketSummary,
-    Group,
-    PlacedRow,
-    PlannedRow,
-    bucket_of,
-    merge_rows,
-    resolve_bucket,
-)
-from recordgen.rows import Reject, RejectCode, Row, placing
-from recordgen.splits import SplitFractions
+from recordgen.planning import bucket_files as stretches
+from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
+from recordgen.planning.resolve import merge_rows, resolve_bucket
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.row import Row
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 

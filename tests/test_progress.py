@@ -21,15 +21,20 @@ import pytest
 from apache_beam.metrics import MetricsFilter
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from recordgen import conversion, logs, metrics, staging, transforms
-from recordgen.dataset import read_dataset
+from recordgen.beam import graph as transforms
+from recordgen.beam.runners import IN_MEMORY_RUNNER
+from recordgen.console import logs
+from recordgen.conversion import api as conversion
+from recordgen.dataset.manifest import read_dataset
 from recordgen.options import ConvertOptions
-from recordgen.planning import make_plan
-from recordgen.progress import Pace, Snapshot, watching
-from recordgen.runners import IN_MEMORY_RUNNER
-from recordgen.sources import ImportFile
-from recordgen.staging import Heartbeat, Staging
-from recordgen.transforms import Source
+from recordgen.planning.plan import make_plan
+from recordgen.runs import counters as metrics
+from recordgen.runs import staging
+from recordgen.runs.heartbeat import Heartbeat
+from recordgen.runs.progress import Pace, Snapshot, watching
+from recordgen.runs.staging import Staging
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.source import Source
 from tests.conftest import COMPONENTS, encoded, interrupt_convert, noise, run_python
 from tests.preloaded import WITH_BEAM
 

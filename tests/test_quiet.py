@@ -72,7 +72,7 @@ WARNINGS = [
     ("tfx.dsl", "UserWarning", False),
     ("keras.src.backend", "UserWarning", False),
     ("googly", "UserWarning", True),
-    ("recordgen.conversion", "UserWarning", True),
+    ("recordgen.conversion.api", "UserWarning", True),
     ("recordgen.training.run", "FutureWarning", True),
     ("my_trainer", "FutureWarning", True),
     ("numpy.core", "RuntimeWarning", True),
@@ -115,7 +115,7 @@ def test_importing_changes_nothing() -> None:
         "def state(): return (list(warnings.filters), dict(os.environ), logging.root.level,\n"
         "    logging.getLogger('google').level, logging.getLogger('apache_beam').level)\n"
         "before = state()\n"
-        "import recordgen, recordgen.cli, recordgen.quiet\n"
+        "import recordgen, recordgen.cli, recordgen.console.quiet\n"
         "print(state() == before)\n"
     )
     assert run_python("-c", code).stdout == "True\n"

@@ -21,8 +21,8 @@ from hypothesis.extra import numpy as nst
 
 from recordgen import features
 from recordgen.errors import RecordError
-from recordgen.example import parse_example, serialize_example
-from recordgen.tfrecord import count_frames, frame, frame_head, read_records, write_frames
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.tfrecord import count_frames, frame, frame_head, read_records, write_frames
 
 _bytes = st.one_of(
     st.binary(max_size=300), st.sampled_from([bytes(4095), bytes(4096), bytes(70_000)])

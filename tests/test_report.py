@@ -19,14 +19,14 @@ from PIL import Image
 import recordgen
 from recordgen import write
 from recordgen.cli import main
-from recordgen.dataset import REPORT_FILE, Dataset, RowCounts, Shard, Split, read_dataset
+from recordgen.dataset.manifest import REPORT_FILE, Dataset, RowCounts, Shard, Split, read_dataset
 from recordgen.errors import PayloadError, SourceError
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import to_thumbnail
+from recordgen.rejects import Reject
 from recordgen.report import render_dataset, render_report, write_report
 from recordgen.report.balance import class_balance
 from recordgen.report.page import REJECTS_SHOWN, to_html
-from recordgen.rows import Reject
 from tests.conftest import encoded, noise
 
 pytestmark = pytest.mark.once

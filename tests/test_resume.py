@@ -24,9 +24,9 @@ import fsspec
 import pytest
 
 import recordgen
-from recordgen import cli, lease, runs, storage
-from recordgen.conversion import ConversionResult
-from recordgen.dataset import read_dataset
+from recordgen import cli, storage
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import (
     OutputBusyError,
     OutputExistsError,
@@ -35,11 +35,14 @@ from recordgen.errors import (
     StorageError,
     TooManyRejectsError,
 )
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.shards import PlannedRows, ShardTask
-from recordgen.staging import STAGING
+from recordgen.rows.planned import PlannedRow
+from recordgen.runs import commit as runs
+from recordgen.runs import lease
+from recordgen.runs.results import ConversionResult
+from recordgen.runs.staging import STAGING
+from recordgen.shards.rows import PlannedRows
+from recordgen.shards.task import ShardTask
 from tests.conftest import COMPONENTS, encoded, noise, run_python, tree_bytes
 
 pytestmark = pytest.mark.once
@@ -49,7 +52,7 @@ SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
 
 # A process that is forked off one that has loaded the package dies cheaply.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["recordgen.conversion"])
+_PROCESSES.set_forkserver_preload(["recordgen.conversion.api"])
 
 
 class Death(NamedTuple):
@@ -64,20 +67,29 @@ WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
 
 # where a run dies; whether its dataset is finished then
 DEATHS = {
-    "while planning": (Death("recordgen.staging.Staging.write_plan", 1, after=False), False),
-    "within the fourth shard": (Death("recordgen.tfrecord._write_all", 4, after=True), False),
-    "between shard and result": (
-        Death("recordgen.staging.Staging.write_result", 4, after=False),
+    "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
+    "within the fourth shard": (
+        Death("recordgen.records.tfrecord._write_all", 4, after=True),
         False,
     ),
-    "after five shards": (Death("recordgen.staging.Staging.write_result", 5, after=True), False),
+    "between shard and result": (
+        Death("recordgen.runs.staging.Staging.write_result", 4, after=False),
+        False,
+    ),
+    "after five shards": (
+        Death("recordgen.runs.staging.Staging.write_result", 5, after=True),
+        False,
+    ),
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
-    "before moving": (Death("recordgen.staging.Staging.start_moving", 1, after=False), False),
+    "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
     "while moving": (Death("recordgen.storage.move", 4, after=True), False),
-    "after moving": (Death("recordgen.runs._put", 1, after=False), False),
-    "before dataset.json": (Death("recordgen.runs.put_dataset", 1, after=False), False),
-    "after dataset.json": (Death("recordgen.runs.put_dataset", 1, after=True), True),
-    "while removing the staging folder": (Death("recordgen.runs._remove", 1, after=False), True),
+    "after moving": (Death("recordgen.runs.commit._put", 1, after=False), False),
+    "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),
+    "after dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=True), True),
+    "while removing the staging folder": (
+        Death("recordgen.runs.commit._remove", 1, after=False),
+        True,
+    ),
 }
 
 
@@ -225,9 +237,9 @@ def test_finished_shards_are_kept(
 @pytest.mark.parametrize(
     "death",
     [
-        Death("recordgen.resuming._moved", 3, after=False),
-        Death("recordgen.resuming._moved", 3, after=True),
-        Death("recordgen.resuming.is_intact", 3, after=True),
+        Death("recordgen.runs.resume._moved", 3, after=False),
+        Death("recordgen.runs.resume._moved", 3, after=True),
+        Death("recordgen.runs.resume.is_intact", 3, after=True),
     ],
 )
 @pytest.mark.parametrize("first", ["before the commit", "while moving"])
@@ -247,9 +259,11 @@ def test_killed_again_while_going_on(
 def test_one_shard_at_a_time(source: str, whole: Mapping[str, bytes], tmp_path: Path) -> None:
     """Runs that each die with their second shard come to an end: every one adds a shard."""
     output = tmp_path / "out"
-    killed(Death("recordgen.staging.Staging.write_result", 1, after=True), source, output)
+    killed(Death("recordgen.runs.staging.Staging.write_result", 1, after=True), source, output)
     for _ in range(4):
-        killed(Death("recordgen.resuming.write_shard", 2, after=False), source, output, resume=True)
+        killed(
+            Death("recordgen.runs.resume.write_shard", 2, after=False), source, output, resume=True
+        )
     result = resume(source, output)
     assert result.kept_shards == 5
     assert tree_bytes(output) == whole

@@ -6,19 +6,9 @@ import hashlib
 
 import pytest
 
-from recordgen.rows import (
-    Lines,
-    Place,
-    Reject,
-    RejectCode,
-    Row,
-    content_digest,
-    content_uri,
-    is_content_uri,
-    placing,
-    reject,
-    row_name,
-)
+from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rows.placing import Place, placing, row_name
+from recordgen.rows.row import Lines, Row, content_digest, content_uri, is_content_uri
 
 
 def test_a_reject_names_its_row() -> None:

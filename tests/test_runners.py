@@ -24,17 +24,17 @@ from gcsfs.core import GCSFileSystem
 
 import recordgen
 from benchmarks import costs
-from recordgen import transforms
-from recordgen.blocks import RowBlock
+from recordgen.beam import graph as transforms
+from recordgen.beam.runners import beam_flags, pipeline_factory
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.resolving import Group, PlannedRow
-from recordgen.rows import placing
-from recordgen.runners import beam_flags, pipeline_factory
-from recordgen.runs import Run
-from recordgen.sources import find_import_files
-from recordgen.staging import Staging
-from recordgen.stretches import encode_bucket, encode_rows
+from recordgen.planning.bucket_files import encode_bucket, encode_rows
+from recordgen.planning.messages import RowBlock
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import Group, PlannedRow
+from recordgen.runs.commit import Run
+from recordgen.runs.staging import Staging
+from recordgen.sources.import_file import find_import_files
 from tests.clusters import (
     ROOT,
     dataflow,
@@ -443,7 +443,7 @@ def test_wrong_flags(flags: Sequence[str], words: str) -> None:
 
 def test_nobody_answers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong address is an error after our own wait, and the output is not touched."""
-    monkeypatch.setattr("recordgen.runners._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("recordgen.beam.runners._CONNECT_SECONDS", 1)
     address = f"127.0.0.1:{free_port()}"
     for flags in (
         ["--runner=DaskRunner", f"--dask_client_address=tcp://{address}"],
@@ -456,7 +456,7 @@ def test_nobody_answers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the extra."""
-    monkeypatch.setattr("recordgen.runners.find_spec", lambda _: None)
+    monkeypatch.setattr("recordgen.beam.runners.find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r"pip install 'recordgen\[dask\]'"):
         pipeline_factory(["--runner=DaskRunner"])()
 

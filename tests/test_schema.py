@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen import Schema, types
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import SourceError, TooManyRejectsError, UsageError
-from recordgen.example import parse_example
-from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads import several
-from recordgen.resolving import PlannedRow
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rows.planned import PlannedRow
 from recordgen.tasks import Declared
-from recordgen.tfrecord import read_records
 from recordgen.types import ColumnType
 from tests.conftest import encoded, noise
 from tests.servers import serving

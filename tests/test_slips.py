@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 import recordgen
-from recordgen.labels import look_alikes
-from recordgen.rows import Adjustments, Reject, Row
+from recordgen.dataset.vocabulary import look_alikes
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv, automl_jsonl, text_csv
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.image_folder import read_folder

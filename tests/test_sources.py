@@ -13,13 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.csv_fields import MAX_RECORD_BYTES
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, Reject, Row
-from recordgen.sources import ImportFile, RowReader, automl_csv, automl_jsonl, find_import_files
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
+from recordgen.sources import automl_csv, automl_jsonl
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect, detect_frame
+from recordgen.sources.import_file import ImportFile, find_import_files
+from recordgen.sources.readers import RowReader
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from recordgen.dataset.splits import SPLITS, SplitFractions, parse_ml_use, split_order
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Row
-from recordgen.sources import ImportFile, RowReader
-from recordgen.splits import SPLITS, SplitFractions, parse_ml_use, split_order
+from recordgen.rows.row import Row
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
 
 # weights, the split of each of the equal shares of all draws
 SHARES = [

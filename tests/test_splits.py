@@ -9,14 +9,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from recordgen.dataset.splits import parse_ml_use
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, Lines, Reject, Row
-from recordgen.sources import ImportFile, RowReader, automl_csv, automl_jsonl, text_csv
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Lines, Row
+from recordgen.sources import automl_csv, automl_jsonl, text_csv
 from recordgen.sources import declared_rows as declared
 from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
 from recordgen.sources.table_columns import find_table
 from recordgen.sources.table_csv import read_table
-from recordgen.splits import parse_ml_use
 from recordgen.tasks import ImageClassification, TextClassification, task_for
 
 IMAGE, TEXT = ImageClassification(), TextClassification()

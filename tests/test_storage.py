@@ -22,7 +22,6 @@ from aiohttp import web
 
 import recordgen
 from recordgen import storage
-from recordgen.access import Access, RowGate
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
@@ -30,11 +29,12 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
-from recordgen.sources import ImportFile
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.source import Source
 from recordgen.storage import Terms
+from recordgen.storage.access import Access, RowGate
 from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.retries import RetryPolicy
-from recordgen.transforms import Source
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 

@@ -16,11 +16,11 @@ from aiohttp import web
 
 import recordgen
 from recordgen import storage
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import PayloadError, SourceError, StorageError
-from recordgen.fetching import Fetcher
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
+from recordgen.payloads.fetching import Fetcher
+from recordgen.rows.planned import PlannedRow
 from tests.conftest import encoded, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying

@@ -17,33 +17,36 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen import inspection, terminal
-from recordgen.columns import Column, Table
-from recordgen.csv_fields import csv_line
-from recordgen.dataset import read_dataset
+from recordgen.console import summaries as terminal
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import (
     NothingToConvertError,
     SourceError,
     TooManyRejectsError,
     UsageError,
 )
-from recordgen.example import parse_example, serialize_example
 from recordgen.features import FeatureSpec
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.planning import GroupPlan, Plan, SplitPlan
-from recordgen.resolving import PlacedRow, bucket_of
-from recordgen.rows import Lines, Reject, placing
-from recordgen.sources import ImportFile
+from recordgen.planning.bucket_files import cut, encode_bucket
+from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
+from recordgen.planning.resolve_lines import LineBlock, lines_of, place, resolve_lines, shares_of
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.tfrecord import frame
+from recordgen.records.tfrecord import read_records as read_shard
+from recordgen.rejects import Reject
+from recordgen.report import inspection
+from recordgen.rows.placing import placing
+from recordgen.rows.planned import PlacedRow, bucket_of
+from recordgen.rows.row import Lines
+from recordgen.shards.lines import PlannedLines, framed
 from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.table_columns import in_blocks
-from recordgen.splits import SplitFractions
-from recordgen.stretches import cut, encode_bucket
-from recordgen.table_examples import count_labels, make_examples
-from recordgen.table_lines import LineBlock, lines_of, place, resolve_lines, shares_of
-from recordgen.table_shards import PlannedLines, framed
-from recordgen.tfrecord import frame
-from recordgen.tfrecord import read_records as read_shard
+from recordgen.tables.columns import Column, Table
+from recordgen.tables.csv_fields import csv_line
+from recordgen.tables.examples import count_labels, make_examples
 from tests.conftest import run_python, tree_bytes
 
 PAGE = (Path(__file__).parents[1] / "docs/tasks/tabular.md").read_text(encoding="utf-8")

@@ -16,13 +16,15 @@ from PIL import ExifTags, Image
 
 import recordgen
 from recordgen import options, storage
-from recordgen.dataset import LABELS_FILE
+from recordgen.dataset.manifest import LABELS_FILE
+from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import NothingToConvertError, UsageError
-from recordgen.example import parse_example, serialize_example
 from recordgen.features import IMAGE_TASKS
-from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, RejectCode, Row
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.tasks import (
     TASKS,
     ImageClassification,
@@ -32,7 +34,6 @@ from recordgen.tasks import (
 )
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError, Task
-from recordgen.tfrecord import read_records
 
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 

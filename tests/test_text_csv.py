@@ -10,7 +10,8 @@ import pytest
 import recordgen
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, Reject, Row, content_uri
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect_frame
 from recordgen.sources.text_csv import is_file, parse_lines

@@ -14,20 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recordgen
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.example import parse_example
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.rows import Adjustments, Finding, Reject, Row, content_uri
-from recordgen.sources import ImportFile, RowReader
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import Adjustments, Row, content_uri
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader
 from recordgen.storage import list_files
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, tokenize
 from recordgen.tasks.task import AnnotationError, Said
 from recordgen.tasks.text_entities import said_of_tokens
-from recordgen.tfrecord import read_records
 
 TASK = {"task": "text_entities"}
 

@@ -13,19 +13,20 @@ from hypothesis import strategies as st
 
 import recordgen
 from recordgen.cli import main
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary
 from recordgen.errors import UsageError
-from recordgen.example import parse_example
-from recordgen.labels import Vocabulary, build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.rows import Reject, RejectCode, content_digest, content_uri
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import content_digest, content_uri
 from recordgen.sources.automl_jsonl import parse_line
 from recordgen.tasks import TextClassification, TextMultiLabel, TextSentiment, task_for
 from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextSaid, inline, stored
-from recordgen.tfrecord import read_records
 
 ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}

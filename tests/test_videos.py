@@ -19,16 +19,18 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import recordgen
+from recordgen.dataset.vocabulary import build_vocabulary
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.example import parse_example
-from recordgen.labels import build_vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.resolving import PlannedRow
-from recordgen.rows import Reject, Row
-from recordgen.sources import ImportFile, RowReader, with_lists
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rejects import Reject
+from recordgen.rows.planned import PlannedRow
+from recordgen.rows.row import Row
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader, with_lists
 from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification import Segment
-from recordgen.tfrecord import read_records
 from tests.servers import serving
 
 PAGE = (Path(__file__).parents[1] / "docs/tasks/video_classification.md").read_text(

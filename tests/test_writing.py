@@ -30,12 +30,12 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
-from recordgen.example import parse_example, serialize_example
 from recordgen.features import RAW_DTYPES, FeatureSpec
-from recordgen.inspection import inspect
-from recordgen.shard_writer import ShardedWriter
-from recordgen.staging import Staging
-from recordgen.tfrecord import read_records
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.tfrecord import read_records
+from recordgen.report.inspection import inspect
+from recordgen.runs.staging import Staging
+from recordgen.writing.shard_writer import ShardedWriter
 from tests.conftest import COMPONENTS, run_python, tree_bytes
 
 TF_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}

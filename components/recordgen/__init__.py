@@ -13,14 +13,13 @@ if TYPE_CHECKING:
     from recordgen import errors as errors
     from recordgen import examplegen as examplegen
     from recordgen import features as features
-    from recordgen import logs as logs
-    from recordgen import progress as progress
-    from recordgen import quiet as quiet
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
-    from recordgen.conversion import CheckResult, ConversionResult, check, convert, plan
-    from recordgen.dataset import Dataset, read_dataset
+    from recordgen.console import logs as logs
+    from recordgen.console import quiet as quiet
+    from recordgen.conversion.api import check, convert, plan
+    from recordgen.dataset.manifest import Dataset, read_dataset
     from recordgen.errors import RecordgenError
     from recordgen.options import ConvertOptions
     from recordgen.reading import (
@@ -37,8 +36,10 @@ if TYPE_CHECKING:
         train_dataset,
     )
     from recordgen.report import render_report
-    from recordgen.schema import Schema
-    from recordgen.writing import WriteResult, write
+    from recordgen.runs import progress as progress
+    from recordgen.runs.results import CheckResult, ConversionResult
+    from recordgen.tables.schema import Schema
+    from recordgen.writing.api import WriteResult, write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
@@ -125,7 +126,7 @@ def __dir__() -> list[str]:
 
 
 def _register_accessor(pandas: Any) -> None:
-    from recordgen.accessor import register
+    from recordgen.conversion.dataframe_accessor import register
 
     register(pandas)
 

@@ -18,10 +18,13 @@ from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen import logs, storage, terminal
+from recordgen import storage
+from recordgen.console import logs
+from recordgen.console import summaries as terminal
+from recordgen.console.quiet import quiet_libraries
+from recordgen.dataset.splits import SplitFractions
+from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import RecordgenError, UsageError
-from recordgen.labels import LABEL_MODES
-from recordgen.metrics import total_counts
 from recordgen.options import (
     BAD_BOXES,
     BOX_ORIENTATIONS,
@@ -37,13 +40,12 @@ from recordgen.options import (
     ConvertOptions,
     parse_names,
 )
-from recordgen.quiet import quiet_libraries
 from recordgen.roles import ROLES
-from recordgen.splits import SplitFractions
+from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
-    from recordgen.progress import Progress
+    from recordgen.runs.progress import Progress
     from recordgen.sources.detect import Detection
 
 _DEFAULTS = ConvertOptions()
@@ -96,7 +98,7 @@ def exit_main() -> NoReturn:
 def _offer_resume(arguments: Sequence[str]) -> None:
     """Say how to go on, if the conversion that just ended has left anything to go on with."""
     from recordgen import storage
-    from recordgen.runs import count_unfinished
+    from recordgen.runs.commit import count_unfinished
 
     args = _parser().parse_args(arguments)
     if args.command != "convert":
@@ -135,7 +137,7 @@ def _convert(args: argparse.Namespace) -> int:
     if args.dry_run:
         return _plan(args, options)
     logs.started("convert", args.source, output=args.output)
-    from recordgen.conversion import convert
+    from recordgen.conversion.api import convert
 
     result = convert(
         args.source,
@@ -167,7 +169,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
     logs.started("plan", args.source, output=args.output)
-    from recordgen.conversion import plan
+    from recordgen.conversion.api import plan
 
     started = time.monotonic()
     staged = plan(
@@ -196,7 +198,7 @@ def _plan(args: argparse.Namespace, options: dict[str, object]) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     logs.started("check", args.source)
-    from recordgen.conversion import check
+    from recordgen.conversion.api import check
 
     result = check(
         args.source, beam_args=args.beam_args, progress=_progress(args), **_options(args)
@@ -247,7 +249,7 @@ def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from recordgen import inspection
+    from recordgen.report import inspection
 
     found = inspection.inspect(args.output, split=args.split, num=args.num, to=args.to)
     if args.json:

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from recordgen.rows import Reject
+    from recordgen.rejects import Reject
 
 
 class RecordgenError(Exception):
@@ -123,7 +123,7 @@ class PayloadError(RecordgenError):
     """One payload is refused.
 
     Attributes:
-        code: the reason, a value of :class:`recordgen.rows.RejectCode`.
+        code: the reason, a value of :class:`recordgen.rejects.RejectCode`.
         message: what was found and what was expected.
     """
 

@@ -11,13 +11,13 @@ from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
-from recordgen.access import Access
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
+from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError
-from recordgen.labels import LABEL_MODES
 from recordgen.roles import TABLE_ROLES, Roles, columns_text, parse_columns
-from recordgen.schema import Schema
-from recordgen.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.storage import is_local, local_path
+from recordgen.storage.access import Access
+from recordgen.tables.schema import Schema
 
 #: What is to be found out from the import files themselves.
 AUTO = "auto"
@@ -67,7 +67,7 @@ class ConvertOptions:
             ``auto``: it does if its names are known; a line that may be either stops the run.
         columns: which column holds what, as :func:`recordgen.roles.parse_columns` takes it:
             ``path=image_id,label=source``. Empty: known names and positions decide.
-        schema: what the columns of a table hold, as JSON; see :class:`recordgen.schema.Schema`.
+        schema: what the columns of a table hold, as JSON; see :class:`recordgen.tables.schema.Schema`.
             Empty: none is declared. With one, the task is ``declared``.
         seed: decides order, shards and the draw of splits; the same seed gives the same bytes.
         split_fractions: shares for rows that name no split.
@@ -78,7 +78,7 @@ class ConvertOptions:
             more for that.
         missing_split: ``assign`` draws a split for rows without one; ``drop`` leaves them out
             when any other row names a split, as Vertex AI does.
-        labels: ``auto``, ``text`` or ``integer``; see :func:`recordgen.labels.build_vocabulary`.
+        labels: ``auto``, ``text`` or ``integer``; see :func:`recordgen.dataset.vocabulary.build_vocabulary`.
         shard_by: ``hash`` mixes the labels of a split in its shards; ``label`` gives each of them
             (and the rows without one) shards of its own.
         shard_mb: aimed-at size of a shard in MB (10^6 bytes).
@@ -100,7 +100,7 @@ class ConvertOptions:
         tfmd_schema: path or URL of a TensorFlow Metadata schema (pbtxt) with the types of a
             table's columns; empty: they are told from all rows.
         table: the columns of a table as they were detected, see
-            :class:`recordgen.columns.Table`; cannot be given.
+            :class:`recordgen.tables.columns.Table`; cannot be given.
         max_image_mb: larger payloads are rejected, in MB (Vertex AI's own limit is 30).
         max_image_pixels: images of more pixels are rejected before they are decoded.
         max_reject_fraction: the run fails above this share of rejected rows, 0..1.
@@ -299,3 +299,9 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 def _above_zero(name: str, value: float) -> None:
     if not isinstance(value, int | float) or not 0 < value < math.inf:
         raise UsageError(f"{name} must be a number above 0 (got {value!r})")
+
+
+def default_threads() -> int:
+    """Return one thread per core, at least two: decoders release the interpreter's lock."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(2, cores or 2)

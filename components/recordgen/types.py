@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from recordgen.errors import UsageError
-from recordgen.float32 import as_float32
+from recordgen.records.float32 import as_float32
 
 # What is written, by kind: dtype of the feature, and what a value must be.
 _KINDS: Mapping[str, tuple[str, str]] = {

@@ -16,7 +16,7 @@ from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import v1 as tfx
 
 from recordgen import features
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError
 from recordgen.examplegen import AutoMLExampleGen
 

@@ -5,11 +5,11 @@ import os
 import pytest
 from aiohttp import web
 
-from recordgen.access import Access, RowGate
 from recordgen.examplegen.fingerprint import image_fingerprint, version_or_missing
 from recordgen.options import ConvertOptions
-from recordgen.sources import ImportFile
+from recordgen.sources.import_file import ImportFile
 from recordgen.storage import Terms
+from recordgen.storage.access import Access, RowGate
 from tests.servers import serving
 
 

@@ -8,6 +8,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2
 from tfx.utils import proto_utils
 
+from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import (
@@ -16,8 +17,7 @@ from recordgen.examplegen.parameters import (
     split_fractions,
 )
 from recordgen.options import ConvertOptions
-from recordgen.sources import ImportFile
-from recordgen.splits import SplitFractions
+from recordgen.sources.import_file import ImportFile
 
 
 def input_config(**patterns):

@@ -19,7 +19,7 @@ from pipelines.config import PipelineConfig
 from pipelines.demo import DEMOS
 from pipelines.pipeline import MEASURES, create_pipeline, eval_config
 from pipelines.samples import WRITERS
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.options import ConvertOptions
 from recordgen.training.config import MODEL_TASKS

@@ -13,7 +13,7 @@ from PIL import Image
 from pipelines.config import metadata_path
 from pipelines.lineage import lineage_lines, pushed_model
 from pipelines.metadata import Metadata
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from apache_beam.options.pipeline_options import (
 
 from pipelines import vertex
 from pipelines.parameters import NAMES
-from recordgen import runners
+from recordgen.beam import runners
 from tests.vertex_service import serving, write_key
 
 REQUIRED = [

@@ -19,7 +19,7 @@ from PIL import Image
 
 from pipelines import parameters, vertex
 from pipelines.digits import write_digits
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from tests.clusters import ROOT, dataflow, emulated, environment, object_store
 from tests.vertex_runner import (
     Attempt,

@@ -9,9 +9,9 @@ import numpy as np
 from PIL import Image
 
 from recordgen import features
-from recordgen.dataset import Dataset, ImageStats, RowCounts, Shard, Split, write_dataset
-from recordgen.example import serialize_example
-from recordgen.tfrecord import frame, write_frames
+from recordgen.dataset.manifest import Dataset, ImageStats, RowCounts, Shard, Split, write_dataset
+from recordgen.records.example import serialize_example
+from recordgen.records.tfrecord import frame, write_frames
 from tests.conftest import encoded
 
 #: The classes, in the order of the channels that show them.

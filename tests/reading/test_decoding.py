@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from recordgen.dataset import ImageStats
+from recordgen.dataset.manifest import ImageStats
 from recordgen.reading import decode_images
 from recordgen.reading.decoding import ImageDecoder, image_sizes
 from tests.conftest import encoded, noise

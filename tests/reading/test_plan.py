@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recordgen.dataset import Dataset, RowCounts, Split
+from recordgen.dataset.manifest import Dataset, RowCounts, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import class_weights, plan_classes

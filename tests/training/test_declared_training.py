@@ -13,10 +13,10 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
-from recordgen.tfrecord import read_records
+from recordgen.records.tfrecord import read_records
 from recordgen.training.config import TrainingConfig
 from recordgen.training.declared import DeclaredLearner
 from tests import trainer

@@ -12,7 +12,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.training import TrainingConfig

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.travels import sentences, write_travels
 from recordgen import convert
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset

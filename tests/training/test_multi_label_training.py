@@ -12,7 +12,7 @@ import tensorflow as tf
 from PIL import Image
 
 from recordgen import convert, write
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.kubeflow.scoring import TALLIES
 from recordgen.reading import eval_dataset

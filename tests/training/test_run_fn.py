@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from recordgen import convert, features
 from recordgen.errors import DataError, SourceError, UsageError
-from recordgen.example import serialize_example
 from recordgen.reading import eval_dataset
+from recordgen.records.example import serialize_example
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.model import build_model
 from recordgen.training.run import examples_root, plan_epochs

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
-from recordgen.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.records.example import serialize_example
 from tests import trainer
 
 ROWS = 400

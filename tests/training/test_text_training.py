@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from pipelines.reviews import WRITERS
 from recordgen import convert
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from tests import trainer

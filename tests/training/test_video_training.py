@@ -16,10 +16,10 @@ from PIL import Image
 
 from pipelines.clips import clip, write_clips
 from recordgen import convert
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError
-from recordgen.example import serialize_example
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.records.example import serialize_example
 from recordgen.training.frames import frames_between, segment_frames, shown_until
 from tests import trainer
 

@@ -140,7 +140,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             columns: which column holds what, such as ``path=image_id,label=source``; by name, or
                 by number from 1.
             schema: what the columns of a table hold, as JSON: ``{"photo": "image"}``; see
-                :class:`recordgen.schema.Schema`.
+                :class:`recordgen.tables.schema.Schema`.
             seed: decides order, shards and drawn splits.
             eval_from: move a share of a split to ``eval``: ``train:10`` moves 10 % of ``train``;
                 empty: none.

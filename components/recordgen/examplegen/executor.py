@@ -13,12 +13,12 @@ from tfx.proto import example_gen_pb2
 from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
-from recordgen import logs
-from recordgen.conversion import convert_files
-from recordgen.dataset import Dataset
+from recordgen.console import logs
+from recordgen.conversion.api import convert_files
+from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.examplegen.parameters import ExampleGenParameters
-from recordgen.rows import Reject
+from recordgen.rejects import Reject
 
 # TFX knows TFRecords by this one name and tells compressed files by their ``.gz`` suffix; any
 # other text, ``tfrecords`` for one, stops StatisticsGen and Transform. What the shards really

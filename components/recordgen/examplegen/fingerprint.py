@@ -13,13 +13,14 @@ from functools import partial
 from itertools import islice
 
 from recordgen import storage
-from recordgen.access import Access, RowGate
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Row
-from recordgen.sources import ImportFile, RowReader, with_lists
+from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.readers import RowReader, with_lists
 from recordgen.storage import Terms
+from recordgen.storage.access import Access, RowGate
 from recordgen.tasks import Task, task_for
 
 # Looking up a file is waiting, not computing: many at once, whatever the number of cores.

@@ -14,10 +14,10 @@ from tfx.types import standard_component_specs as specs
 from tfx.utils import proto_utils
 
 from recordgen import storage
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import TABLE_OPTIONS, ConvertOptions, parse_names
-from recordgen.sources import ImportFile
-from recordgen.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
+from recordgen.sources.import_file import ImportFile
 
 DATASET_VERSION_KEY = "dataset_version"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"

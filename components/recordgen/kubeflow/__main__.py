@@ -14,10 +14,10 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from recordgen import logs
+from recordgen.console import logs
+from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
-from recordgen.quiet import quiet_libraries
 
 #: Each is a module beside this one with a function ``run(step: StepInput) -> StepOutput``.
 STEPS = ("convert", "statistics", "train", "evaluate", "push")

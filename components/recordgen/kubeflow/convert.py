@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from recordgen import logs, storage
-from recordgen.conversion import convert
-from recordgen.dataset import REPORT_FILE, Dataset
+from recordgen import storage
+from recordgen.console import logs
+from recordgen.console.summaries import reject_lines
+from recordgen.conversion.api import convert
+from recordgen.dataset.manifest import REPORT_FILE, Dataset
+from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import place_of
-from recordgen.splits import SPLITS
-from recordgen.terminal import reject_lines
 
 #: Options that take 0 for "none": an optional number without a default is not known everywhere.
 UNSET = ("max_side", "threads")
@@ -25,7 +26,7 @@ def run(step: StepInput) -> StepOutput:
     """Convert and describe the result.
 
     Raises:
-        RecordgenError: as :func:`recordgen.conversion.convert`; the first rejected rows stand in
+        RecordgenError: as :func:`recordgen.conversion.api.convert`; the first rejected rows stand in
             the message, since Kubeflow may keep nothing that a failed step wrote.
     """
     values = dict(step.parameters)

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterator
 from itertools import islice
 
-from recordgen import logs, storage
-from recordgen.dataset import Dataset, read_dataset
+from recordgen import storage
+from recordgen.console import logs
+from recordgen.console.quiet import load_tensorflow
+from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.dataset.splits import EVAL
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place
 from recordgen.kubeflow.scoring import TALLIES, Evaluation
-from recordgen.quiet import load_tensorflow
-from recordgen.splits import EVAL
-from recordgen.tfrecord import read_records
+from recordgen.records.tfrecord import read_records
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task
 
 _BATCH = 64

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import time
 
-from recordgen import logs, storage
+from recordgen import storage
+from recordgen.console import logs
 from recordgen.errors import SourceError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place

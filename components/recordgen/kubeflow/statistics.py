@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from recordgen import features, logs, storage
-from recordgen.dataset import Dataset, read_dataset, split_dir
+from recordgen import features, storage
+from recordgen.console import logs
+from recordgen.console.quiet import load_tensorflow
+from recordgen.dataset.manifest import Dataset, read_dataset, split_dir
+from recordgen.dataset.splits import TRAIN
 from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place, write_place
-from recordgen.quiet import load_tensorflow
-from recordgen.splits import TRAIN
 
 # The names that TFX's StatisticsGen and SchemaGen use.
 STATISTICS_FILE = "FeatureStats.pb"
@@ -61,7 +62,7 @@ def run(step: StepInput) -> StepOutput:
 def _statistics(tfdv: Any, root: str, split: str, dataset: Dataset) -> Any:
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from recordgen.runners import beam_flags
+    from recordgen.beam.runners import beam_flags
 
     return tfdv.generate_statistics_from_tfrecord(
         storage.join(root, split_dir(split), "*"),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from recordgen import storage
-from recordgen.dataset import read_dataset, split_dir
+from recordgen.console.quiet import load_tensorflow
+from recordgen.dataset.manifest import read_dataset, split_dir
+from recordgen.dataset.splits import EVAL, TRAIN
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place, write_place
-from recordgen.quiet import load_tensorflow
-from recordgen.splits import EVAL, TRAIN
 from recordgen.training.config import TrainingConfig
 
 #: What stands for "none" in the parameter ``weights``, since an optional text has no default.

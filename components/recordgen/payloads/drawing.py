@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from recordgen.boxes import StoredBox
 from recordgen.payloads.image import JPEG_QUALITY, PILLOW_FORMATS, decoded, to_8_bit
+from recordgen.records.boxes import StoredBox
 
 # Shares of an image's shorter side, and the least, in pixels.
 _LINE, _LEAST_LINE = 1 / 240, 1

@@ -6,7 +6,7 @@ Graphics Interchange Format, version 89a, sections 15 to 27.
 from __future__ import annotations
 
 from recordgen.errors import PayloadError
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE_BYTES = 9  # an image descriptor behind its separator
@@ -36,9 +36,7 @@ def check_gif(data: bytes) -> None:
                 at += 1 + data[at]
             at += 1
     except IndexError:
-        raise PayloadError(
-            RejectCode.TRUNCATED.value, "the GIF ends before its trailer"
-        ) from None
+        raise PayloadError(RejectCode.TRUNCATED.value, "the GIF ends before its trailer") from None
 
 
 def _palette_bytes(flags: int) -> int:

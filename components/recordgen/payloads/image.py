@@ -27,7 +27,7 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.gif import check_gif
 from recordgen.payloads.png import check_png
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 
 #: What Vertex AI takes ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and its schema
 #: lists (WEBP, TIFF). MPO, the JPEG with a second picture that phones write, is JPEG to Pillow.

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator
 
 from recordgen.errors import PayloadError
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 
 _SIGNATURE_BYTES = 8
 _IHDR = struct.Struct(">IIBBBBB")

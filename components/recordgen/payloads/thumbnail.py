@@ -9,7 +9,7 @@ from PIL import Image
 
 from recordgen.errors import PayloadError
 from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 
 # At these sizes an image is a matter of a few ten milliseconds; a JPEG is decoded at 1/8 scale.
 _MAX_JPEG_PIXELS = 50_000_000

@@ -30,7 +30,7 @@ from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
 from recordgen.scales import scale_for
-from recordgen.schema import Schema
+from recordgen.tables.schema import Schema
 from recordgen.tasks import Declared
 
 VECTORS = ("padded", "ragged")

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from recordgen import storage
 from recordgen.errors import StorageError
-from recordgen.tfrecord import count_frames, read_records
+from recordgen.records.tfrecord import count_frames, read_records
 
 
 def count_records(path: str) -> int:

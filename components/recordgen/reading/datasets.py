@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen import splits
-from recordgen.dataset import Dataset, Split, read_dataset
+from recordgen.dataset import splits
+from recordgen.dataset.manifest import Dataset, Split, read_dataset
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features

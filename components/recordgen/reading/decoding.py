@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordgen.dataset import ImageStats
+from recordgen.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
 from recordgen.reading.options import ReadOptions, decode_options
 from recordgen.reading.tuning import AUTO, Tuning

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from recordgen import splits
+from recordgen.dataset import splits
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.foreign import first_record

@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
-from recordgen.example import parse_example
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
-from recordgen.tfrecord import read_records
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 
 # Features with a value for each box are named so, also those that only others write.
 _OBJECT = "image/object/"

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from recordgen import splits, storage
-from recordgen.dataset import (
+from recordgen import storage
+from recordgen.dataset import splits
+from recordgen.dataset.manifest import (
     DATASET_FILE,
     SPLIT_PREFIX,
     Dataset,

@@ -9,7 +9,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from recordgen.columns import MISSING, Column, Table
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import check_mode
@@ -27,6 +26,7 @@ from recordgen.reading.records import (
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels
 from recordgen.reading.tuning import AUTO
+from recordgen.tables.columns import MISSING, Column, Table
 
 _DTYPES = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
 

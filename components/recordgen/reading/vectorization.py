@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from recordgen import splits
+from recordgen.dataset import splits
 from recordgen.reading.checks import check_at_least
 from recordgen.reading.datasets import Source, eval_dataset
 from recordgen.reading.words import has_unspaced, split_words

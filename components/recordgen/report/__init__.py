@@ -16,11 +16,11 @@ import os
 from collections.abc import Callable, Sequence
 
 from recordgen import storage
-from recordgen.dataset import REJECTS_FILE, REPORT_FILE, Dataset, read_dataset
+from recordgen.dataset.manifest import REJECTS_FILE, REPORT_FILE, Dataset, read_dataset
 from recordgen.errors import SourceError
+from recordgen.rejects import Reject
 from recordgen.report.page import REJECTS_SHOWN, to_html
 from recordgen.report.pictures import read_pictures
-from recordgen.rows import Reject
 
 __all__ = ["render_dataset", "render_report", "write_report"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from recordgen.dataset import Dataset
+from recordgen.dataset.manifest import Dataset
 from recordgen.report.sampling import evenly
 
 # Up to here a table shows all classes; above, the largest and the smallest.

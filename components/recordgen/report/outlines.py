@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recordgen.boxes import StoredBox
 from recordgen.payloads.drawing import label_colour
+from recordgen.records.boxes import StoredBox
 
 # More on one small picture would only cover it.
 _BOXES_DRAWN = 100

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from recordgen.dataset import Dataset
+from recordgen.dataset.manifest import Dataset
 from recordgen.options import ConvertOptions
 from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.rejects import Reject
 from recordgen.report.balance import class_balance
 from recordgen.report.outlines import outlines
 from recordgen.report.pictures import Picture
-from recordgen.rows import Reject
+from recordgen.report.units import megabytes
 from recordgen.tasks import ImageMultiLabel, ObjectDetection, TextMultiLabel
 from recordgen.tasks.object_detection import (
     BOXES_CLIPPED,
@@ -24,7 +25,6 @@ from recordgen.tasks.object_detection import (
     BOXES_SWAPPED,
     FILES_IN_PIXELS,
 )
-from recordgen.terminal import megabytes
 
 REJECTS_SHOWN = 50
 

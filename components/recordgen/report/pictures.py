@@ -11,14 +11,14 @@ from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 from recordgen import features
-from recordgen.boxes import StoredBox, stored_boxes
-from recordgen.dataset import Dataset, Shard, Split
+from recordgen.dataset.manifest import Dataset, Shard, Split
 from recordgen.errors import PayloadError, RecordgenError
-from recordgen.example import parse_example
+from recordgen.options import default_threads
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
+from recordgen.records.boxes import StoredBox, stored_boxes
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 from recordgen.report.sampling import evenly
-from recordgen.shards import default_threads
-from recordgen.tfrecord import read_records
 
 SIDE = 128  # pixels
 

@@ -17,11 +17,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.dataset.splits import is_ml_use, parse_ml_use
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.header import PATH_COLUMNS, Given, find_columns
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
-from recordgen.splits import is_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task
 
 #: What names of images and of videos end with.

@@ -19,15 +19,16 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from recordgen.csv_fields import MAX_RECORD_BYTES
+from recordgen.dataset.splits import parse_ml_use
 from recordgen.errors import SourceError, UsageError
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import Given, no_column
 from recordgen.sources.lines import text_of_first
 from recordgen.sources.row_parser import RowParser
 from recordgen.sources.text_csv import TextParser
-from recordgen.splits import parse_ml_use
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.task import AnnotationError, Task, printable
 from recordgen.tasks.text_task import CONTENT_KEY

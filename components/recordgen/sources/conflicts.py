@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from recordgen.dataset.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
 from recordgen.options import ConvertOptions
 from recordgen.sources.evidence import (
     BRACKETED,
@@ -29,7 +30,6 @@ from recordgen.sources.header import (
 )
 from recordgen.sources.heads import Head
 from recordgen.sources.row_parser import at as field_at
-from recordgen.splits import ML_USE_WORDS, PUBLISHED_WORDS, is_ml_use
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 

@@ -28,10 +28,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
-from recordgen.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
-from recordgen.rows import Reject, RejectCode
+from recordgen.dataset.splits import ML_USE_WORDS
+from recordgen.rejects import Reject, RejectCode
 from recordgen.sources.layout import BLANKS, FILE_SUFFIXES, read_layout
-from recordgen.splits import ML_USE_WORDS
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 
 # Lines that are looked at together, at most, and about how many bytes of them.
 _BLOCK_LINES = 1000

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
-from recordgen.rows import Adjustments, Reject, Row
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_jsonl import row_parser
 from recordgen.sources.header import Given
 from recordgen.sources.row_parser import Parser, RowParser

@@ -10,19 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from recordgen.dataset.splits import parse_ml_use
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.header import Given
-from recordgen.splits import parse_ml_use
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from recordgen.schema import Schema
+    from recordgen.tables.schema import Schema
 
 SOURCE = "DataFrame"
 

@@ -14,12 +14,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from recordgen.columns import Table
 from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.roles import SEGMENT_ROLES
-from recordgen.rows import Adjustments
-from recordgen.sources import ImportFile, evidence, foreign_formats, formats_of
+from recordgen.rows.row import Adjustments
+from recordgen.sources import evidence, foreign_formats
 from recordgen.sources.automl_csv import IMAGE_SUFFIX
 from recordgen.sources.automl_jsonl import check_keys, check_names, row_parser
 from recordgen.sources.conflicts import find_conflict, odd_column, several_labels, unnamed_split
@@ -35,11 +34,14 @@ from recordgen.sources.header import (
     find_path,
 )
 from recordgen.sources.heads import Head, read_delimiter, read_heads
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.iob import is_of_sentences
 from recordgen.sources.json_keys import SUBJECT_KEYS, read_object
 from recordgen.sources.lines import open_lines
 from recordgen.sources.preview import ROWS_SHOWN, PreviewRow, preview_files
+from recordgen.sources.readers import formats_of
 from recordgen.sources.text_csv import is_media
+from recordgen.tables.columns import Table
 from recordgen.tasks import (
     TASKS,
     Declared,

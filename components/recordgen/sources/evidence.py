@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from recordgen.dataset.splits import is_ml_use
 from recordgen.sources import video_lists
 from recordgen.sources.automl_csv import IMAGE_SUFFIX, VIDEO_SUFFIX, names_media
 from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.text_csv import has_url_inside
-from recordgen.splits import is_ml_use
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,

@@ -374,7 +374,7 @@ def _is_tfrecord(head: bytes) -> bool:
     """Return whether a file begins with the length of a record, and that with its checksum."""
     if len(head) < 12 or head[4:8] != bytes(4):  # nobody has records of 4 GiB
         return False
-    from recordgen.tfrecord import frame_head  # a checksum's library is not needed for texts
+    from recordgen.records.tfrecord import frame_head
 
     return frame_head(int.from_bytes(head[:8], "little")) == head[:12]
 

@@ -9,13 +9,14 @@ from itertools import islice
 from typing import Any
 
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rows import Adjustments
-from recordgen.sources import ImportFile, foreign_formats
+from recordgen.rows.row import Adjustments
+from recordgen.sources import foreign_formats
 from recordgen.sources.automl_csv import names_path_column
 from recordgen.sources.automl_jsonl import parse_object, row_parser
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.evidence import Line, is_table
 from recordgen.sources.header import Given
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import read_layout
 from recordgen.sources.lines import open_lines
 from recordgen.sources.row_parser import without_padding

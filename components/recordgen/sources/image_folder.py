@@ -13,10 +13,11 @@ import posixpath
 from collections.abc import Iterator, Sequence
 
 from recordgen import storage
+from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import SourceError
-from recordgen.rows import Reject, RejectCode, Row
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Row
 from recordgen.sources import foreign_formats
-from recordgen.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, check_label, check_text
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")

@@ -18,13 +18,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
 
 from recordgen import storage
-from recordgen.csv_fields import MAX_RECORD_BYTES
-from recordgen.dataset import SPLIT_PREFIX
+from recordgen.dataset.manifest import SPLIT_PREFIX
+from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.errors import SourceError
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.image_folder import files_below
 from recordgen.sources.lines import UTF16_MARKS, open_lines
-from recordgen.splits import is_ml_use, parse_ml_use
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens

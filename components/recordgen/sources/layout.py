@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 
-from recordgen.csv_fields import DELIMITERS, read_fields
+from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
 from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.lines import text_of_first
-from recordgen.splits import ML_USE_WORDS
+from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 _LINES_LOOKED_AT = 100
 

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from typing import IO
 
 from recordgen import storage
-from recordgen.csv_fields import MAX_RECORD_BYTES
 from recordgen.errors import SourceError
 from recordgen.sources import foreign_formats
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 
 #: What a file begins with that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

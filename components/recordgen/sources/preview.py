@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from recordgen.columns import Table
 from recordgen.options import ConvertOptions
-from recordgen.rows import Finding, Lines, Reject, Row, is_content_uri
-from recordgen.sources import ImportFile, RowReader
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Lines, Row, is_content_uri
 from recordgen.sources.csv_records import read_records
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import open_lines
+from recordgen.sources.readers import RowReader
+from recordgen.tables.columns import Table
 from recordgen.tasks import TASKS, Tabular, task_for
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextSaid

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import foreign_formats
 from recordgen.sources.header import (
     NOWHERE,

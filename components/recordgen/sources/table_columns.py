@@ -16,20 +16,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
-from recordgen.csv_fields import split_plain
+from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.rows import Reject
+from recordgen.rejects import Reject
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import SPLIT_COLUMNS, column_name, no_column
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import without_headers
-from recordgen.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
-from recordgen.table_blocks import decimals, parse, trimmed, whole_numbers
+from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
+from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
+from recordgen.tables.csv_fields import split_plain
 
 if TYPE_CHECKING:
-    from recordgen.sources import ImportFile
+    from recordgen.sources.import_file import ImportFile
 
 # A misspelt word does not make a feature of the split, which would tell a model what it must not
 # know: its rows are rejected.

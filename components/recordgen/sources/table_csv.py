@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from recordgen.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
-from recordgen.csv_fields import split_plain
-from recordgen.rows import Lines, Reject, RejectCode
+from recordgen.dataset.splits import parse_ml_use
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Lines
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.lines import open_lines
-from recordgen.splits import parse_ml_use
+from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
+from recordgen.tables.csv_fields import split_plain
 
 
 def read_table(path: str, table: Table) -> Iterator[Lines | Reject]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recordgen.columns import Table
-from recordgen.csv_fields import MAX_RECORD_BYTES, csv_line
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import Lines, Reject, RejectCode
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Lines
 from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, is_list
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
 from recordgen.sources.table_csv import lines_of
+from recordgen.tables.columns import Table
+from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line
 
 if TYPE_CHECKING:
     import pandas as pd

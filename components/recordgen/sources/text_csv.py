@@ -19,7 +19,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from recordgen import storage
-from recordgen.rows import Adjustments, Reject, RejectCode, Row
+from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
+from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import names_media
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.header import (
@@ -29,7 +31,6 @@ from recordgen.sources.header import (
     find_columns,
 )
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
-from recordgen.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextSaid, inline, stored
 

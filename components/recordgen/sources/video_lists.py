@@ -6,7 +6,7 @@
 
 An import file may hold rows of segments beside lines that name lists, or only rows. What a list
 names starts at its own folder. Lists are read for whoever wrote the import file, so they are gated
-as its rows' payloads are: :mod:`recordgen.access`.
+as its rows' payloads are: :mod:`recordgen.storage.access`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from recordgen import storage
-from recordgen.access import Access, RowGate
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
     SourceError,
     UnknownSchemeError,
 )
-from recordgen.rows import Adjustments, Reject, RejectCode, Row, reject
+from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.header import Given
 from recordgen.sources.lines import bounded_lines, open_lines
 from recordgen.storage import Terms
+from recordgen.storage.access import Access, RowGate
 from recordgen.tasks.task import Task
 
 _SUFFIX = ".csv"

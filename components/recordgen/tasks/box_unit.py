@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 from recordgen.tasks.task import AnnotationError
 
 #: So far outside 0..1, a coordinate is no slip: it counts pixels.

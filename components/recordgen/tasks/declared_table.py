@@ -21,15 +21,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
-from recordgen.example import FeatureValue, serialize_example
 from recordgen.features import FeatureSpec
-from recordgen.float32 import as_float32
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.payloads import several
-from recordgen.rows import Adjustments, RejectCode
-from recordgen.schema import IMAGE_PARTS, Schema
+from recordgen.records.example import FeatureValue, serialize_example
+from recordgen.records.float32 import as_float32
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import Adjustments
+from recordgen.tables.schema import IMAGE_PARTS, Schema
 from recordgen.tasks.task import (
     AnnotationError,
     Made,
@@ -42,7 +43,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, Stands
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.example import FeatureValue
-from recordgen.labels import Vocabulary
-from recordgen.rows import Adjustments, RejectCode
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.records.example import FeatureValue
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import AnnotationError, Merged, check_label, display_name
 

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.example import FeatureValue
-from recordgen.labels import Vocabulary
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments
+from recordgen.records.example import FeatureValue
+from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (

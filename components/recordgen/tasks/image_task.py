@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
-from recordgen.dataset import record_line
-from recordgen.example import FeatureValue, parse_example, serialize_example
-from recordgen.labels import Vocabulary
+from recordgen.dataset.manifest import record_line
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments
+from recordgen.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.rows.row import Adjustments
 from recordgen.tasks.task import Made, Said, Task, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
-    from recordgen.resolving import PlannedRow
+    from recordgen.rows.planned import PlannedRow
 
 
 class ImageTask(Task):

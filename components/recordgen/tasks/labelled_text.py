@@ -12,17 +12,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
-from recordgen.dataset import record_line
-from recordgen.example import FeatureValue, parse_example, serialize_example
-from recordgen.labels import Vocabulary
+from recordgen.dataset.manifest import record_line
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, RejectCode, is_content_uri
+from recordgen.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import AnnotationError, Made, Merged, Said, add_up, check_label
 from recordgen.tasks.text_task import TextSaid, TextTask, either, said_of, text_of
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.rows.planned import PlannedRow
 
 #: The annotations in the older shape of a line.
 OLDER_KEY = "annotations"

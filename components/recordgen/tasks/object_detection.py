@@ -28,13 +28,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
-from recordgen.example import FeatureValue
-from recordgen.float32 import as_float32
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
+from recordgen.records.example import FeatureValue
+from recordgen.records.float32 import as_float32
+from recordgen.rejects import RejectCode
 from recordgen.roles import BOX_ROLES
-from recordgen.rows import Adjustments, RejectCode
+from recordgen.rows.row import Adjustments
 from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask

@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from recordgen.columns import Table
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments
+from recordgen.rows.row import Adjustments
+from recordgen.tables.columns import Table
 from recordgen.tasks.task import Made, Merged, Said, Task
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.rows.planned import PlannedRow
 
 
 class Tabular(Task):

@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from recordgen import storage
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, RejectCode, is_content_uri, row_name
+from recordgen.rejects import RejectCode
+from recordgen.rows.placing import row_name
+from recordgen.rows.row import Adjustments, is_content_uri
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, Stands
 
 _Item = TypeVar("_Item")
 
@@ -55,7 +57,7 @@ class Said(NamedTuple):
 
     Attributes:
         uri: of the payload; empty: the row had none.
-        annotation: see :class:`recordgen.rows.Row`.
+        annotation: see :class:`recordgen.rows.row.Row`.
     """
 
     uri: str
@@ -99,9 +101,9 @@ class Task(ABC):
         names_payloads: rows name what they are about, so that one can be told from another.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
-            :func:`recordgen.steps.located` made.
+            :func:`recordgen.beam.steps.located` made.
         by_columns: rows go by columns, many at a time, and not one by one, see
-            :mod:`recordgen.table_lines`.
+            :mod:`recordgen.planning.resolve_lines`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import OneLabel, older_annotations, older_label
 from recordgen.tasks.task import AnnotationError, display_name
 

@@ -18,11 +18,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from recordgen import features
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
-from recordgen.example import serialize_example
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, RejectCode, is_content_uri
+from recordgen.records.example import serialize_example
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.tags import (
     Span,
@@ -48,7 +49,7 @@ from recordgen.tasks.task import (
 from recordgen.tasks.text_task import TextSaid, TextTask, either, inline, said_of, text_of
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow
+    from recordgen.rows.planned import PlannedRow
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import LabelledText, older_annotations, older_label
 from recordgen.tasks.task import AnnotationError, Task, display_names, need_mixed_shards
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rows import RejectCode
+from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
 from recordgen.tasks.task import AnnotationError, Task
 from recordgen.tasks.text_task import either

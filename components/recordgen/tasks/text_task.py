@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from recordgen.errors import PayloadError
-from recordgen.rows import RejectCode, content_uri, is_content_uri
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import content_uri, is_content_uri
 from recordgen.tasks.task import AnnotationError, Said, Task, check_uri, printable
 
 #: The key of text in a line of JSONL.

@@ -24,12 +24,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
+from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
-from recordgen.example import FeatureValue, serialize_example
-from recordgen.float32 import as_float32
-from recordgen.labels import Vocabulary
 from recordgen.options import ConvertOptions
-from recordgen.rows import Adjustments, RejectCode
+from recordgen.records.example import FeatureValue, serialize_example
+from recordgen.records.float32 import as_float32
+from recordgen.rejects import RejectCode
+from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import (
     AnnotationError,
@@ -43,7 +44,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.resolving import PlannedRow, Stands
+    from recordgen.rows.planned import PlannedRow, Stands
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"

@@ -20,7 +20,7 @@ from recordgen.reading.columns import ColumnReader
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.parsing import parsed_as
 from recordgen.reading.vectorization import learn_words
-from recordgen.schema import Schema
+from recordgen.tables.schema import Schema
 from recordgen.training.config import LABEL, WEIGHT
 from recordgen.training.labels import truth_of_labels
 from recordgen.training.learner import Models

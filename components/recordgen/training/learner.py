@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from recordgen.dataset import Dataset
+from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.scales import AUTO
 from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig

@@ -11,7 +11,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from recordgen.dataset import read_dataset
+from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.training.config import TrainingConfig, check_task
 from recordgen.training.learner import Learner

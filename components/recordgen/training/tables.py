@@ -16,10 +16,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from recordgen.columns import Column, Table
 from recordgen.errors import DataError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.reading.tables import feature_spec
+from recordgen.tables.columns import Column, Table
 from recordgen.training.config import LABEL, WEIGHT
 from recordgen.training.learner import Models
 from recordgen.training.moments import Moments

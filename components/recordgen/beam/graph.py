@@ -1,0 +1,185 @@
+"""The Beam pipeline: it carries rows and tasks, never payloads.
+
+files ──ReadRows──────▶ (bucket, RowBlock | ReadSummary) ─┐
+shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────────┴─group─▶ ResolveBuckets ─▶ staging
+                                                                          │             │
+       (ALL, BucketSummary | BucketFile | ReadSummary) ◀─────────────────┘             │
+                            │                                                           │
+                          group ─▶ MakePlan ─▶ (shard, ShardOutline)                    │ rows
+                                                         │                              │
+                                                       group ─▶ WriteShards ◀───────────┘
+                                                                     └─▶ staging
+
+The rows of a bucket wait in the staging folder until the plan says whose they are.
+What a step must know travels by key, never as a side input, and a step has one output: Dask's
+runner works a side input out anew for each part of the work, and hands all outputs of a step to
+whoever takes one of them. Every step costs a small run a hundredth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+
+from recordgen import storage
+from recordgen.beam.steps import (
+    ALL,
+    MakePlan,
+    ReadExisting,
+    ReadRows,
+    ResolveBuckets,
+    WorkOnShards,
+)
+from recordgen.options import ConvertOptions
+from recordgen.planning.appending import Existing
+from recordgen.planning.messages import ReadSummary, SplitsNamed
+from recordgen.planning.plan import Base
+from recordgen.runs.commit import Run
+from recordgen.runs.resume import compare_shard, keep_or_write_shard
+from recordgen.runs.staging import Staging
+from recordgen.shards.task import ShardResult
+from recordgen.shards.write import check_shard, write_shard
+from recordgen.sources.source import _ROW_BYTES, Source
+from recordgen.tasks import TASKS
+
+if TYPE_CHECKING:
+    pass
+
+# A bucket's rows are held in memory together, so small sources have small ones; of large ones, each
+# takes so many bytes of import file.
+_SMALL_BUCKET_BYTES, _SMALL_BUCKETS = 100_000, 16
+_BUCKET_BYTES = 2_000_000
+_MAX_BUCKETS = 4096
+
+
+def plan_rows(
+    pipeline: beam.Pipeline,
+    source: Source,
+    options: ConvertOptions,
+    staging: Staging,
+    existing: Existing | None = None,
+) -> beam.PCollection:
+    """Build the planning half.
+
+    Args:
+        pipeline: gets the steps.
+        source: where rows come from.
+        options: how to plan.
+        staging: where the plan is left.
+        existing: the dataset that is appended to.
+
+    Returns:
+        (ShardKey, [ShardOutline]) for every shard; with too many rejects so far, nothing. The
+        rows and the whole plan are left in ``staging``.
+    """
+    buckets = _buckets(source, existing)
+    folder = existing.folder if existing else storage.folder_of(source.names[0])
+    read, resolve = _planning_steps(options, buckets, folder, staging, existing)
+    # Create spreads several sources over the workers by a shuffle, which one does not need.
+    parts = [
+        pipeline
+        | "ListSources"  # ImportFile | (Row, …)
+        >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
+        | "ReadRows" >> beam.ParDo(read)
+    ]  # (bucket, RowBlock | ReadSummary)
+    if options.missing_split == "drop":  # who drops rows without a split waits for all others
+        parts.append(
+            parts[0]
+            | "ReadSummaries" >> beam.FlatMap(_summary_of_any_bucket)
+            | "GatherNamed" >> beam.GroupByKey()  # (ALL, [ReadSummary])
+            | "TellBuckets" >> beam.FlatMap(_tell_buckets, buckets)  # (bucket, SplitsNamed)
+        )
+    if existing is not None:
+        parts.append(
+            pipeline
+            | "ListExisting" >> beam.Create(existing.shards)  # ExistingShard
+            | "ReadExisting" >> beam.ParDo(ReadExisting(options, buckets, folder, staging))
+        )  # (bucket, KnownBlock)
+    together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
+    return (
+        together
+        | "GroupByBucket" >> beam.GroupByKey()
+        | "ResolveBuckets" >> beam.ParDo(resolve)  # (ALL, BucketSummary | BucketFile | ReadSummary)
+        | "GatherSummaries" >> beam.GroupByKey()
+        | "MakePlan"
+        >> beam.ParDo(MakePlan(options, existing.base if existing else Base(), staging))
+        | "SpreadShards" >> beam.GroupByKey()  # (ShardKey, [ShardOutline])
+    )
+
+
+def _planning_steps(
+    options: ConvertOptions,
+    buckets: int,
+    folder: str,
+    staging: Staging,
+    existing: Existing | None,
+) -> tuple[beam.DoFn, beam.DoFn]:
+    """Return what reads rows and what resolves buckets."""
+    if TASKS[options.task].by_columns:
+        from recordgen.beam.table_steps import ReadLines, ResolveLines
+
+        return ReadLines(options, buckets, staging), ResolveLines(options, staging)
+    folders = existing.folders if existing else frozenset()
+    return (
+        ReadRows(options, buckets, folder, staging),
+        ResolveBuckets(options, folders, staging),
+    )
+
+
+def _working(work: Callable[..., ShardResult], options: ConvertOptions, staging: Staging) -> Any:
+    """Return the step that does ``work`` on every shard."""
+    if TASKS[options.task].by_columns:
+        from recordgen.beam.table_steps import read_lines
+
+        return beam.ParDo(WorkOnShards(work, partial(read_lines, staging), staging))
+    return beam.ParDo(WorkOnShards(work, staging.read_rows, staging))
+
+
+def _buckets(source: Source, existing: Existing | None) -> int:
+    """Return the number of buckets, on which the plan does not depend."""
+    size = source.bytes + (existing.dataset.examples * _ROW_BYTES if existing else 0)
+    few = min(_SMALL_BUCKETS, size // _SMALL_BUCKET_BYTES)
+    return max(1, few, min(_MAX_BUCKETS, size // _BUCKET_BYTES))
+
+
+def write_shards(shards: beam.PCollection, options: ConvertOptions, run: Run) -> beam.PCollection:
+    """Write every shard into the run's staging folder, or keep it; gives shard names."""
+    work: Callable[..., ShardResult] = partial(
+        write_shard, target=run.staging.root, options=options
+    )
+    if run.leftovers:
+        work = partial(
+            keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
+        )
+    return shards | "WriteShards" >> _working(work, options, run.staging)
+
+
+def check_shards(
+    shards: beam.PCollection, options: ConvertOptions, staging: Staging
+) -> beam.PCollection:
+    """Check every shard and write nothing but its result; gives shard names."""
+    work = partial(check_shard, options=options)
+    return shards | "CheckShards" >> _working(work, options, staging)
+
+
+def compare_shards(
+    shards: beam.PCollection, options: ConvertOptions, output: str, staging: Staging
+) -> beam.PCollection:
+    """Check every shard, and the file in ``output`` that is its own; gives shard names."""
+    work = partial(compare_shard, output=output, options=options)
+    return shards | "CompareShards" >> _working(work, options, staging)
+
+
+def _summary_of_any_bucket(element: Any) -> Iterator[tuple[int, ReadSummary]]:
+    if isinstance(element[1], ReadSummary):
+        yield ALL, element[1]
+
+
+def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:
+    """(ALL, [ReadSummary]) → word to every bucket if any row names a split."""
+    if any(summary.named for summary in element[1]):
+        for bucket in range(buckets):
+            yield bucket, SplitsNamed()

@@ -1,0 +1,304 @@
+"""Logs on stderr, through the standard library's ``logging``: text for people, JSON for machines.
+
+Each line of ours says one event, with a message for people and numbers for machines:
+
+    recordgen: 1,200 of 1,797 images (67%), 503.4 kB, 619 images/s, 0:00:01 left, 0 rejects
+
+    {"time": "2026-11-24T09:30:12.345Z", "level": "info", "event": "progress", "message": "…",
+     "examples_written": 1200, "rows_planned": 1797, …}
+
+Numbers have the names of :mod:`recordgen.runs.counters`; docs/convert.md lists events and fields.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from recordgen.console.summaries import format_of
+from recordgen.errors import DataError
+from recordgen.report.units import megabytes, time_left
+from recordgen.runs import counters as metrics
+from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    from recordgen.rejects import Reject
+    from recordgen.runs.progress import Snapshot
+    from recordgen.runs.results import ConversionResult
+    from recordgen.sources.detect import Detection
+
+FORMATS = ("text", "json")
+
+_LINE_SECONDS = 5.0
+
+# What the command says on stdout when it is done, and what it was called with, needs no line.
+_SAID_ON_STDOUT = frozenset({"started", "warning", "finished"})
+
+_log = logging.getLogger("recordgen")
+
+
+def set_up(log_format: str, *, level: int) -> None:
+    """Send log records of ours, and others' from ``level`` up, to stderr.
+
+    A program that has set up logging already keeps its own ways.
+
+    Args:
+        log_format: one of ``FORMATS``. As JSON, Python's warnings and what nobody caught come as
+            log records too.
+        level: the least level of libraries' records.
+    """
+    handler = logging.StreamHandler()
+    _log.setLevel(logging.INFO)
+    if log_format == "json":
+        handler.setFormatter(JsonFormatter())
+        logging.captureWarnings(True)
+        logging.getLogger("py.warnings").setLevel(logging.WARNING)
+        sys.excepthook = lambda _, error, __: failed(error, 1, traceback=True)
+        threading.excepthook = _thread_died
+    else:
+        handler.setFormatter(TextFormatter())
+        handler.addFilter(lambda record: getattr(record, "event", "") not in _SAID_ON_STDOUT)
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+class TextFormatter(logging.Formatter):
+    """``recordgen: message``; of other people's records also level and name."""
+
+    def __init__(self) -> None:
+        super().__init__("recordgen: %(message)s")
+        self._foreign = logging.Formatter("%(levelname)s %(name)s: %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text."""
+        ours = record.name.partition(".")[0] == _log.name
+        return super().format(record) if ours else self._foreign.format(record)
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record, on one line, in ASCII.
+
+    Records that are not ours have the event ``warning``, or ``log`` below that level.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record as JSON."""
+        moment = datetime.fromtimestamp(record.created, timezone.utc)
+        foreign = "warning" if record.levelno >= logging.WARNING else "log"
+        line = {
+            "time": f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z",
+            "level": record.levelname.lower(),
+            "event": getattr(record, "event", foreign),
+            "message": record.getMessage(),
+            "logger": record.name,
+            **getattr(record, "fields", {}),
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+def started(command: str, source: str, **more: str) -> None:
+    """Log what the command was called with."""
+    fields = {"command": command, "source": source, **more, "version": __version__}
+    _say("started", f"{command} {source}", fields)
+
+
+def detected(detection: Detection) -> None:
+    """Log how the source is read, before the work begins."""
+    task, found = detection.options.task, format_of(detection)
+    rows = "; ".join(map(str, detection.rows))
+    _say("detected", f"reading {task} from {found}; {rows}", detection.to_json())
+
+
+def finished(
+    message: str,
+    counts: Mapping[str, int],
+    *,
+    seconds: float,
+    rejects: Sequence[Reject],
+    warnings: Sequence[str] = (),
+    exit_code: int = 0,
+    **more: str,
+) -> None:
+    """Log what a run came to: its warnings, then one line with all counts.
+
+    Args:
+        message: the line for people.
+        counts: by the names of :mod:`recordgen.runs.counters`.
+        seconds: wall-clock time.
+        rejects: the rows that were left out.
+        warnings: what the user should know.
+        exit_code: that of the command.
+        **more: further fields.
+    """
+    for text in warnings:
+        _say("warning", text, level=logging.WARNING)
+    fields = {
+        **counts,
+        "rejected": _by_code(rejects),
+        "seconds": _rounded(seconds),
+        "exit_code": exit_code,
+        **more,
+    }
+    _say("finished", message, fields)
+
+
+def said(message: str) -> None:
+    """Log what a step of a pipeline has come to."""
+    _log.info("%s", message)
+
+
+def converted(result: ConversionResult) -> None:
+    """Log what a conversion came to."""
+    finished(
+        f"{result.dataset.examples} examples written to {result.output}",
+        result.counts,
+        seconds=result.seconds,
+        rejects=result.rejects,
+        warnings=result.dataset.warnings,
+        output=result.output,
+        digest=result.dataset.digest,
+    )
+
+
+def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
+    """Log why the command ends."""
+    fields: dict[str, Any] = {"error": type(error).__name__, "exit_code": exit_code}
+    if isinstance(error, DataError):
+        fields |= {"rejects_file": error.rejects_file, "rejected": _by_code(error.rejects)}
+    shown = error if traceback else None
+    _say("failed", str(error), fields, level=logging.ERROR, error=shown)
+
+
+def interrupted(error: BaseException, exit_code: int, *, traceback: bool) -> None:
+    """Log that somebody stopped the command."""
+    message = "interrupted; nothing was committed, run it again"
+    shown = error if traceback else None
+    _say("interrupted", message, {"exit_code": exit_code}, level=logging.ERROR, error=shown)
+
+
+def unfinished(output: str, shards: int) -> None:
+    """Log that a run which has ended left something to go on with."""
+    count = "1 finished shard waits" if shards == 1 else f"{shards} finished shards wait"
+    _log.warning("%s in %s: --resume keeps %s", count, output, "it" if shards == 1 else "them")
+
+
+class ProgressLog:
+    """A Progress that logs: rows while planning, the plan, then how far it is, every few seconds.
+
+    Args:
+        seconds: time between two lines.
+    """
+
+    def __init__(self, seconds: float = _LINE_SECONDS) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+        self._planned = False
+        self._unsaid: Snapshot | None = None
+
+    def planning(self) -> None:
+        """Log that rows are being read."""
+        self._wait()
+        zero = {metrics.ROWS_READ: 0, metrics.ROWS_PLANNED: 0, metrics.ROWS_REJECTED: 0}
+        _say("planning", "reading and planning rows", {**zero, "seconds": 0.0})
+
+    def planning_rows(self, snapshot: Snapshot) -> None:
+        """Log rows read and planned so far, now and then."""
+        if time.monotonic() >= self._next:
+            self._wait()
+            message = f"planning: {snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
+            _say("planning", message, _row_counts(snapshot))
+
+    def writing(self, snapshot: Snapshot) -> None:
+        """Log the plan once, then how far it is, now and then."""
+        if not self._planned:
+            self._planned = True
+            self._wait()
+            message = (
+                f"planned {snapshot.rows:,} of {snapshot.rows_read:,} rows "
+                f"({megabytes(snapshot.bytes)}), {snapshot.rows_rejected:,} rejects"
+            )
+            fields = {**_row_counts(snapshot), "planned_bytes": snapshot.bytes}
+            _say("planned", message, fields)
+        self._unsaid = snapshot
+        if time.monotonic() >= self._next:
+            self._say_progress(snapshot)
+
+    def finished(self) -> None:
+        """Log how far it came, if that is news."""
+        if self._unsaid is not None and self._unsaid.done_bytes:
+            self._say_progress(self._unsaid)
+
+    def _say_progress(self, snapshot: Snapshot) -> None:
+        self._unsaid = None
+        self._wait()
+        fields = {
+            **_row_counts(snapshot),
+            metrics.EXAMPLES_WRITTEN: snapshot.examples,
+            metrics.PAYLOADS_REJECTED: snapshot.payloads_rejected,
+            metrics.PAYLOAD_BYTES: snapshot.done_bytes,
+            "planned_bytes": snapshot.bytes,
+            "images_per_s": _rounded(snapshot.images_per_s),
+            "seconds_left": _rounded(snapshot.seconds_left),
+        }
+        _say("progress", _progress_message(snapshot), fields)
+
+    def _wait(self) -> None:
+        self._next = time.monotonic() + self._seconds
+
+
+def _progress_message(snapshot: Snapshot) -> str:
+    share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
+    words = [
+        f"{snapshot.examples:,} of {snapshot.rows:,} {snapshot.noun}s ({share:.0%})",
+        megabytes(snapshot.done_bytes),
+    ]
+    if snapshot.images_per_s is not None:
+        words.append(f"{snapshot.images_per_s:,.0f} {snapshot.noun}s/s")
+    if snapshot.seconds_left is not None:
+        words.append(time_left(snapshot.seconds_left))
+    return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
+
+
+def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
+    return {
+        metrics.ROWS_READ: snapshot.rows_read,
+        metrics.ROWS_PLANNED: snapshot.rows,
+        metrics.ROWS_REJECTED: snapshot.rows_rejected,
+        "seconds": _rounded(snapshot.seconds),
+    }
+
+
+def _by_code(rejects: Sequence[Reject]) -> dict[str, int]:
+    return dict(sorted(Counter(item.code for item in rejects).items()))
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 3)
+
+
+def _thread_died(args: threading.ExceptHookArgs) -> None:
+    name = args.thread.name if args.thread else "unknown"
+    _log.error("thread %s died: %s", name, args.exc_value, exc_info=args.exc_value)
+
+
+def _say(
+    event: str,
+    message: str,
+    fields: Mapping[str, Any] | None = None,
+    *,
+    level: int = logging.INFO,
+    error: BaseException | None = None,
+) -> None:
+    extra = {"event": event, "fields": fields or {}}
+    _log.log(level, "%s", message, exc_info=error, extra=extra)

@@ -1,0 +1,56 @@
+"""The bar on a terminal while rows are planned and written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recordgen.runs.progress import Snapshot
+from recordgen.report.units import megabytes, time_left
+
+
+class ProgressBar:
+    """A live bar: bytes done, and beside it examples, examples/s, time left, rejects."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[text]}"),
+            console=Console(stderr=True),
+            expand=True,
+            refresh_per_second=4,  # drawing costs time that decoding could use
+        )
+        self._task = self._bar.add_task("Planning", total=None, text="")
+
+    def planning(self) -> None:
+        """Show a bar without an end."""
+        self._bar.start()
+
+    def planning_rows(self, snapshot: Snapshot) -> None:
+        """Count rows beside it."""
+        text = f"{snapshot.rows_read:,} rows read, {snapshot.rows:,} planned"
+        self._bar.update(self._task, text=text)
+
+    def writing(self, snapshot: Snapshot) -> None:
+        """Move the bar."""
+        words = [f"{snapshot.examples:,} of {snapshot.rows:,}", megabytes(snapshot.done_bytes)]
+        if snapshot.images_per_s is not None:
+            words.append(f"{snapshot.images_per_s:,.0f}/s")
+        if snapshot.seconds_left is not None:
+            words.append(time_left(snapshot.seconds_left))
+        self._bar.update(
+            self._task,
+            description=f"{snapshot.noun.title()}s" if snapshot.done_bytes else "Planned",
+            total=snapshot.bytes,
+            completed=snapshot.done_bytes,
+            text=", ".join([*words, f"{snapshot.rejects:,} rejects"]),
+        )
+
+    def finished(self) -> None:
+        """Leave the bar where it is."""
+        self._bar.stop()

@@ -1,0 +1,330 @@
+"""What a person sees: a progress bar on stderr, summaries on stdout."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from recordgen import features
+from recordgen.options import AUTO
+from recordgen.report.units import megabytes
+from recordgen.rows.row import is_content_uri
+from recordgen.runs import counters as metrics
+from recordgen.tables.csv_fields import DELIMITERS
+
+if TYPE_CHECKING:
+    from recordgen.dataset.manifest import Dataset
+    from recordgen.rejects import Finding, Reject
+    from recordgen.report.inspection import Record
+    from recordgen.runs.results import CheckResult, ConversionResult
+    from recordgen.runs.staging import StagedPlan
+    from recordgen.sources.detect import Detection
+
+_CLASSES_SHOWN = 20
+_COLUMNS_SHOWN = 12
+_CELL_VALUES = 4
+_CELL_CHARACTERS = 40
+
+
+def conversion_summary(result: ConversionResult) -> str:
+    """Return the summary of a conversion."""
+    dataset = result.dataset
+    examples = result.counts[metrics.EXAMPLES_WRITTEN]
+    done = "Nothing to do: compared" if result.unchanged else "Converted"
+    nouns = f"{_noun(dataset)}s"
+    size = dataset.bytes if result.unchanged else result.counts[metrics.SHARD_BYTES]
+    lines = [
+        f"{done} {examples:,} {nouns} ({megabytes(size)}) in "
+        f"{result.seconds:.1f} s, {examples / result.seconds:,.0f} {nouns}/s",
+        "",
+        *_split_table(dataset),
+        "",
+        *_class_table(dataset, f"see {result.output}/dataset.json"),
+        *detection_lines(result.detection),
+        *_row_lines(dataset),
+    ]
+    if dataset.examples > examples:
+        lines.append(f"Appended   to {dataset.examples - examples:,} examples that stay")
+    if result.kept_shards is not None:
+        shards = sum(len(split.shards) for split in dataset.splits.values())
+        lines.append(
+            f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
+        )
+    if result.rejects:
+        lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
+    if result.findings and not result.unchanged:
+        lines.append(f"What was adjusted is in {result.output}/findings.jsonl")
+    lines += [
+        f"Dataset    {result.output}/dataset.json (digest {dataset.digest[:16]}…)",
+        f"Report     {result.output}/report.html",
+        f"Look at it: recordgen inspect {result.output}",
+    ]
+    return "\n".join(lines)
+
+
+def check_summary(result: CheckResult, *, limit: int) -> str:
+    """Return the summary of a check, with the first rejects and findings."""
+    dataset = result.dataset
+    rate = dataset.rows.read / result.seconds
+    lines = [
+        f"Checked {dataset.rows.read:,} rows in {result.seconds:.1f} s, {rate:,.0f} rows/s: "
+        f"{dataset.examples:,} usable, {len(result.rejects):,} rejected",
+        "",
+        *_class_table(dataset, "--json lists all"),
+        *detection_lines(result.detection),
+        *_row_lines(dataset),
+        *_first_lines(result.rejects, limit, len(result.rejects), "--json lists all"),
+        *_first_lines(
+            result.findings,
+            limit,
+            sum(dataset.rows.adjusted.values()),
+            f"--json lists {len(result.findings):,}; convert writes all to findings.jsonl",
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def plan_summary(plan: StagedPlan, output: str) -> str:
+    """Return the summary of a dry run."""
+    rows = [
+        (
+            name,
+            f"{split['rows']:,}",
+            f"{split['shards'] - split['first']:,}",
+            megabytes(split["bytes"]),
+        )
+        for name, split in plan.splits.items()
+    ]
+    lines = [
+        f"Would convert {plan.rows:,} of {plan.read:,} rows ({megabytes(plan.bytes)}) to {output}; "
+        f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far, "
+        f"none of them was checked",
+        "",
+        *_table(("split", "rows", "shards", "bytes"), rows),
+        *([f"Adjusted  {_detail(plan.adjusted)}"] if plan.adjusted else []),
+        "",
+        *detection_lines(plan.detection),
+        *_first_lines(plan.rejects, _CLASSES_SHOWN, len(plan.rejects), "--json lists all"),
+    ]
+    return "\n".join(lines)
+
+
+def detection_lines(detection: Detection | None) -> list[str]:
+    """Return how a source was read: its task, format and columns, and some of its rows."""
+    if detection is None:
+        return []
+    task, reason = detection.options.task, detection.reason
+    lines = [f"Task       {task}{f' ({reason})' if reason else ''}"]
+    if (found := format_of(detection)) != AUTO:
+        lines.append(f"Format     {found}")
+    if detection.columns:
+        columns = [f"{name} = {role}" for name, role in detection.columns[:_COLUMNS_SHOWN]]
+        more = len(detection.columns) - len(columns)
+        lines.append(f"Columns    {', '.join(columns)}{f', and {more} more' if more else ''}")
+    for number, row in enumerate(detection.rows):
+        lines.append(f"{'' if number else 'Read as':<10} {row}")
+    return lines
+
+
+def format_of(detection: Detection) -> str:
+    """Return a format in words: ``csv, separated by commas, no header``."""
+    if detection.delimiter is None:
+        return detection.options.input_format
+    header = {True: ", with a header", False: ", no header", None: ""}[detection.header]
+    return f"csv, separated by {DELIMITERS[detection.delimiter]}{header}"
+
+
+def plan_json(plan: StagedPlan) -> dict[str, Any]:
+    """Return a dry run as JSON."""
+    return {
+        "detection": None if plan.detection is None else plan.detection.to_json(),
+        "splits": plan.splits,
+        "labels": plan.vocabulary.names,
+        "label_kind": plan.vocabulary.kind,
+        "read": plan.read,
+        "rows": plan.rows,
+        "bytes": plan.bytes,
+        "duplicates": plan.duplicates,
+        "merged": plan.merged,
+        "adjusted": plan.adjusted,
+        "dropped": plan.dropped,
+        "existing": plan.existing,
+        "rejects": [item._asdict() for item in plan.rejects],
+    }
+
+
+def records_table(records: Sequence[Record]) -> str:
+    """Return one line per record, and where images were written."""
+    if any(features.IMAGE_ENCODED in record.features for record in records):
+        lines = _image_table(records)
+    else:
+        names = sorted({name for record in records for name in record.features})
+        header = ("#", *names)
+        rows = [
+            (str(record.index), *(_cell(record.to_json().get(name, "")) for name in names))
+            for record in records
+        ]
+        lines = _table(header, rows, left=tuple(range(1, len(header))))
+    lines += [f"wrote {record.image_file}" for record in records if record.image_file]
+    return "\n".join(lines)
+
+
+def _image_table(records: Sequence[Record]) -> list[str]:
+    """Return the lines of a table of images; where one has boxes, of these instead of labels."""
+    header: tuple[str, ...] = ("#", "source id", "format", "size", "bytes")
+    images = [_image_cells(record) for record in records]
+    if any(features.BBOX[0] in record.features for record in records):
+        header += ("boxes", "by label")
+        more = [_box_cells(record) for record in records]
+    else:
+        header += ("label", "text")
+        more = [_label_cells(record) for record in records]
+    rows = [(*image, *cells) for image, cells in zip(images, more, strict=True)]
+    return _table(header, rows, left=(1, 2, 6))
+
+
+def _image_cells(record: Record) -> tuple[str, ...]:
+    shown = record.to_json()
+    image = record.features.get(features.IMAGE_ENCODED, b"")
+    return (
+        str(record.index),
+        str(shown.get(features.IMAGE_SOURCE_ID, "")),
+        str(shown.get(features.IMAGE_FORMAT, "")),
+        f"{shown.get(features.IMAGE_WIDTH, '?')}×{shown.get(features.IMAGE_HEIGHT, '?')}",
+        f"{len(image):,}",
+    )
+
+
+def _label_cells(record: Record) -> tuple[str, ...]:
+    """Return the numbers and the texts of an image's labels."""
+    shown = record.to_json()
+    found = (
+        shown.get(name, "") for name in (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT)
+    )
+    return tuple(_some(value) if isinstance(value, list) else str(value) for value in found)
+
+
+def _box_cells(record: Record) -> tuple[str, ...]:
+    """Return how many boxes an image has, and how many of each label, the most frequent first."""
+    shown = record.to_json()
+    labels = shown.get(features.IMAGE_OBJECT_TEXT) or shown.get(features.IMAGE_OBJECT_LABEL, [])
+    counts = Counter(labels).most_common()
+    by_label = _some([f"{count:,}× {label}" for label, count in counts])
+    return f"{len(shown.get(features.BBOX[0], [])):,}", by_label
+
+
+def _some(values: Sequence[object]) -> str:
+    """Return some values as text, and how many there are if these are not all."""
+    first = ", ".join(map(str, values[:_CELL_VALUES]))
+    return first if len(values) <= _CELL_VALUES else f"{first}, … {len(values)} values"
+
+
+def _cell(value: object) -> str:
+    """Return a feature's value as text that fits a column."""
+    if isinstance(value, list) and len(value) > _CELL_VALUES:
+        return f"[{_some(value)}]"
+    text = " ".join(str(value).split())
+    return text if len(text) <= _CELL_CHARACTERS else f"{text[: _CELL_CHARACTERS - 1]}…"
+
+
+def reject_lines(rejects: Sequence[Reject], limit: int) -> list[str]:
+    """Return the first rejects, each as ``file:line: code: message``."""
+    return _first_lines(rejects, limit, len(rejects), "recordgen check --json lists all")
+
+
+def _first_lines(
+    items: Sequence[Reject | Finding], limit: int, count: int, where: str
+) -> list[str]:
+    """Return the first of ``count`` rejects or findings as lines, and where the others are."""
+    lines = [
+        f"{item.source}:{item.line}: {item.code}: {item.message}"
+        + (f" [{item.uri}]" if _is_worth_naming(item) else "")
+        for item in items[:limit]
+    ]
+    if count > limit:
+        lines.append(f"… and {count - limit:,} more ({where})")
+    return lines
+
+
+def _is_worth_naming(item: Reject | Finding) -> bool:
+    """Say whether an address tells more than its message and its line."""
+    return bool(item.uri) and item.uri not in item.message and not is_content_uri(item.uri)
+
+
+def _split_table(dataset: Dataset) -> list[str]:
+    rows = [
+        (name, f"{split.examples:,}", f"{len(split.shards):,}", megabytes(split.bytes))
+        for name, split in dataset.splits.items()
+    ]
+    return _table(("split", "examples", "shards", "bytes"), rows)
+
+
+def _class_table(dataset: Dataset, where: str) -> list[str]:
+    """Return how many examples the first classes have; ``where`` says what has the others."""
+    counts: dict[str, Mapping[str, int]] = {
+        name: split.labels for name, split in dataset.splits.items()
+    }
+    labels = [name for name in dataset.labels if any(c.get(name) for c in counts.values())]
+    if not labels:
+        return []
+    rows = [
+        (label, *(f"{split.get(label, 0):,}" for split in counts.values()))
+        for label in labels[:_CLASSES_SHOWN]
+    ]
+    lines = _table(("class", *counts), rows)
+    if len(labels) > _CLASSES_SHOWN:
+        lines.append(f"… and {len(labels) - _CLASSES_SHOWN:,} more classes ({where})")
+    return [*lines, ""]
+
+
+def _row_lines(dataset: Dataset) -> list[str]:
+    rows = dataset.rows
+    lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples"]
+    if rows.assigned:
+        lines[0] += f", {rows.assigned:,} with a drawn split"
+    if rows.duplicates:
+        lines[0] += f", {rows.duplicates:,} duplicates"
+    if rows.merged:
+        lines[0] += f", {rows.merged:,} merged into one of their {_noun(dataset)}"
+    if rows.dropped:
+        lines[0] += f", {rows.dropped:,} dropped without a split"
+    if rows.existing:
+        lines[0] += f", {rows.existing:,} whose example was there"
+    if rows.adjusted:
+        lines.append(f"Adjusted  {_detail(rows.adjusted)}")
+    lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
+    if dataset.reencoded:
+        total = sum(dataset.reencoded.values())
+        lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
+    lines += [f"Warning    {text}" for text in dataset.warnings]
+    return lines
+
+
+def _noun(dataset: Dataset) -> str:
+    """Return what an example of the dataset is called."""
+    from recordgen.tasks import TASKS  # loads what decodes images, which not all commands need
+
+    return TASKS[dataset.task].noun
+
+
+def _detail(counts: Mapping[str, int]) -> str:
+    if not counts:
+        return ""
+    return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
+
+
+def _table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
+) -> list[str]:
+    """Return aligned lines; the columns in ``left`` to the left, the rest to the right."""
+    cells = [tuple(header), *map(tuple, rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

@@ -1,0 +1,380 @@
+"""Convert, check or plan: the three things one can do with import files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import apache_beam as beam
+
+from recordgen import storage
+from recordgen.beam import graph as transforms
+from recordgen.beam.runners import (
+    need_local_workers,
+    need_reachable,
+    pipeline_factory,
+)
+from recordgen.beam.running import NewPipeline, _running
+from recordgen.console import logs
+from recordgen.conversion.finalize import (
+    all_rejects,
+    first_findings,
+    read_outcome,
+    read_plan,
+    stop_unless_usable,
+    to_dataset,
+)
+from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.dataset.splits import SplitFractions
+from recordgen.errors import (
+    OutputExistsError,
+    UsageError,
+)
+from recordgen.options import ConvertOptions, check_names, parse_names
+from recordgen.planning.appending import find_existing, merge, merge_findings, task_there
+from recordgen.rejects import Reject
+from recordgen.report import render_dataset
+from recordgen.roles import columns_text, parse_columns
+from recordgen.runs.commit import check_appendable, commit, open_run, resume_run, ways_on
+from recordgen.runs.counters import total_counts
+from recordgen.runs.progress import Progress
+from recordgen.runs.results import CheckResult, ConversionResult
+from recordgen.runs.staging import StagedPlan, Staging
+from recordgen.sources.import_file import ImportFile
+from recordgen.sources.source import AnySource, Source, _open_files, open_source
+from recordgen.tables.schema import Schema
+from recordgen.tasks import TASKS
+from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    pass
+
+_log = logging.getLogger(__name__)
+
+
+def convert(
+    source: AnySource,
+    output: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+    append: bool = False,
+    resume: bool = False,
+    beam_args: Sequence[str] = (),
+    progress: Progress | None = None,
+    **options: Any,
+) -> ConversionResult:
+    """Convert labelled images into split, sharded TFRecords.
+
+    Args:
+        source: AutoML import files: a path, URL or glob, several of them, or a DataFrame with
+            the columns ``split``, ``image_uri`` and ``label`` (in TFRecorder's way).
+        output: folder or URL prefix to write; see :mod:`recordgen.dataset.manifest` for what is in it.
+        overwrite: replace a dataset that is already there.
+        append: add to a dataset that is already there; rows that it holds are left out.
+        resume: keep the finished shards of a run that died, as far as they are what would be
+            written now. A finished dataset that is what would be written now is left alone.
+        beam_args: flags for Beam, such as ``["--runner=DataflowRunner", "--project=…"]``; the
+            default runner works in this process.
+        progress: is told how far the run is; None: nobody is.
+        **options: the fields of :class:`recordgen.options.ConvertOptions`, such as ``seed=7``;
+            ``split_fractions`` may be ``"80,10,10"`` or ``(80, 10, 10)``, ``columns`` a mapping
+            such as ``{"path": "image_id", "label": "source"}``, ``schema`` a
+            :class:`recordgen.Schema` that says what the columns of ``source`` hold.
+
+    Raises:
+        UsageError: an option is wrong, ``output`` holds a dataset, or another run writes there.
+        SourceError: an import file is missing or cannot be read.
+        NothingToConvertError: no row is left to convert.
+        TooManyRejectsError: above ``max_reject_fraction``; ``rejects.jsonl`` is written.
+        StorageError: storage failed.
+        RunnerError: Beam's runner failed.
+    """
+    if overwrite and append:
+        raise UsageError("either overwrite the dataset that is there, or append to it")
+    target = storage.normal(os.fspath(output))
+    decoded = make_options(options)
+    opened, decided = open_source(
+        source, task_there(target, decoded) if append else decoded, progress
+    )
+    need_reachable(beam_args, [target, *opened.paths])
+    return convert_source(
+        opened,
+        target,
+        decided,
+        new_pipeline=pipeline_factory(beam_args),
+        overwrite=overwrite,
+        append=append,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def check(
+    source: AnySource,
+    *,
+    beam_args: Sequence[str] = (),
+    progress: Progress | None = None,
+    **options: Any,
+) -> CheckResult:
+    """Read and check all that :func:`convert` would, and write nothing.
+
+    Args and Raises: as :func:`convert`, but any number of rejects is a result, not an error.
+    """
+    started = time.monotonic()
+    opened, decoded = open_source(source, make_options(options), progress)
+    unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
+    need_local_workers(beam_args, "check")
+    with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
+        staging = Staging(folder)
+        with _running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
+            shards = transforms.plan_rows(pipeline, opened, unlimited, staging)
+            transforms.check_shards(shards, unlimited, staging)
+        staged, results = read_outcome(staging, unlimited)
+        findings = first_findings(staging, staged)
+    rejects = all_rejects(staged, results)
+    dataset = to_dataset(opened, staged, results, decoded)
+    counts = total_counts(staged, results)
+    return CheckResult(
+        dataset, rejects, time.monotonic() - started, counts, findings, opened.detection
+    )
+
+
+def plan(
+    source: AnySource,
+    *,
+    append_to: str | os.PathLike[str] | None = None,
+    beam_args: Sequence[str] = (),
+    progress: Progress | None = None,
+    **options: Any,
+) -> StagedPlan:
+    """Plan what :func:`convert` would write, from rows and file sizes alone (a dry run).
+
+    Args:
+        source: as for :func:`convert`.
+        append_to: the output whose dataset would be appended to, if it holds one.
+        beam_args: as for :func:`convert`.
+        progress: as for :func:`convert`.
+        **options: as for :func:`convert`.
+
+    Raises: as :func:`check`.
+    """
+    decoded = make_options(options)
+    if append_to is not None:
+        decoded = task_there(os.fspath(append_to), decoded)
+    opened, decoded = open_source(source, decoded, progress)
+    if append_to is not None:
+        _need_names(decoded)
+    existing = None if append_to is None else find_existing(os.fspath(append_to), decoded)
+    need_local_workers(beam_args, "a dry run")
+    with tempfile.TemporaryDirectory(prefix="recordgen-plan-") as folder:
+        staging = Staging(folder)
+        with _running(pipeline_factory(beam_args)(), staging, progress, decoded) as pipeline:
+            transforms.plan_rows(pipeline, opened, decoded, staging, existing)
+        return replace(read_plan(staging), detection=opened.detection)
+
+
+def convert_files(
+    files: Sequence[ImportFile],
+    output: str,
+    options: ConvertOptions,
+    *,
+    new_pipeline: NewPipeline,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> ConversionResult:
+    """Convert import files on a Beam pipeline of the caller's.
+
+    Args:
+        files: what to read.
+        output: folder or URL prefix to write.
+        options: how.
+        new_pipeline: makes the (empty) pipeline that carries the work.
+        overwrite: replace a dataset that is already there.
+        resume: go on where a run that died has stopped.
+        progress: is told how far the run is.
+
+    Raises: as :func:`convert`.
+    """
+    opened, decided = _told(_open_files(files, options), progress)
+    return convert_source(
+        opened,
+        output,
+        decided,
+        new_pipeline=new_pipeline,
+        overwrite=overwrite,
+        append=False,
+        resume=resume,
+        progress=progress,
+    )
+
+
+def convert_source(
+    source: Source,
+    output: str,
+    options: ConvertOptions,
+    *,
+    new_pipeline: NewPipeline,
+    overwrite: bool,
+    append: bool,
+    resume: bool,
+    progress: Progress | None,
+) -> ConversionResult:
+    """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
+    started = time.monotonic()
+    storage.check_writable(output)
+    pipeline = new_pipeline()
+    is_there = storage.exists(storage.join(output, DATASET_FILE))
+    if resume and is_there and not (overwrite or append):
+        dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
+        seconds = time.monotonic() - started
+        return ConversionResult(
+            output,
+            dataset,
+            rejects,
+            seconds,
+            counts,
+            unchanged=True,
+            detection=source.detection,
+        )
+    begin = resume_run if resume else open_run
+    if append:
+        _need_names(options)
+        check_appendable(output)
+    with begin(output, overwrite=overwrite, append=append) as run:
+        existing = find_existing(output, options) if append else None
+        if run.leftovers:
+            _log.info("%s: going on where an interrupted run has stopped", output)
+        with _running(pipeline, run.staging, progress, options):
+            shards = transforms.plan_rows(pipeline, source, options, run.staging, existing)
+            transforms.write_shards(shards, options, run)
+        staged, results = read_outcome(run.staging, options)
+        rejects = all_rejects(staged, results)
+        stop_unless_usable(staged, results, rejects, output, options)
+        dataset = to_dataset(source, staged, results, options)
+        if existing is not None:
+            dataset = merge(existing.dataset, dataset)
+            # An import file that was read again tells its rejects anew.
+            old = [item for item in existing.rejects if item.source not in source.names]
+            rejects = tuple(sorted({*old, *rejects}))
+        found = run.staging.read_findings(staged)
+        if existing is not None:
+            found = merge_findings(output, source.names, found)
+        first = first_findings(run.staging, staged)
+        kept = existing.files if existing else frozenset()
+
+        def path_of(file: str) -> str:
+            return storage.join(output, file) if file in kept else run.staging.path(file)
+
+        report = render_dataset(dataset, rejects, path_of)
+        commit(run.staging, output, dataset, rejects, report, found, kept)
+    resumed = sum(result.kept for result in results if result.split in dataset.splits)
+    return ConversionResult(
+        output,
+        dataset,
+        rejects,
+        time.monotonic() - started,
+        total_counts(staged, results),
+        resumed if run.leftovers else None,
+        findings=first,
+        detection=source.detection,
+    )
+
+
+def _need_names(options: ConvertOptions) -> None:
+    """Refuse to append what cannot be told from what is there. Raises: UsageError."""
+    task = TASKS[options.task]
+    if not task.names_payloads:
+        raise UsageError(
+            f"a {task.noun} of {task.name} has no name, so new ones cannot be told from those that "
+            f"are there; convert all of them anew, with --overwrite"
+        )
+
+
+def _confirm(
+    source: Source,
+    output: str,
+    options: ConvertOptions,
+    pipeline: beam.Pipeline,
+    progress: Progress | None,
+) -> tuple[Dataset, tuple[Reject, ...], dict[str, int]]:
+    """Return the finished dataset in ``output`` if it is what would be written now.
+
+    With it come its rejects, and what was counted.
+
+    What it was made of is not on record, so every payload is read; nothing is written.
+
+    Raises:
+        OutputExistsError: it is another.
+    """
+    there = read_dataset(output)
+    known = {
+        "task": options.task,
+        "recordgen_version": __version__,
+        "source": source.names,
+        "seed": options.seed,
+        "options": options.recorded(),
+    }
+    _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
+    _log.info("%s is finished; reading all payloads to see whether they are still its own", output)
+    with resume_run(output, overwrite=True) as run:
+        with _running(pipeline, run.staging, progress, options):
+            shards = transforms.plan_rows(pipeline, source, options, run.staging)
+            transforms.compare_shards(shards, options, output, run.staging)
+        staged, results = read_outcome(run.staging, options)
+        dataset = to_dataset(source, staged, results, options)
+        _refuse_other(
+            output,
+            [
+                item.name
+                for item in fields(Dataset)
+                if getattr(there, item.name) != getattr(dataset, item.name)
+            ],
+        )
+    return dataset, all_rejects(staged, results), total_counts(staged, results)
+
+
+def _refuse_other(output: str, differences: Sequence[str]) -> None:
+    """Raise OutputExistsError if the dataset that is there differs from what would be written."""
+    if differences:
+        raise OutputExistsError(
+            f"{output}: there is a finished dataset already, and not the one that would be "
+            f"written now: it differs in {', '.join(differences)}; {ways_on(output)} "
+            f"(with --resume if a run was interrupted)"
+        )
+
+
+def make_options(values: dict[str, Any]) -> ConvertOptions:
+    """Decode keyword options. Raises: UsageError for an unknown name or a wrong value."""
+    check_names(values, ConvertOptions.names())
+    for name in ("allow_scheme", "allow_root"):
+        if name in values:
+            values = {**values, name: parse_names(values[name])}
+    if isinstance(columns := values.get("columns", ""), Mapping):
+        values = {**values, "columns": columns_text(parse_columns(columns))}
+    if isinstance(schema := values.get("schema", ""), Mapping | Schema):
+        declared = schema if isinstance(schema, Schema) else Schema(schema)
+        values = {**values, "schema": json.dumps(declared.to_json(), ensure_ascii=False)}
+    fractions = values.get("split_fractions")
+    if isinstance(fractions, str):
+        values = {**values, "split_fractions": SplitFractions.parse(fractions)}
+    elif isinstance(fractions, Sequence):
+        text = ",".join(map(str, fractions))
+        values = {**values, "split_fractions": SplitFractions.parse(text)}
+    return ConvertOptions(**values)
+
+
+def _told(
+    opened: tuple[Source, ConvertOptions], progress: Progress | None
+) -> tuple[Source, ConvertOptions]:
+    """Log how a source is read, if somebody follows the run."""
+    detection = opened[0].detection
+    if progress is not None and detection is not None:
+        logs.detected(detection)
+    return opened

@@ -1,0 +1,184 @@
+"""What a run came to: its plan and the results of its shards, judged and made a dataset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import islice
+
+from recordgen import storage
+from recordgen.dataset.manifest import (
+    Dataset,
+    ImageStats,
+    RowCounts,
+    Split,
+    dataset_digest,
+    shard_file,
+)
+from recordgen.dataset.warnings import advice
+from recordgen.errors import NothingToConvertError, RunnerError, TooManyRejectsError
+from recordgen.options import ConvertOptions
+from recordgen.planning.plan import too_many
+from recordgen.rejects import Finding, Reject
+from recordgen.runs.commit import leave_rejects
+from recordgen.runs.staging import StagedPlan, Staging
+from recordgen.shards.task import ShardResult
+from recordgen.sources.source import Source
+from recordgen.tasks import task_for
+from recordgen.version import __version__
+
+# Results stay small, however much was changed in rows.
+_FINDINGS_KEPT = 10_000
+
+
+def read_plan(staging: Staging) -> StagedPlan:
+    """Return the plan. Raises: RunnerError: there is none."""
+    staged = staging.read_plan()
+    if staged is None:
+        raise RunnerError(f"the run ended without a plan in {staging.root}")
+    return staged
+
+
+def read_outcome(staging: Staging, options: ConvertOptions) -> tuple[StagedPlan, list[ShardResult]]:
+    """Return the plan and the result of every shard that it names.
+
+    Raises:
+        RunnerError: a shard or a row is missing.
+    """
+    staged = read_plan(staging)
+    results = staging.read_results()
+    planned = {
+        shard_file(split, index, numbers["shards"], options.compression)
+        for split, numbers in staged.splits.items()
+        for index in range(numbers["first"], numbers["shards"])
+    }
+    if too_many(len(staged.rejects), staged.read, options):
+        planned = set()  # then nothing is written
+    found = {result.shard.file for result in results}
+    if found != planned:
+        odd = sorted(found ^ planned)
+        raise RunnerError(
+            f"the run ended with {len(found)} of {len(planned)} shards (such as {odd[0]}); "
+            f"run it again"
+        )
+    done = sum(result.shard.examples + len(result.rejects) for result in results)
+    rows = staged.rows if planned else 0
+    if done != rows:
+        raise RunnerError(f"the run ended with {done} of {rows} planned rows; run it again")
+    return staged, results
+
+
+def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Reject, ...]:
+    """Return what was rejected while planning and while writing, sorted."""
+    rejects = [*staged.rejects, *(item for result in results for item in result.rejects)]
+    return tuple(sorted(rejects))
+
+
+def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
+    """Return what was changed in rows, by import file and line, as far as results hold it."""
+    return tuple(islice(staging.read_findings(staged), _FINDINGS_KEPT))
+
+
+def stop_unless_usable(
+    staged: StagedPlan,
+    results: Sequence[ShardResult],
+    rejects: Sequence[Reject],
+    output: str,
+    options: ConvertOptions,
+) -> None:
+    """Raise unless there are examples and few enough rejects; rejects are written either way."""
+    examples = sum(result.shard.examples for result in results)
+    failed = too_many(len(rejects), staged.read, options)
+    if (examples or staged.existing) and not failed:
+        return
+    path = leave_rejects(output, rejects)
+    if failed:
+        raise TooManyRejectsError(
+            f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
+            f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}), such as "
+            f"{_shown(rejects[0])}; mend them or raise max_reject_fraction",
+            rejects=rejects,
+            rejects_file=path,
+        )
+    raise NothingToConvertError(
+        f"nothing to convert: {staged.read} rows read, {len(rejects)} rejected "
+        f"({_by_reason(rejects)}), {staged.dropped} dropped for want of a split",
+        rejects=rejects,
+        rejects_file=path if rejects else None,
+    )
+
+
+def _by_reason(rejects: Sequence[Reject]) -> str:
+    counts = Counter(item.code for item in rejects).most_common()
+    return ", ".join(f"{code} {count}" for code, count in counts) or "none"
+
+
+def _shown(item: Reject) -> str:
+    return f"{item.source}:{item.line}: {item.message:.300}"
+
+
+def to_dataset(
+    source: Source,
+    staged: StagedPlan,
+    results: Sequence[ShardResult],
+    options: ConvertOptions,
+) -> Dataset:
+    """Return the dataset that the shards make, without what it may be appended to."""
+    task = task_for(options)
+    splits: dict[str, Split] = {}
+    for name in staged.splits:
+        mine = [result for result in results if result.split == name]
+        labels: Counter[str] = Counter()
+        for result in mine:
+            labels.update(result.labels)
+        unlabelled = sum(result.unlabelled for result in mine) if task.has_labels else 0
+        shards = tuple(result.shard for result in mine)
+        examples = sum(shard.examples for shard in shards)
+        if examples:
+            size = sum(shard.bytes for shard in shards)
+            # A shard whose rows were all rejected has no images to speak of.
+            images = ImageStats.merge(item.images for item in mine if item.shard.examples)
+            splits[name] = Split(
+                examples,
+                size,
+                dict(sorted(labels.items())),
+                shards,
+                images,
+                unlabelled,
+                assigned=sum(result.drawn for result in mine),
+            )
+    reencoded: Counter[str] = Counter()
+    for result in results:
+        reencoded.update(result.reencoded)
+    rejects = all_rejects(staged, results)
+    rows = RowCounts(
+        read=staged.read,
+        examples=sum(split.examples for split in splits.values()),
+        duplicates=staged.duplicates,
+        merged=staged.merged,
+        adjusted=dict(sorted(staged.adjusted.items())),
+        dropped=staged.dropped,
+        existing=staged.existing,
+        assigned=sum(result.drawn for result in results),
+        rejected=dict(sorted(Counter(item.code for item in rejects).items())),
+    )
+    return Dataset(
+        task=options.task,
+        recordgen_version=__version__,
+        source=source.names,
+        seed=options.seed,
+        options=options.recorded(),
+        compression=options.compression,
+        label_kind=staged.vocabulary.kind,
+        labels=staged.vocabulary.names,
+        splits=splits,
+        rows=rows,
+        reencoded=dict(sorted(reencoded.items())),
+        warnings=(
+            *advice(staged.vocabulary, splits, task.noun, options.eval_from),
+            *task.advice(),
+        ),
+        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
+        features=task.stored_features(),
+        folder=storage.folder_of(source.names[0]) if task.by_address else "",
+    )

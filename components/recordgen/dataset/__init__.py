@@ -1,0 +1,7 @@
+"""A finished dataset: what ``dataset.json`` says, and how labels and splits come about.
+
+manifest.py    ``dataset.json``
+vocabulary.py  labels and their numbers, ``labels.txt``
+splits.py      fractions, and the split that a row is assigned
+warnings.py    what a trainer should know before it starts
+"""

@@ -1,0 +1,307 @@
+"""What a conversion leaves behind: the names in the output and ``dataset.json``.
+
+OUT/Split-train/data_tfrecord-00000-of-00008   only shards lie in Split-* folders
+OUT/dataset.json                               written last: the commit mark
+OUT/labels.txt                                 line number (from 0) = image/class/label
+OUT/rejects.jsonl                              one line per rejected row
+OUT/findings.jsonl                             one line per thing that was changed in another row
+OUT/report.html                                all of it for people, see :mod:`recordgen.report`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from recordgen import storage
+from recordgen.errors import SourceError
+from recordgen.features import FeatureSpec
+
+FORMAT = "recordgen/1"
+DATASET_FILE = "dataset.json"
+LABELS_FILE = "labels.txt"
+REJECTS_FILE = "rejects.jsonl"
+FINDINGS_FILE = "findings.jsonl"
+REPORT_FILE = "report.html"
+SPLIT_PREFIX = "Split-"
+
+
+def split_dir(split: str) -> str:
+    """Return the folder of ``split`` inside an output: ``train`` → ``Split-train``."""
+    return f"{SPLIT_PREFIX}{split}"
+
+
+def shard_file(split: str, index: int, count: int, compression: str) -> str:
+    """Return a shard's path inside an output: ``Split-train/data_tfrecord-00000-of-00008``."""
+    suffix = ".gz" if compression == "gzip" else ""
+    return f"{split_dir(split)}/data_tfrecord-{index:05d}-of-{count:05d}{suffix}"
+
+
+def is_shard(name: str) -> bool:
+    """Say whether a file in a split's folder is named as shards are."""
+    return _SHARD_NAME.fullmatch(name) is not None
+
+
+_SHARD_NAME = re.compile(r"data_tfrecord-\d{5,}-of-\d{5,}(\.gz)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One shard file.
+
+    Attributes:
+        file: its path inside the output.
+        examples: how many records it holds.
+        bytes: its size.
+        digest: sha256 (hex) of what its records say, in their order: one line for each, made of
+            the stored image's sha256, the annotation and the uri, with tabs between; of examples
+            written from Python, over the serialised records.
+        label: sharded by label: the text of the one label of all its examples, "" if they have
+            none; else None: labels are mixed.
+    """
+
+    file: str
+    examples: int
+    bytes: int
+    digest: str
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStats:
+    """What a split's images have in common, so that a reader can prepare for it.
+
+    Attributes:
+        formats: how many of each ``image/format``.
+        height: the smallest and the largest, in pixels.
+        width: the smallest and the largest, in pixels.
+    """
+
+    formats: Mapping[str, int]
+    height: tuple[int, int]
+    width: tuple[int, int]
+
+    @classmethod
+    def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
+        """Return what images have in common: how many there are of each (format, height, width).
+
+        None if one of them has a size that is not known, or there are none.
+        """
+        return cls.merge(
+            None
+            if height is None or width is None
+            else cls({kind: count}, (height,) * 2, (width,) * 2)
+            for (kind, height, width), count in images.items()
+        )
+
+    @classmethod
+    def merge(cls, parts: Iterable[ImageStats | None]) -> ImageStats | None:
+        """Return what several sets of images have in common; None if it is not known of one."""
+        known = list(parts)
+        if not known or None in known:
+            return None
+        stats = [part for part in known if part is not None]
+        formats: Counter[str] = Counter()
+        for part in stats:
+            formats.update(part.formats)
+        return cls(
+            dict(sorted(formats.items())),
+            (min(part.height[0] for part in stats), max(part.height[1] for part in stats)),
+            (min(part.width[0] for part in stats), max(part.width[1] for part in stats)),
+        )
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> ImageStats | None:
+        """Build it from what JSON has made of it."""
+        if data is None:
+            return None
+        return cls(data["formats"], tuple(data["height"]), tuple(data["width"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split.
+
+    Attributes:
+        examples: how many there are.
+        bytes: size of all shards.
+        labels: how many examples each label has; one with several counts for each of them.
+        shards: the files.
+        images: what the images have in common; None: not known.
+        unlabelled: examples without a label.
+        assigned: examples whose split was assigned, not named by their row.
+    """
+
+    examples: int
+    bytes: int
+    labels: Mapping[str, int]
+    shards: tuple[Shard, ...]
+    images: ImageStats | None = None
+    unlabelled: int = 0
+    assigned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowCounts:
+    """Where all rows went.
+
+    ``read == examples + duplicates + merged + dropped + existing + sum(rejected)``; of a dataset
+    that was appended to, these are the sums over all its runs.
+
+    Attributes:
+        read: rows in the import files (blank lines and header lines are none).
+        examples: rows that became an example.
+        duplicates: further rows of an example, saying the same.
+        merged: further rows of an example, adding labels or boxes to it.
+        adjusted: what was changed to make rows usable, by kind, such as ``boxes_clipped``.
+        dropped: rows without a split, left out by ``missing_split=drop``.
+        existing: rows whose example was in the dataset that was appended to.
+        assigned: of the examples, those whose split was assigned, not named.
+        rejected: rejected rows by reason.
+    """
+
+    read: int = 0
+    examples: int = 0
+    duplicates: int = 0
+    dropped: int = 0
+    assigned: int = 0
+    existing: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+    merged: int = 0
+    adjusted: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def rejects(self) -> int:
+        """All rejected rows."""
+        return sum(self.rejected.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """The content of ``dataset.json``.
+
+    Attributes:
+        task: the AutoML task, a name of :data:`recordgen.tasks.TASKS`; or ``examples``, written
+            from Python.
+        recordgen_version: the version that wrote it.
+        source: the import files as they were named.
+        seed: the seed of order and splits.
+        options: the options that decided what was written.
+        compression: ``none`` or ``gzip``, of the shards.
+        label_kind: ``text`` or ``integer``, see :mod:`recordgen.dataset.vocabulary`; ``none``: no labels.
+        labels: the vocabulary; a label's number is its index.
+        splits: by name, in the order train, eval, test; a split without examples is not there.
+        rows: where all rows went.
+        reencoded: images whose bytes were not passed through, by reason.
+        warnings: what the user should know.
+        digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
+        features: how the features of written examples are stored, by name; empty for images.
+        folder: where relative ``video/uri`` start; empty: records name no files.
+    """
+
+    task: str
+    recordgen_version: str
+    source: tuple[str, ...]
+    seed: int
+    options: Mapping[str, Any]
+    compression: str
+    label_kind: str
+    labels: tuple[str, ...]
+    splits: Mapping[str, Split]
+    rows: RowCounts
+    reencoded: Mapping[str, int]
+    warnings: tuple[str, ...]
+    digest: str
+    features: Mapping[str, FeatureSpec] = field(default_factory=dict)
+    folder: str = ""
+
+    @property
+    def examples(self) -> int:
+        """Examples in all splits."""
+        return sum(split.examples for split in self.splits.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all shards."""
+        return sum(split.bytes for split in self.splits.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the dataset as it stands in ``dataset.json``."""
+        values = {"format": FORMAT, **asdict(self)}
+        values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
+        for name in ("features", "folder"):
+            if not values[name]:
+                del values[name]
+        return values
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Dataset:
+        """Build a dataset from the parsed ``dataset.json``.
+
+        Raises:
+            ValueError: the format is not ``recordgen/1``.
+        """
+        values = dict(data)
+        if (found := values.pop("format", None)) != FORMAT:
+            raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
+        splits = {
+            name: Split(
+                split["examples"],
+                split["bytes"],
+                split["labels"],
+                tuple(Shard(**shard) for shard in split["shards"]),
+                ImageStats.from_json(split.get("images")),
+                # Written since examples may have several labels; before, each had one or none.
+                split.get("unlabelled", split["examples"] - sum(split["labels"].values())),
+                split.get("assigned", 0),
+            )
+            for name, split in values.pop("splits").items()
+        }
+        rows = RowCounts(**values.pop("rows"))
+        specs = values.pop("features", {})
+        features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
+        for key in ("source", "labels", "warnings"):
+            values[key] = tuple(values[key])
+        return cls(splits=splits, rows=rows, features=features, **values)
+
+
+def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:
+    """Return what one record adds to its shard's digest."""
+    return f"{image_sha256}\t{annotation or ''}\t{uri}\n".encode()
+
+
+def dataset_digest(shards: Sequence[Shard]) -> str:
+    """Return the sha256 (hex) over the lines ``digest  file`` of all shards, sorted by file."""
+    lines = sorted((shard.file, shard.digest) for shard in shards)
+    text = "".join(f"{digest}  {file}\n" for file, digest in lines)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_dataset(root: str, dataset: Dataset) -> None:
+    """Write ``dataset.json`` under ``root``: the commit mark, so call it last."""
+    text = json.dumps(dataset.to_json(), indent=2, ensure_ascii=False)
+    storage.write_text(storage.join(root, DATASET_FILE), text + "\n")
+
+
+def read_dataset(root: str) -> Dataset:
+    """Read the dataset that lies in ``root`` (an output, an Examples uri, or a ``dataset.json``).
+
+    Raises:
+        SourceError: there is no ``dataset.json``, or it is not one of ours.
+    """
+    path = root if root.endswith(DATASET_FILE) else storage.join(root, DATASET_FILE)
+    try:
+        return Dataset.from_json(json.loads(storage.read_text(path)))
+    except FileNotFoundError as exc:
+        raise SourceError(
+            f"{root}: no {DATASET_FILE} here: not a Recordgen output, or a run that did not finish"
+        ) from exc
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except (KeyError, TypeError, ValueError) as exc:
+        raise SourceError(f"{path}: not a {FORMAT} {DATASET_FILE}: {exc}") from exc

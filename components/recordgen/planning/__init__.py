@@ -1,0 +1,9 @@
+"""Rows → a plan: what is written, to which shard, in which order.
+
+resolve.py        rows that share a place: duplicates, merges, parts, conflicts
+resolve_lines.py  the same for the lines of tables
+plan.py           counts of all buckets → shards, vocabulary, limits
+bucket_files.py   planned rows on disk, and the byte ranges that make a shard
+messages.py       what workers send one another
+appending.py      what is there already, for ``--append``
+"""

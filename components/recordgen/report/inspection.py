@@ -1,0 +1,178 @@
+"""Look into records: features in plain Python, images byte for byte, or with their boxes."""
+
+from __future__ import annotations
+
+import math
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from recordgen import features, storage
+from recordgen.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
+from recordgen.dataset.splits import TRAIN
+from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
+from recordgen.features import FeatureSpec
+from recordgen.payloads.drawing import draw_boxes
+from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.tasks import TASKS
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record.
+
+    Attributes:
+        file: the shard it stands in.
+        index: its position among the records shown, from 0.
+        features: plain values by feature name; a list of one is given as its element, but for
+            features of which an example of the task may have several.
+        image_file: where its image was written, or None.
+    """
+
+    file: str
+    index: int
+    features: dict[str, Any]
+    image_file: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record with text for bytes, and the image's size instead of its bytes."""
+        shown = {name: _shown(value) for name, value in self.features.items()}
+        return {"file": self.file, "index": self.index, "image_file": self.image_file, **shown}
+
+
+def inspect(
+    output: str, *, split: str | None = None, num: int = 5, to: str | None = None
+) -> list[Record]:
+    """Read the first records of a split and extract their images.
+
+    Args:
+        output: a converted output, a TFX Examples uri, or a path or glob of TFRecord files.
+        split: the split to read; None: ``train``, or the first there is.
+        num: how many records.
+        to: folder for the images, each written with the bytes of ``image/encoded``; one with
+            boxes is drawn anew, with them and their labels on it.
+
+    Raises:
+        SourceError: there are no records to read.
+        UsageError: there is no such split.
+        RecordError: a shard is damaged or holds something else, or boxes cannot be drawn on an
+            image that does not decode.
+    """
+    files = find_shards(output, split)
+    lists = _list_features(files)
+    found = []
+    for index, (file, record) in enumerate(islice(_read_all(files), num)):
+        try:
+            values = parse_example(record)
+        except ValueError as exc:
+            raise RecordError(f"{file}: record {index}: {exc}") from exc
+        plain = {
+            name: value[0] if len(value) == 1 and name not in lists else value
+            for name, value in values.items()
+        }
+        image = None if to is None else _extract(values, f"{file}: record {index}", index, to)
+        found.append(Record(file, index, plain, image))
+    return found
+
+
+def find_shards(output: str, split: str | None = None) -> list[str]:
+    """Return the shard files of one split of an output, or the files that a pattern names.
+
+    Raises:
+        SourceError: there are none.
+        UsageError: there is no such split.
+    """
+    folders = storage.list_folders(output, SPLIT_PREFIX)
+    if not folders:
+        if files := storage.list_files(output):
+            return files
+        raise SourceError(f"{output}: no {SPLIT_PREFIX}* folders and no TFRecord files here")
+    names = [name.removeprefix(SPLIT_PREFIX) for name in folders]
+    chosen = split or (TRAIN if TRAIN in names else names[0])
+    if chosen not in names:
+        raise UsageError(f"{output}: no split {chosen!r}; there are {', '.join(names)}")
+    folder = storage.join(output, split_dir(chosen))
+    return [
+        storage.join(folder, name) for name, is_folder in storage.list_dir(folder) if not is_folder
+    ]
+
+
+def _read_all(files: list[str]) -> Iterator[tuple[str, bytes]]:
+    for file in files:
+        for record in read_records(file):
+            yield file, record
+
+
+def _list_features(files: Sequence[str]) -> frozenset[str]:
+    """Return the features that are lists even where a record has one value of them."""
+    folder = posixpath.dirname(next(iter(files), ""))
+    specs: Mapping[str, FeatureSpec] = {}
+    if posixpath.basename(folder).startswith(SPLIT_PREFIX):
+        with suppress(SourceError):  # records of others have no dataset.json
+            dataset = read_dataset(posixpath.dirname(folder))
+            specs = TASKS[dataset.task].features if dataset.task in TASKS else {}
+            specs = {**specs, **dataset.features}
+    several = (name for name, spec in specs.items() if spec.shape is None)
+    return frozenset((*OBJECT_FEATURES, *several))
+
+
+def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:
+    """Write the image as ``00003-name.jpg``, with its boxes on it, and return the path."""
+    data = _first(values, features.IMAGE_ENCODED)
+    if not isinstance(data, bytes):
+        raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
+    suffix = _name(values, features.IMAGE_FORMAT) or "bin"
+    try:
+        if boxes := stored_boxes(values):
+            data, suffix = draw_boxes(data, boxes)
+    except (PayloadError, ValueError) as exc:
+        raise RecordError(
+            f"{where}: its boxes cannot be drawn: {exc}; leave out --to to see its features"
+        ) from exc
+    stem = posixpath.splitext(posixpath.basename(_name(values, features.IMAGE_SOURCE_ID)))[0]
+    name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
+    path = os.path.join(to, name)
+    try:
+        os.makedirs(to, exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError as exc:
+        raise UsageError(f"{path}: cannot write: {exc.strerror}") from exc
+    return path
+
+
+def _first(values: Mapping[str, Sequence[Any]], feature: str) -> Any:
+    """Return the one value of a feature, whatever a foreign record holds there; else None."""
+    found = values.get(feature, ())
+    return found[0] if len(found) == 1 else None
+
+
+def _name(values: Mapping[str, Sequence[Any]], feature: str) -> str:
+    """Return a feature as a piece of a file name."""
+    value = _first(values, feature)
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+    return _UNSAFE.sub("_", text.rsplit("/", 1)[-1])
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_shown(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no word for it
+    if not isinstance(value, bytes):
+        return value
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"{len(value)} bytes"
+    is_text = all(map(str.isprintable, text.split()))  # also one of several lines
+    return text if is_text else f"{len(value)} bytes"

@@ -1,0 +1,133 @@
+"""Rows on their way to a shard: placed in a bucket, known from before, planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeVar
+
+from recordgen.rejects import Reject
+
+_AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
+
+
+class Stands(Protocol):
+    """Any row that says what its example is made of."""
+
+    @property
+    def uri(self) -> str:
+        """See :class:`recordgen.rows.row.Row`."""
+
+    @property
+    def annotation(self) -> str | None:
+        """See :class:`recordgen.rows.row.Row`."""
+
+
+class PlacedRow(NamedTuple):
+    """A row and its place, flat: a million of them are pickled and sorted.
+
+    Attributes:
+        order: see :class:`recordgen.rows.placing.Place`.
+        draw: see :class:`recordgen.rows.placing.Place`.
+        source: see :class:`recordgen.rows.row.Row`, as all that follow.
+    """
+
+    order: int
+    draw: int
+    source: str
+    line: int
+    split: str | None
+    uri: str
+    annotation: str | None
+
+
+class KnownRow(NamedTuple):
+    """An example of the dataset that is appended to.
+
+    Attributes:
+        order: see :class:`recordgen.rows.placing.Place`.
+        shard: the file that holds it.
+        split: its split.
+        uri: its payload's address as its row gave it.
+        annotation: what it says of the payload; see :class:`recordgen.rows.row.Row`.
+    """
+
+    order: int
+    shard: str
+    split: str
+    uri: str
+    annotation: str | None
+
+
+class PlannedRow(NamedTuple):
+    """A row that will become an example unless its payload is refused.
+
+    Attributes:
+        order: its position among all rows (64 bit).
+        source: the import file that names it.
+        line: 1-based line in that file.
+        uri: the payload's address as given.
+        annotation: see :class:`recordgen.rows.row.Row`.
+        bytes: the payload's size.
+        version: changes when the payload does.
+        drawn: its split was assigned, not named.
+    """
+
+    order: int
+    source: str
+    line: int
+    uri: str
+    annotation: str | None
+    bytes: int
+    version: str
+    drawn: bool
+
+
+class Group(NamedTuple):
+    """The planned rows that share shards.
+
+    Attributes:
+        split: their split.
+        label: the one label of them all, "" if they have none; None: their labels are mixed.
+    """
+
+    split: str
+    label: str | None
+
+
+@dataclass(frozen=True)
+class BucketSummary:
+    """What a bucket's rows came to; the planned ones are counted by group.
+
+    Attributes:
+        bucket: its number; buckets are ranges of ``Place.order``, in that order.
+        rows: planned rows by group.
+        bytes: their payloads' bytes by group.
+        labels: planned rows by label; one with several labels counts for each.
+        duplicates: rows that say what another row says.
+        merged: rows that add something to another row's example.
+        dropped: rows without a split, left out on request.
+        rejects: rows left out, and why.
+        existing: rows whose example is in the dataset that is appended to.
+        moved: planned rows of ``eval`` that ``eval_from`` put there.
+    """
+
+    bucket: int
+    rows: Mapping[Group, int]
+    bytes: Mapping[Group, int]
+    labels: Mapping[str, int]
+    duplicates: int
+    merged: int
+    dropped: int
+    rejects: tuple[Reject, ...]
+    existing: int = 0
+    moved: int = 0
+
+
+def bucket_of(order: int, buckets: int) -> int:
+    """Return the bucket of a place: equal ranges of the 64-bit order."""
+    return order * buckets >> 64
+
+
+def _of(row: _AnyRow, uri: str) -> _AnyRow:
+    return row if row.uri == uri else row._replace(uri=uri)

@@ -1,0 +1,358 @@
+"""How a run on an output begins and ends, and what the next one does with what a dead one left.
+
+Nothing but the staging folder changes before :func:`commit`, and ``dataset.json`` is written last:
+a run that dies leaves nothing that looks finished. With ``overwrite`` the old dataset stays until
+the new one is complete; a run that dies while its shards are moved leaves neither, but
+all that the next run needs to end what it began (:func:`resume_run`) or to start anew
+(:func:`open_run`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import chain
+from uuid import uuid4
+
+from recordgen import storage
+from recordgen.dataset.manifest import (
+    DATASET_FILE,
+    FINDINGS_FILE,
+    LABELS_FILE,
+    REJECTS_FILE,
+    REPORT_FILE,
+    SPLIT_PREFIX,
+    Dataset,
+    is_shard,
+    read_dataset,
+    write_dataset,
+)
+from recordgen.errors import (
+    DataError,
+    OutputBusyError,
+    OutputExistsError,
+    SourceError,
+    StorageError,
+    UsageError,
+)
+from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.runs import lease
+from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.tasks import TASKS
+
+FAILED_REJECTS_FILE = "failed-rejects.jsonl"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """What a run that died has left.
+
+    Attributes:
+        staging: its staging folder, with the results of its finished shards.
+        roots: where their files lie: in that folder, and in the output if it died moving them.
+    """
+
+    staging: Staging
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has begun.
+
+    Attributes:
+        staging: its staging folder.
+        leftovers: of runs that died, to go on with.
+    """
+
+    staging: Staging
+    leftovers: tuple[Leftover, ...] = ()
+
+
+@contextmanager
+def open_run(
+    output: str,
+    *,
+    overwrite: bool,
+    append: bool = False,
+    no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
+) -> Iterator[Run]:
+    """Begin a run in an empty staging folder; what runs that died have left is removed.
+
+    Args:
+        output: folder or URL prefix that is written.
+        overwrite: a dataset that is there will be replaced.
+        append: a dataset that is there will be added to.
+        no_use: errors after which nobody can go on: what the run has staged is removed.
+
+    Raises:
+        OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
+            files of our names that no run of ours left.
+        OutputBusyError: another run is at work there.
+        StorageError: the output cannot be written.
+    """
+    _check_output(output, overwrite=overwrite, append=append)
+    with _begun(output, no_use) as (staging, dead):
+        _check_unchanged(output, overwrite=overwrite, append=append)
+        finished = sum(left.count_results() for left in dead)
+        if finished:
+            _log.warning(
+                "%s: starting anew; %d finished shards of an interrupted run are removed, which "
+                "--resume would have kept",
+                output,
+                finished,
+            )
+        moved = any(left.moving for left in dead)
+        if moved and not storage.exists(storage.join(output, DATASET_FILE)):
+            for name in (LABELS_FILE, REPORT_FILE):
+                storage.remove(storage.join(output, name))
+            _clear_shards(output)
+        for left in dead:
+            storage.remove(left.root)
+        yield Run(staging)
+
+
+@contextmanager
+def resume_run(output: str, *, overwrite: bool, append: bool = False) -> Iterator[Run]:
+    """Begin a run that goes on where runs that died have stopped; a failed one keeps its shards.
+
+    Raises: as :func:`open_run`.
+    """
+    _check_output(output, overwrite=overwrite, append=append)
+    with _begun(output, (UsageError,)) as (staging, dead):
+        _check_unchanged(output, overwrite=overwrite, append=append)
+        finished = storage.exists(storage.join(output, DATASET_FILE))
+        leftovers = []
+        for left in dead:
+            if not left.count_results():
+                storage.remove(left.root)
+                continue
+            lease.end(left.lease)  # should it be alive after all, it must not commit
+            moved = (output,) if left.moving and not finished else ()
+            leftovers.append(Leftover(left, (left.root, *moved)))
+        yield Run(staging, tuple(leftovers))
+
+
+def commit(
+    staging: Staging,
+    output: str,
+    dataset: Dataset,
+    rejects: Iterable[Reject],
+    report: str,
+    findings: Iterable[Finding] = (),
+    kept: Collection[str] = (),
+) -> None:
+    """Move the shards to their places, write what stands beside them, ``dataset.json`` last.
+
+    What an older run left is removed first, its commit mark before all else; other files stay.
+
+    Args:
+        staging: holds the new shards.
+        output: gets them.
+        dataset: the whole dataset.
+        rejects: all rejects.
+        report: the page about it.
+        findings: what was changed in rows, in order; not held in memory.
+        kept: files of its shards that lie in ``output`` already, if it was appended to: its commit
+            mark stays until the new one replaces it.
+
+    Raises:
+        RunnerError: another run has taken this one for dead.
+        StorageError: storage failed.
+    """
+    lease.check_held(staging.lease)
+    if not kept:
+        staging.start_replacing()
+    for name in (FAILED_REJECTS_FILE,) if kept else (DATASET_FILE, FAILED_REJECTS_FILE):
+        storage.remove(storage.join(output, name))
+    _clear_shards(output, kept)
+    # From the note on, what lies in the output is this run's and not one's that died moving.
+    for other in _runs(output):
+        if other != staging:
+            storage.remove(other.root)
+    staging.start_moving()
+
+    def move(file: str) -> None:
+        storage.move(staging.path(file), storage.join(output, file))
+
+    files = (shard.file for split in dataset.splits.values() for shard in split.shards)
+    with ThreadPoolExecutor(STORAGE_THREADS) as pool:
+        list(pool.map(move, (file for file in files if file not in kept)))
+    _put(staging, output, LABELS_FILE, "".join(f"{label}\n" for label in dataset.labels))
+    files_of_task = TASKS[dataset.task].files(dataset.labels)
+    for name in {name for kind in TASKS.values() for name in kind.files(())} - set(files_of_task):
+        storage.remove(storage.join(output, name))  # of the dataset that this one replaces
+    for name, text in files_of_task.items():
+        _put(staging, output, name, text)
+    _put(staging, output, REJECTS_FILE, "".join(to_lines(rejects)))
+    _put_findings(staging, output, findings)
+    _put(staging, output, REPORT_FILE, report)
+    put_dataset(staging, output, dataset)
+
+
+def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
+    """Write ``dataset.json``: the commit mark. Raises: StorageError."""
+    write_dataset(staging.root, dataset)
+    storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
+
+
+def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
+    """Write the rejects of a run whose data is no good.
+
+    Returns:
+        Where they were written: ``rejects.jsonl``, or ``failed-rejects.jsonl`` beside a dataset
+        that was to be overwritten.
+    """
+    kept = storage.exists(storage.join(output, DATASET_FILE))
+    path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
+    storage.write_text(path, "".join(to_lines(rejects)))
+    return path
+
+
+def count_unfinished(output: str) -> int:
+    """Return how many finished shards unfinished runs have left. Raises: StorageError."""
+    return sum(staging.count_results() for staging in _runs(output))
+
+
+def check_appendable(output: str) -> None:
+    """Check that no dead run was about to put a dataset where there is none to append to.
+
+    Raises:
+        OutputExistsError: one was.
+        StorageError: storage failed.
+    """
+    if storage.exists(storage.join(output, DATASET_FILE)):
+        return
+    if any(run.moving for run in _runs(output)):
+        raise OutputExistsError(
+            f"{output}: an interrupted run was moving a dataset to its place here; finish it with "
+            f"its own command and --resume before you append"
+        )
+
+
+def _check_unchanged(output: str, *, overwrite: bool, append: bool) -> None:
+    """Check that no other run has finished since the output was looked at."""
+    if not overwrite and not append and storage.exists(storage.join(output, DATASET_FILE)):
+        raise OutputExistsError(f"{output}: another run has just finished here")
+
+
+def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
+    if overwrite or (append and storage.exists(storage.join(output, DATASET_FILE))):
+        return
+    dead = _runs(output)
+    if storage.exists(storage.join(output, DATASET_FILE)):
+        raise OutputExistsError(
+            f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
+            + (" (with --resume if a run was interrupted)" if dead else "")
+        )
+    # Files without their dataset.json are ours only if a run died while it put them there.
+    if any(run.moving or run.replacing for run in dead):
+        return
+    for name in (LABELS_FILE, REPORT_FILE, *_split_dirs(output)):
+        if storage.exists(storage.join(output, name)):
+            raise OutputExistsError(
+                f"{output}: there is a {name} already; choose another output or --overwrite"
+            )
+
+
+def ways_on(output: str) -> str:
+    """Say what can be done about a finished dataset that is in the way."""
+    try:
+        task = TASKS.get(read_dataset(output).task)
+        appendable = task is not None and task.names_payloads
+    except SourceError:
+        appendable = False
+    return f"choose another output{', --append' if appendable else ''} or --overwrite"
+
+
+@contextmanager
+def _begun(
+    output: str, no_use: tuple[type[BaseException], ...]
+) -> Iterator[tuple[Staging, list[Staging]]]:
+    """Give a staging folder to this process alone, and the folders of runs that died.
+
+    After success all of them are removed, after an error of ``no_use`` the new one; after any
+    other they stay for a run that goes on.
+    """
+    staging = Staging(storage.join(output, STAGING, uuid4().hex[:12]))
+    over = [staging]
+    try:
+        # An output that cannot be written is known now, not after an hour.
+        with lease.held(staging.lease):
+            # Looking only now: of two runs that begin together, at least one sees the other.
+            dead = _dead_runs(output, staging)
+            yield staging, dead
+        over += dead
+    except no_use:
+        with suppress(StorageError):  # what ended the run says more
+            if not staging.moving:  # else it says whose the files in the output are
+                _remove(output, over)
+        raise
+    _remove(output, over)
+
+
+def _dead_runs(output: str, staging: Staging) -> list[Staging]:
+    """Return the other runs that have not ended well. Raises: OutputBusyError if one lives."""
+    others = [other for other in _runs(output) if other != staging]
+    for other in others:
+        holder = lease.living_holder(other.lease)
+        if holder is not None:
+            raise OutputBusyError(
+                f"{output}: another run writes here ({holder}); wait for it, stop it, or choose "
+                f"another output"
+            )
+    return others
+
+
+def _runs(output: str) -> list[Staging]:
+    root = storage.join(output, STAGING)
+    return [Staging(storage.join(root, name)) for name in storage.list_folders(root, "")]
+
+
+def _remove(output: str, runs: Iterable[Staging]) -> None:
+    for run in runs:
+        storage.remove(run.root)
+    root = storage.join(output, STAGING)
+    if not storage.list_dir(root):
+        storage.remove(root)
+
+
+def _put(staging: Staging, output: str, name: str, text: str) -> None:
+    """Write a file of the output; what a kill leaves half written lies in the staging folder."""
+    storage.write_text(staging.path(name), text)
+    storage.move(staging.path(name), storage.join(output, name))
+
+
+def _put_findings(staging: Staging, output: str, findings: Iterable[Finding]) -> None:
+    """Write ``findings.jsonl`` line by line; where there are none, there is no file."""
+    lines = to_lines(findings)
+    first = next(lines, None)
+    path = storage.join(output, FINDINGS_FILE)
+    if first is None:
+        storage.remove(path)  # of the dataset that this one replaces
+        return
+    with storage.replacing(staging.path(FINDINGS_FILE)) as file:
+        for line in chain([first], lines):
+            file.write(line.encode())
+    storage.move(staging.path(FINDINGS_FILE), path)
+
+
+def _clear_shards(output: str, kept: Collection[str] = ()) -> None:
+    """Remove the shards in split folders but those to be kept; other files stay."""
+    for folder in _split_dirs(output):
+        path = storage.join(output, folder)
+        names = [name for name, _ in storage.list_dir(path)]
+        old = [name for name in names if is_shard(name) and f"{folder}/{name}" not in kept]
+        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
+            list(pool.map(storage.remove, [storage.join(path, name) for name in old]))
+        if len(old) == len(names):
+            storage.remove(path)
+
+
+def _split_dirs(output: str) -> list[str]:
+    return storage.list_folders(output, SPLIT_PREFIX)

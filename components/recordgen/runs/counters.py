@@ -1,0 +1,56 @@
+"""What a run counts: one name for each, in Beam's metrics, in the JSON log and in the results.
+
+``rows_read == rows_planned + rows_rejected + rows_duplicate + rows_merged + rows_dropped +
+rows_existing``, and ``rows_planned == examples_written + payloads_rejected`` once all is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from recordgen.runs.staging import StagedPlan
+    from recordgen.shards.task import ShardResult
+
+NAMESPACE = "recordgen"
+
+#: Rows in the import files.
+ROWS_READ = "rows_read"
+#: Rows that become examples unless their payload is refused.
+ROWS_PLANNED = "rows_planned"
+#: Rows refused while planning; their payload was not opened.
+ROWS_REJECTED = "rows_rejected"
+#: Rows that say what another row says.
+ROWS_DUPLICATE = "rows_duplicate"
+#: Rows that add something to another row's example.
+ROWS_MERGED = "rows_merged"
+#: Rows without a split, left out on request.
+ROWS_DROPPED = "rows_dropped"
+#: Rows whose example is in the dataset that is appended to.
+ROWS_EXISTING = "rows_existing"
+#: Examples written; of a check: those that would be.
+EXAMPLES_WRITTEN = "examples_written"
+#: Planned rows whose payload was refused.
+PAYLOADS_REJECTED = "payloads_rejected"
+#: Bytes of the payloads dealt with, refused ones included.
+PAYLOAD_BYTES = "payload_bytes"
+#: Bytes of the shards written.
+SHARD_BYTES = "shard_bytes"
+
+
+def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[str, int]:
+    """Return what a run came to, by the names above; without results, if it only planned."""
+    return {
+        ROWS_READ: plan.read,
+        ROWS_PLANNED: plan.rows,
+        ROWS_REJECTED: len(plan.rejects),
+        ROWS_DUPLICATE: plan.duplicates,
+        ROWS_MERGED: plan.merged,
+        ROWS_DROPPED: plan.dropped,
+        ROWS_EXISTING: plan.existing,
+        EXAMPLES_WRITTEN: sum(result.shard.examples for result in results),
+        PAYLOADS_REJECTED: sum(len(result.rejects) for result in results),
+        PAYLOAD_BYTES: plan.bytes if results else 0,
+        SHARD_BYTES: sum(result.shard.bytes for result in results),
+    }

@@ -1,0 +1,51 @@
+"""What a worker leaves in the staging folder so that others see how far it is."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from recordgen import storage
+from recordgen.errors import StorageError
+
+if TYPE_CHECKING:
+    pass
+
+
+_LOCAL_HEARTBEAT_SECONDS = 0.5
+
+
+_REMOTE_HEARTBEAT_SECONDS = 10.0
+
+
+class Heartbeat:
+    """Says now and then how far a worker is, in a file: it works from any process or machine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        local = storage.is_local(path)
+        self._seconds = _LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        self._next = time.monotonic() + self._seconds
+        self._total = (0, 0, 0)
+
+    def add(self, *counts: int) -> None:
+        """Add to what was counted since the start, and report it like :meth:`beat`."""
+        first, second, third = map(sum, zip(self._total, counts, strict=True))
+        self._total = (first, second, third)
+        self.beat(*self._total)
+
+    def beat(self, examples: int, rejects: int, size: int) -> None:
+        """Report counts if the last report is old enough."""
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + self._seconds
+            self._write(examples, rejects, size, done=False)
+
+    def finish(self, examples: int, rejects: int, size: int) -> None:
+        """Report the final counts."""
+        self._write(examples, rejects, size, done=True)
+
+    def _write(self, *counts: Any, done: bool) -> None:
+        with suppress(StorageError):  # it is for show: work goes on without it
+            storage.write_text(self._path, json.dumps([*counts, done]))

@@ -1,0 +1,334 @@
+"""The staging folder of a run: what its workers and its launcher tell each other in files.
+
+    OUT/.recordgen-staging/RUN/run.json                who runs, and that it still does
+                               plan.json               the plan and its rejects
+                               findings/….jsonl        what was changed in rows
+                               vocabulary.json         the labels, which workers need
+                               Split-train/…           finished shards
+                               results/train-00000.json   one ShardResult per finished shard
+                               rows/00000-…            planned rows of a bucket, for the shards
+                               planning/….json         rows that a worker has read or planned
+                               progress/train-00000.json  how far a worker is
+                               error.json              why a worker gave up
+                               replacing               what was in OUT is being removed
+                               moving                  shards are on their way to OUT
+
+Every run has a folder of its own, so that workers of one that died, but still write, do no harm.
+How a run begins and ends, and what becomes of the folders of dead ones: :mod:`recordgen.runs.commit`.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from recordgen import errors, storage
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.errors import RecordgenError, StorageError
+from recordgen.planning.bucket_files import (
+    BucketFile,
+    ShardOutline,
+    Stretch,
+    encode_bucket,
+    rows_of,
+)
+from recordgen.planning.messages import FindingsFile
+from recordgen.planning.plan import Plan
+from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rows.planned import Group, PlannedRow
+from recordgen.runs.heartbeat import Heartbeat
+from recordgen.shards.rows import PlannedRows
+from recordgen.shards.task import ShardResult
+
+if TYPE_CHECKING:
+    from recordgen.sources.detect import Detection
+
+STAGING = ".recordgen-staging"
+
+# Object stores answer in tens of milliseconds, so ask for many files at once.
+STORAGE_THREADS = 32
+
+
+@dataclass(frozen=True)
+class StagedPlan:
+    """What the planning step left for the launcher: sizes, vocabulary, counts, rejects.
+
+    Attributes:
+        splits: by name: planned ``rows`` and ``bytes``; ``first`` and ``shards``, the number of the
+            first new shard and the one behind the last.
+        vocabulary: labels of all planned rows.
+        read: rows in the import files.
+        duplicates: rows that say what another row says.
+        merged: rows that add something to another row's example.
+        adjusted: what was changed to make rows usable, by kind.
+        dropped: rows left out for want of a split.
+        existing: rows whose example is in the dataset that is appended to.
+        rejects: rows rejected while planning.
+        findings: files that say what was changed in rows, in order.
+        detection: how the source was read, where the launcher adds it.
+    """
+
+    splits: Mapping[str, Mapping[str, int]]
+    vocabulary: Vocabulary
+    read: int
+    duplicates: int
+    merged: int
+    adjusted: Mapping[str, int]
+    dropped: int
+    existing: int
+    rejects: tuple[Reject, ...]
+    findings: tuple[str, ...] = ()
+    detection: Detection | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows that were planned."""
+        return sum(split["rows"] for split in self.splits.values())
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+        return sum(split["bytes"] for split in self.splits.values())
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The paths and records of one run's staging folder; workers and the launcher share it."""
+
+    root: str
+
+    def path(self, *parts: str) -> str:
+        """Return a path inside the folder."""
+        return storage.join(self.root, *parts)
+
+    @property
+    def lease(self) -> str:
+        """The file that says who runs, see :mod:`recordgen.runs.lease`."""
+        return self.path("run.json")
+
+    def write_findings(self, findings: Sequence[Finding], number: int) -> FindingsFile:
+        """Leave what was changed in some rows for the launcher.
+
+        Args:
+            findings: in order, at least one.
+            number: how many such files came before of the same rows.
+        """
+        name = f"{uuid.uuid4().hex}.jsonl"
+        storage.write_text(self.path("findings", name), "".join(to_lines(findings)))
+        return FindingsFile(findings[0].source, findings[0].line, number, name)
+
+    def read_findings(self, plan: StagedPlan) -> Iterator[Finding]:
+        """Yield what was changed in rows, by import file and line; one file is held at a time.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        for name in plan.findings:
+            path = self.path("findings", name)
+            with _to_be_seen(path):
+                text = storage.read_text(path)
+            yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
+
+    def write_plan(
+        self, plan: Plan, rejects: Sequence[Reject], findings: Iterable[FindingsFile] = ()
+    ) -> None:
+        """Leave the plan for the launcher, and its vocabulary for workers."""
+        vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
+        storage.write_text(self.path("vocabulary.json"), vocabulary)
+        data = {
+            "splits": {
+                name: {
+                    "rows": split.rows,
+                    "bytes": split.bytes,
+                    "first": split.first,
+                    "shards": split.shards,
+                }
+                for name, split in plan.splits.items()
+            },
+            "read": plan.read,
+            "duplicates": plan.duplicates,
+            "merged": plan.merged,
+            "adjusted": dict(plan.adjusted),
+            "dropped": plan.dropped,
+            "existing": plan.existing,
+            "rejects": rejects,
+            "findings": [item.file for item in findings],
+        }
+        storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
+
+    def read_plan(self) -> StagedPlan | None:
+        """Return the plan, or None while there is none."""
+        try:
+            data = json.loads(storage.read_text(self.path("plan.json")))
+        except FileNotFoundError:
+            return None
+        rejects = tuple(Reject(*item) for item in data.pop("rejects"))
+        findings = tuple(data.pop("findings"))
+        vocabulary = self.read_vocabulary()
+        return StagedPlan(vocabulary=vocabulary, rejects=rejects, findings=findings, **data)
+
+    def read_vocabulary(self) -> Vocabulary:
+        """Return the labels of all planned rows.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        path = self.path("vocabulary.json")
+        with _to_be_seen(path):
+            data = json.loads(storage.read_text(path))
+        return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
+
+    def write_bucket(
+        self, bucket: int, groups: Mapping[Group, Iterable[tuple[bytes, int]]]
+    ) -> BucketFile:
+        """Leave the planned rows of a bucket, encoded in blocks, for the shards."""
+        # A name of its own: whoever tries again may find other sizes, and needs other blocks.
+        content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}", groups)
+        if content:
+            storage.write_bytes(self.path("rows", file.file), content)
+        return file
+
+    def read_rows(self, outline: ShardOutline) -> PlannedRows:
+        """Return the rows of a shard. Raises: StorageError: they are not there."""
+        # Rows of one uri in several folders fall together; the order of their files is the rows'.
+        return PlannedRows(tuple(sorted(rows_of(outline, self.read_blocks(outline)), key=_order)))
+
+    def read_blocks(self, outline: ShardOutline) -> Iterator[bytes]:
+        """Return what the stretches of a shard hold.
+
+        Raises:
+            StorageError: they are not there, though the plan is made.
+        """
+        return map(self._read_stretch, outline.stretches)
+
+    def _read_stretch(self, stretch: Stretch) -> bytes:
+        path = self.path("rows", stretch.file)
+        with _to_be_seen(path):
+            return storage.read_range(path, stretch.offset, stretch.length)
+
+    def write_result(self, result: ShardResult, index: int) -> None:
+        """Leave what became of a shard."""
+        storage.write_text(self._result_path(result.split, index), result.to_json())
+
+    def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
+        """Return what became of a shard, if that is there and was the task of the fingerprint."""
+        try:
+            text = storage.read_text(self._result_path(split, index))
+            # Another version of Recordgen may have left another kind of result.
+            found = json.loads(text).get("fingerprint") == fingerprint
+        except (FileNotFoundError, ValueError):
+            return None  # a crash of the machine may leave an empty file
+        return ShardResult.from_json(text) if found else None
+
+    def count_results(self) -> int:
+        """Return the number of finished shards."""
+        return len(self._result_names())
+
+    def read_results(self) -> list[ShardResult]:
+        """Return what became of all shards, by split and index."""
+        paths = [self.path("results", name) for name in self._result_names()]
+        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
+            return list(map(ShardResult.from_json, pool.map(storage.read_text, paths)))
+
+    def _result_path(self, split: str, index: int) -> str:
+        return self.path("results", f"{split}-{index:05d}.json")
+
+    def _result_names(self) -> list[str]:
+        names = (name for name, _ in storage.list_dir(self.path("results")))
+        return [name for name in names if name.endswith(".json")]
+
+    def start_replacing(self) -> None:
+        """Note that from now on the output may hold a part of an older dataset."""
+        storage.write_text(self.path("replacing"), "")
+
+    @property
+    def replacing(self) -> bool:
+        """Whether the output may hold a part of an older dataset."""
+        return storage.exists(self.path("replacing"))
+
+    def start_moving(self) -> None:
+        """Note that from now on the run's shards may lie at their places in the output."""
+        storage.write_text(self.path("moving"), "")
+
+    @property
+    def moving(self) -> bool:
+        """Whether shards of the run may lie at their places in the output."""
+        return storage.exists(self.path("moving"))
+
+    def write_error(self, error: RecordgenError) -> None:
+        """Leave the reason for which a worker gives up: runners lose an error's type."""
+        data = {"type": type(error).__name__, "message": str(error)}
+        storage.write_text(self.path("error.json"), json.dumps(data, ensure_ascii=False))
+
+    def read_error(self) -> RecordgenError | None:
+        """Return the reason that a worker left, if any."""
+        try:
+            data = json.loads(storage.read_text(self.path("error.json")))
+        except FileNotFoundError:
+            return None
+        kind: type[RecordgenError] = getattr(errors, data["type"])
+        return kind(data["message"])
+
+    def heartbeat(self, split: str, index: int) -> Heartbeat:
+        """Return the heartbeat of the worker on a shard."""
+        return Heartbeat(self.path("progress", f"{split}-{index:05d}.json"))
+
+    def planning_heartbeat(self) -> Heartbeat:
+        """Return the heartbeat of one more worker that reads or plans rows."""
+        return Heartbeat(self.path("planning", f"{uuid.uuid4().hex}.json"))
+
+    def read_planning_heartbeats(self) -> tuple[int, int, int]:
+        """Return (rows read, planned, rejected) so far; work that a runner repeats counts twice."""
+        return self.read_heartbeats({}, folder="planning")
+
+    def read_heartbeats(
+        self, finished: dict[str, tuple[int, int, int]], folder: str = "progress"
+    ) -> tuple[int, int, int]:
+        """Return (examples, rejects, payload bytes) of all shards so far.
+
+        Args:
+            finished: counts of finished shards by file, kept from call to call.
+            folder: where the heartbeats are.
+        """
+        counts = []
+        names = [
+            name
+            for name, _ in storage.list_dir(self.path(folder))
+            if name not in finished and name.endswith(".json")
+        ]
+        with ThreadPoolExecutor(STORAGE_THREADS) as pool:
+            texts = pool.map(storage.read_text, [self.path(folder, name) for name in names])
+            for name, text in zip(names, texts, strict=True):
+                examples, rejects, size, done = json.loads(text)
+                if done:
+                    finished[name] = (examples, rejects, size)
+                else:
+                    counts.append((examples, rejects, size))
+        counts += finished.values()
+        return (
+            sum(count[0] for count in counts),
+            sum(count[1] for count in counts),
+            sum(count[2] for count in counts),
+        )
+
+
+@contextmanager
+def _to_be_seen(path: str) -> Iterator[None]:
+    """Say of a file that must be there why it may not be. Raises: StorageError."""
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise StorageError(
+            f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need an "
+            f"output that they share, such as a bucket"
+        ) from exc
+
+
+def _order(row: PlannedRow) -> tuple[int, str, str]:
+    return row.order, row.uri, row.source

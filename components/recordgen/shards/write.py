@@ -1,0 +1,61 @@
+"""Shards: the unit of work. One worker turns the rows of one shard into one file.
+
+``write_shard(task) -> ShardResult`` is all that a runner has to carry. Threads fetch, check and
+serialise; the calling thread writes in the task's order, so the bytes do not depend on timing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from recordgen import storage
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.options import ConvertOptions, default_threads
+from recordgen.records.tfrecord import write_frames
+from recordgen.shards.task import OnProgress, ShardResult, ShardTask, Tally
+
+
+def write_shard(
+    task: ShardTask,
+    target: str,
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Write one shard under the folder ``target``.
+
+    The file is written under another name and renamed: it is there whole or not at all, and a
+    second attempt replaces it with the same bytes.
+
+    Raises:
+        StorageError: storage failed; says nothing about the data.
+    """
+    tally = Tally(on_progress)
+    file = task.file(options.compression)
+    frames = _frames(task, tally, vocabulary, options)
+    with storage.replacing(storage.join(target, file)) as out:
+        size = write_frames(out, frames, options.compression)
+    return tally.result(task, file, size, task.fingerprint(vocabulary, options))
+
+
+def check_shard(
+    task: ShardTask,
+    *,
+    vocabulary: Vocabulary,
+    options: ConvertOptions,
+    on_progress: OnProgress | None = None,
+) -> ShardResult:
+    """Do all that :func:`write_shard` does, but write nothing."""
+    tally = Tally(on_progress)
+    for _ in _frames(task, tally, vocabulary, options):
+        pass
+    file = task.file(options.compression)
+    return tally.result(task, file, 0, task.fingerprint(vocabulary, options))
+
+
+def _frames(
+    task: ShardTask, tally: Tally, vocabulary: Vocabulary, options: ConvertOptions
+) -> Iterator[Sequence[bytes]]:
+    threads = options.threads or default_threads()
+    return task.rows.frames(tally, vocabulary, options, threads)

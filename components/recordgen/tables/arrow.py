@@ -1,0 +1,174 @@
+"""Many lines of a table at once: columns instead of rows, in Arrow's memory.
+
+    lines of CSV ──parse──▶ a column of text each ──numbers──▶ numbers, or errors by row
+    numbers and texts ──serialize_rows──▶ a tf.train.Example each
+
+What comes out is, byte for byte, what :func:`recordgen.records.example.serialize_example` gives row by row.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.records.example import example_head, feature_head, packed_ints
+from recordgen.tables.columns import Column
+from recordgen.tables.csv_fields import read_fields
+
+# Arrow's stubs, where there are any, differ from version to version.
+Texts: TypeAlias = Any  # pa.StringArray
+Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray
+Records: TypeAlias = Any  # pa.BinaryArray
+
+_NO_TEXT = pa.scalar(None, pa.string())
+
+# Fields without quotes, or with nothing inside them that needs any.
+_FIELD = '(?:"(?:[^", ][^",]*)?"|[^",]*)'
+_SIMPLE = f"^{_FIELD}(?:,{_FIELD})*$"
+
+_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+
+
+def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
+    """Return columns of text; an empty field is null.
+
+    Args:
+        lines: records of CSV, each of ``width`` fields; a quoted field may hold line breaks.
+        width: the number of columns.
+        wanted: the indices of the columns that are returned.
+    """
+    if not pc.any(pc.match_substring(lines, '"')).as_py():
+        columns = _split(lines, width, wanted)
+    else:
+        is_simple = pc.match_substring_regex(lines, _SIMPLE)
+        simple = pc.replace_substring(lines.filter(is_simple), '"', "")
+        parts = [
+            _split(simple, width, wanted),
+            _split_quoted(lines.filter(pc.invert(is_simple)).to_pylist(), wanted),
+        ]
+        # Where each line now stands: simple ones come first.
+        moved = np.argsort(np.argsort(~np.asarray(is_simple), kind="stable"), kind="stable")
+        columns = [
+            pa.concat_arrays(both).take(pa.array(moved)) for both in zip(*parts, strict=True)
+        ]
+    return [pc.if_else(pc.equal(column, ""), _NO_TEXT, column) for column in columns]
+
+
+def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
+    # Arrow's own reader of CSV takes over the signals of the process, and looks at all its objects.
+    fields = pc.split_pattern(lines, ",").flatten()
+    places = np.arange(len(lines)) * width
+    columns = [fields.take(pa.array(places + index)) for index in wanted]
+    if pc.any(pc.match_substring_regex(lines, "(?:^|,) ")).as_py():
+        return [pc.utf8_ltrim(column, " ") for column in columns]
+    return columns
+
+
+def _split_quoted(lines: Sequence[str], wanted: Sequence[int]) -> list[Texts]:
+    rows = list(read_fields(io.StringIO("\n".join(lines), newline="\n")))
+    return [pa.array([row[index] for row in rows], pa.string()) for index in wanted]
+
+
+def trimmed(texts: Texts) -> Texts:
+    """Return texts without blanks around them; of those of nothing else, null."""
+    stripped = pc.utf8_trim_whitespace(texts)
+    return pc.if_else(pc.equal(stripped, ""), _NO_TEXT, stripped)
+
+
+def whole_numbers(texts: Texts) -> Values | None:
+    """Return trimmed texts as int64; None: one of them is not written as a program writes it.
+
+    ``7`` and ``-7`` are; ``007``, ``+7``, ``0x7`` and what has more than 64 bits are not.
+    """
+    try:
+        numbers = pc.cast(texts, pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    same = pc.all(pc.equal(pc.cast(numbers, pa.string()), texts)).as_py()
+    return None if same is False else numbers
+
+
+def decimals(texts: Texts) -> Values | None:
+    """Return trimmed texts as float64; None: one of them is not a finite number of float32."""
+    try:
+        numbers = pc.cast(texts, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    # Not a number is not in between.
+    fits = pc.all(pc.less_equal(pc.abs(numbers), _MAX_FLOAT32)).as_py()
+    return None if fits is False else numbers
+
+
+def numbers(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
+    """Return the numbers of a column, null where there is none.
+
+    Args:
+        texts: as :func:`parse` gives them.
+        column: says of which type they are.
+        errors: gets what is wrong, by row.
+    """
+    stripped = trimmed(texts)
+    found = (whole_numbers if column.dtype == "int64" else decimals)(stripped)
+    if found is not None:
+        return found
+    values: list[int | float | None] = []
+    for row, text in enumerate(texts.to_pylist()):
+        try:
+            values.append(column.number(text) if text is not None and text.strip() else None)
+        except ValueError as exc:
+            errors.setdefault(row, str(exc))
+            values.append(None)
+    return pa.array(values, pa.int64() if column.dtype == "int64" else pa.float64())
+
+
+def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Records:
+    """Return an example for each row (binary [rows]); a null has no feature.
+
+    Args:
+        columns: dtype and values [rows] by the feature's name.
+        rows: how many there are.
+    """
+    parts: list[Records] = []
+    for name in sorted(columns):
+        dtype, values = columns[name]
+        bodies = _bodies(dtype, values)
+        parts += [heads_by_size(bodies, partial(_head, name, dtype)), bodies]
+    features = joined_by_row(parts) if parts else pa.array([b""] * rows, pa.binary())
+    return joined_by_row([heads_by_size(features, example_head), features])
+
+
+def joined_by_row(parts: Sequence[Records]) -> Records:
+    """Return what the parts of each row are together (binary [rows])."""
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.binary()))
+
+
+def heads_by_size(items: Records, head: Callable[[int], bytes]) -> Records:
+    """Return what stands before each item, which its size says (binary [rows])."""
+    sizes = pc.binary_length(items).dictionary_encode()
+    return pa.array(map(head, sizes.dictionary.to_pylist()), pa.binary()).take(sizes.indices)
+
+
+def _head(name: str, dtype: str, size: int) -> bytes:
+    return feature_head(name, dtype, size) if size else b""
+
+
+def _bodies(dtype: str, values: Values) -> Records:
+    """Return values as features hold them, b"" for nulls: no value is empty (binary [rows])."""
+    if dtype == "bytes":
+        return pc.fill_null(values.cast(pa.binary()), b"")
+    present = values.drop_null().to_numpy(zero_copy_only=False)
+    sizes: Any = 4
+    if dtype == "int64":
+        data, sizes = packed_ints(present)
+    else:
+        data = present.astype("<f4").tobytes()
+    ends = np.zeros(len(values) + 1, np.int64)
+    ends[1:][np.asarray(values.is_valid())] = sizes
+    buffers = [None, pa.py_buffer(ends.cumsum().astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)

@@ -1,0 +1,122 @@
+"""Lines of a table → examples, many at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.tables.arrow import Records, Texts, numbers, parse, serialize_rows
+from recordgen.tables.columns import MAX_WEIGHT, Column, Table
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What lines of a table come to.
+
+    Attributes:
+        records: an example for each line that is none of the errors (binary).
+        labels: examples by label.
+        errors: why a line is refused, by its place among the lines.
+    """
+
+    records: Records
+    labels: Mapping[str, int]
+    errors: Mapping[int, str]
+
+
+def make_examples(lines: Texts, table: Table) -> Examples:
+    """Return the examples of lines.
+
+    Args:
+        lines: records of CSV, each with a field for every column.
+        table: its columns.
+    """
+    names = table.names
+    wanted = [names.index(column.name) for column in table.stored]
+    errors: dict[int, str] = {}
+    values: dict[str, tuple[str, Any]] = {}
+    for column, texts in zip(table.stored, parse(lines, len(names), wanted), strict=True):
+        found = texts if column.dtype == "bytes" else numbers(texts, column, errors)
+        values[column.name] = column.dtype, found
+    if table.weight is not None:
+        _check_weights(table.column(table.weight), values[table.weight][1], errors)
+    if table.target is not None:
+        _check_targets(table, values[table.target][1], errors)
+    records = serialize_rows(values, len(lines))
+    is_right = None
+    if errors:
+        is_right = pa.array([row not in errors for row in range(len(lines))])
+        records = records.filter(is_right)
+    labels: Counter[str] = Counter()
+    if table.has_labels:
+        targets = values[str(table.target)][1]
+        labels = _count(targets if is_right is None else targets.filter(is_right))
+    return Examples(records, labels, errors)
+
+
+def count_labels(lines: Texts, table: Table) -> Counter[str]:
+    """Return how many lines have each label; of a target that is a number, nothing.
+
+    Args:
+        lines: as :func:`make_examples` takes them; of those that it will refuse, no label counts.
+        table: its columns.
+    """
+    if not table.has_labels or not len(lines):
+        return Counter()
+    column = table.column(str(table.target))
+    [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
+    return _count(texts if column.dtype == "bytes" else numbers(texts, column, {}))
+
+
+def _count(targets: Any) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for item in pc.value_counts(targets).to_pylist():
+        if (label := _label(item["values"])) is not None:
+            counts[label] += item["counts"]
+    return counts
+
+
+def _label(value: str | int | None) -> str | None:
+    """Return a target as a label; None: it can be none."""
+    if value is None:
+        return None
+    text = str(value)
+    return text if len(text.splitlines()) == 1 else None  # labels.txt has a line for each
+
+
+def _check_targets(table: Table, values: Any, errors: dict[int, str]) -> None:
+    """Note the rows without a usable target."""
+    missing = f"target {table.target!r} is empty; fill it in, or leave the row out"
+    for row in _where(values.is_null()):
+        errors.setdefault(row, missing)
+    if not table.has_labels:
+        return
+    codes = values.dictionary_encode()
+    for number, value in enumerate(codes.dictionary.to_pylist()):
+        if _label(value) is None:
+            message = f"target {table.target!r} must not hold a line break (got {value!r:.80})"
+            for row in _where(pc.equal(codes.indices, number)):
+                errors.setdefault(row, message)
+
+
+def _check_weights(column: Column, values: Any, errors: dict[int, str]) -> None:
+    """Note the rows whose weight is outside AutoML's range."""
+    outside = pc.or_(pc.less(values, 0), pc.greater(values, MAX_WEIGHT))
+    for row in _where(outside):
+        message = (
+            f"weight {column.name!r} must be from 0 to {MAX_WEIGHT:,.0f} "
+            f"(got {values[row].as_py():g})"
+        )
+        errors.setdefault(row, message)
+
+
+def _where(mask: Any) -> list[int]:
+    """Return the rows at which a mask is true."""
+    if not pc.any(mask).as_py():
+        return []
+    return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]

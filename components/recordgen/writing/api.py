@@ -1,0 +1,285 @@
+"""``write``: any examples → TFRecord shards with a ``dataset.json``.
+
+    write([{"x": np.zeros((28, 28), np.uint8), "y": 3}, …], "out")
+
+    OUT/Split-train/data_tfrecord-00000-of-00008
+    OUT/dataset.json                               also says how each feature is stored
+
+The calling thread takes the examples, checks and serialises them; threads checksum, compress and
+write, each its own shards. Of the shards that are open, records go to each in turn, so the bytes do
+not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recordgen import storage
+from recordgen.dataset.manifest import (
+    DATASET_FILE,
+    FINDINGS_FILE,
+    LABELS_FILE,
+    REJECTS_FILE,
+    REPORT_FILE,
+    SPLIT_PREFIX,
+    Dataset,
+    RowCounts,
+    Shard,
+    Split,
+    dataset_digest,
+    read_dataset,
+    shard_file,
+    split_dir,
+)
+from recordgen.dataset.splits import SPLITS, TRAIN
+from recordgen.errors import NothingToConvertError, OutputExistsError, UsageError
+from recordgen.features import FeatureSpec
+from recordgen.options import COMPRESSIONS, default_threads
+from recordgen.records.example import serialize_example
+from recordgen.runs import lease
+from recordgen.runs.commit import FAILED_REJECTS_FILE, open_run, put_dataset
+from recordgen.runs.staging import STAGING, Staging
+from recordgen.version import __version__
+from recordgen.writing.example_schema import ExampleSchema
+from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
+
+TASK = "examples"
+
+_SPLIT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class WriteResult:
+    """Written examples.
+
+    Attributes:
+        output: the folder or URL prefix that was written.
+        dataset: the content of its ``dataset.json``, with all splits.
+        seconds: wall-clock time.
+    """
+
+    output: str
+    dataset: Dataset
+    seconds: float
+
+
+def write(
+    examples: Iterable[Mapping[str, Any]],
+    output: str | os.PathLike[str],
+    *,
+    shards: int | None = None,
+    workers: int | None = None,
+    split: str = TRAIN,
+    compression: str = "none",
+    overwrite: bool = False,
+) -> WriteResult:
+    """Write examples as one split of ``output``.
+
+    ``write([{"text": "a", "ids": [1, 2]}, {"text": "b", "ids": [3]}], "out")`` → two records, the
+    features ``text`` (bytes, scalar) and ``ids`` (int64, a list of varying length).
+
+    Args:
+        examples: dicts of values by feature name: numbers, text, bytes, NumPy arrays and lists of
+            these, see :mod:`recordgen.writing.values`; consumed once, in the calling thread. All have the
+            same features, see :class:`recordgen.writing.example_schema.ExampleSchema`. An array may be
+            changed as soon as the next example is asked for.
+        output: folder or URL prefix to write; splits that are there already stay, and must have
+            the same features.
+        shards: into how many files; fewer if there are fewer examples. They are all open at the
+            same time. None: eight, and eight more whenever these hold 128 MB each.
+        workers: threads that checksum, compress and write; None: one per core, at least two. The
+            bytes do not depend on it.
+        split: the split's name.
+        compression: ``none`` or ``gzip``; gzip adds ``.gz`` to the shards' names.
+        overwrite: replace the split if it is already there.
+
+    Raises:
+        UsageError: an argument is wrong, or ``output`` holds the split or something else, or
+            another run writes there.
+        NothingToConvertError: there are no examples.
+        DataError: an example cannot be stored or does not fit the others; names the record.
+        StorageError: storage failed.
+    """
+    started = time.monotonic()
+    _check_arguments(shards, workers, split, compression)
+    numbered = enumerate(_iterate(examples))
+    target = os.fspath(output)
+    others = _other_splits(target, split, compression, overwrite=overwrite)
+    schema = ExampleSchema()
+    if others is not None:
+        schema = ExampleSchema(others.features, f"{target}, split {next(iter(others.splits))!r}")
+    with _staging(target, split, others, overwrite=overwrite) as staging:
+        if _other_splits(target, split, compression, overwrite=overwrite) != others:
+            raise OutputExistsError(f"{target}: another run has just finished here; write again")
+        threads = workers or default_threads()
+        with ShardedWriter(
+            staging, shards=shards, workers=threads, compression=compression
+        ) as writer:
+            for number, example in numbered:
+                writer.write(serialize_example(schema.check(example, number)))
+            written = writer.finish()
+        if not written:
+            raise NothingToConvertError("nothing to write: there was not a single example")
+        dataset = _with_split(others, split, written, schema.specs(), compression)
+        _commit(staging, target, others, split, dataset)
+    return WriteResult(target, dataset, time.monotonic() - started)
+
+
+def _iterate(examples: Any) -> Iterator[Any]:
+    if not isinstance(examples, Mapping | str | bytes):
+        with suppress(TypeError):
+            return iter(examples)
+    raise UsageError(
+        f"examples must be an iterable of dicts, one for each (got a {type(examples).__name__})"
+    )
+
+
+def _check_arguments(shards: int | None, workers: int | None, split: str, compression: str) -> None:
+    for name, number in (("shards", shards), ("workers", workers)):
+        if number is not None and (type(number) is not int or number < 1):
+            raise UsageError(f"{name} must be a whole number above 0 (got {number!r})")
+    if not isinstance(split, str) or not _SPLIT_NAME.fullmatch(split):
+        raise UsageError(
+            f"split must be a name of letters, digits, '-', '_' and '.', such as 'train' "
+            f"(got {split!r})"
+        )
+    if compression not in COMPRESSIONS:
+        raise UsageError(
+            f"compression must be one of {', '.join(COMPRESSIONS)} (got {compression!r})"
+        )
+
+
+def _other_splits(target: str, split: str, compression: str, *, overwrite: bool) -> Dataset | None:
+    """Return the dataset in ``target`` without ``split``; None if that leaves nothing.
+
+    Raises:
+        OutputExistsError: the split is there already, or a dataset of another kind.
+        UsageError: the other splits are compressed in another way.
+    """
+    storage.check_writable(target)
+    if not storage.exists(storage.join(target, DATASET_FILE)):
+        return None
+    found = read_dataset(target)
+    if found.task != TASK:
+        raise OutputExistsError(
+            f"{target}: there is a dataset of the task {found.task} already; choose another output"
+        )
+    if split in found.splits and not overwrite:
+        raise OutputExistsError(
+            f"{target}: there is a split {split!r} already; choose another split or output, or "
+            f"overwrite=True"
+        )
+    splits = {name: item for name, item in found.splits.items() if name != split}
+    if not splits:
+        return None
+    if found.compression != compression:
+        raise UsageError(
+            f"compression must be {found.compression} as in the other splits of {target} "
+            f"(got {compression!r})"
+        )
+    return _with_splits(found, splits)
+
+
+def _with_splits(dataset: Dataset, splits: Mapping[str, Split]) -> Dataset:
+    names = [name for name in SPLITS if name in splits]
+    names += sorted(set(splits) - set(SPLITS))
+    examples = sum(item.examples for item in splits.values())
+    return replace(
+        dataset,
+        splits={name: splits[name] for name in names},
+        rows=RowCounts(read=examples, examples=examples),
+        digest=dataset_digest([shard for item in splits.values() for shard in item.shards]),
+    )
+
+
+def _with_split(
+    others: Dataset | None,
+    name: str,
+    written: Sequence[WrittenShard],
+    features: Mapping[str, FeatureSpec],
+    compression: str,
+) -> Dataset:
+    """Return ``others``, or an empty dataset, with one split more."""
+    shards = tuple(
+        Shard(
+            file=shard_file(name, index, len(written), compression),
+            examples=item.examples,
+            bytes=item.bytes,
+            digest=item.digest,
+        )
+        for index, item in enumerate(written)
+    )
+    split = Split(
+        examples=sum(shard.examples for shard in shards),
+        bytes=sum(shard.bytes for shard in shards),
+        labels={},
+        shards=shards,
+    )
+    base = others or Dataset(
+        task=TASK,
+        recordgen_version=__version__,
+        source=(),
+        seed=0,
+        options={},
+        compression=compression,
+        label_kind="none",
+        labels=(),
+        splits={},
+        rows=RowCounts(),
+        reencoded={},
+        warnings=(),
+        digest="",
+        features=features,
+    )
+    return _with_splits(base, {**base.splits, name: split})
+
+
+@contextmanager
+def _staging(
+    target: str, split: str, others: Dataset | None, *, overwrite: bool
+) -> Iterator[Staging]:
+    """Give a new staging folder; it is removed if writing fails."""
+    folder = storage.join(target, split_dir(split))
+    stale = others is not None and not overwrite and storage.exists(folder)
+    # A split that is not in dataset.json is ours only if a run died while it moved the shards.
+    if stale and not storage.exists(storage.join(target, STAGING)):
+        raise OutputExistsError(
+            f"{target}: there is a {split_dir(split)} already; choose another split or "
+            f"overwrite=True"
+        )
+    with open_run(
+        target, overwrite=overwrite or others is not None, no_use=(BaseException,)
+    ) as run:
+        if stale:
+            storage.remove(folder)
+        yield run.staging
+
+
+def _commit(
+    staging: Staging, target: str, others: Dataset | None, split: str, dataset: Dataset
+) -> None:
+    """Move the split's shards to their places, and write ``dataset.json`` last.
+
+    Other splits are there all the time; the split is not while its shards are being moved.
+    """
+    lease.check_held(staging.lease)
+    staging.start_moving()
+    if others is None:
+        folders = storage.list_folders(target, SPLIT_PREFIX)
+        files = [DATASET_FILE, LABELS_FILE, REJECTS_FILE, FINDINGS_FILE, FAILED_REJECTS_FILE]
+        stale = [*files, *folders]
+    else:
+        put_dataset(staging, target, others)
+        stale = [split_dir(split)]
+    stale.append(REPORT_FILE)  # made of the old dataset, by request
+    for name in stale:
+        storage.remove(storage.join(target, name))
+    for index, shard in enumerate(dataset.splits[split].shards):
+        storage.move(staged_file(staging, index), storage.join(target, shard.file))
+    put_dataset(staging, target, dataset)

@@ -1,0 +1,209 @@
+"""Records → shards in a staging folder, side by side, with bounded memory.
+
+Record i of n shards goes to shard i % n. A shard belongs to one of the threads, which takes its
+records in blocks and checksums, compresses and writes them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple
+
+from recordgen import storage
+from recordgen.errors import StorageError
+from recordgen.records.tfrecord import FrameWriter, frame
+from recordgen.runs.staging import Staging
+
+# Eight, so that they can be written and read side by side.
+_SHARDS_AT_ONCE = 8
+
+#: Records of so many bytes in a shard, unless the number of shards is given: as converted ones.
+SHARD_BYTES = 128_000_000
+
+# Threads take a block at a time: handing over each record by itself costs more than writing it.
+_BLOCK_RECORDS = 256
+_BLOCK_BYTES = 1_000_000
+
+# Records held at once, in blocks that fill up and in blocks that wait, each at most so much.
+_IN_FLIGHT_BYTES = 64_000_000
+_RECORD_OVERHEAD_BYTES = 200
+
+# Each piece that is hashed or written by itself waits for the interpreter's lock afterwards.
+_MAX_PIECES = 64
+
+#: Where shards lie in the staging folder: how many there will be is not known yet.
+STAGED = "shards"
+
+#: One serialised record, in pieces.
+Record = tuple[bytes, ...]
+
+
+def staged_file(staging: Staging, index: int) -> str:
+    """Return where a shard lies in the staging folder."""
+    return staging.path(STAGED, f"{index:05d}")
+
+
+class WrittenShard(NamedTuple):
+    """A finished shard.
+
+    Attributes:
+        examples: how many records it holds.
+        bytes: the file's size.
+        digest: sha256 (hex) of its serialised records.
+    """
+
+    examples: int
+    bytes: int
+    digest: str
+
+
+class ShardedWriter:
+    """Deals records out to shards, and the shards to threads.
+
+    Without a number of ``shards`` there are eight, and eight more whenever these hold
+    ``shard_bytes`` each on average. Leaving the context ends the threads and removes the shards
+    that are not finished.
+    """
+
+    def __init__(
+        self,
+        staging: Staging,
+        *,
+        shards: int | None,
+        workers: int,
+        compression: str,
+        shard_bytes: int = SHARD_BYTES,
+    ) -> None:
+        self._staging = staging
+        self._compression = compression
+        self._at_once = shards or _SHARDS_AT_ONCE
+        self._full_bytes = None if shards else self._at_once * shard_bytes
+        self._block_bytes = min(_BLOCK_BYTES, _IN_FLIGHT_BYTES // self._at_once)
+        threads = min(workers, self._at_once)
+        self._pools = [ThreadPoolExecutor(1, "recordgen") for _ in range(threads)]
+        self._open: list[_ShardWriter] = []
+        self._open_bytes = 0
+        self._next = 0
+        self._waiting: deque[tuple[Future[None], int]] = deque()
+        self._waiting_bytes = 0
+        self._finished: list[Future[WrittenShard]] = []
+        self._all: list[_ShardWriter] = []
+
+    def __enter__(self) -> ShardedWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pool in self._pools:
+            pool.shutdown(wait=True, cancel_futures=True)
+        for shard in self._all:
+            shard.abandon()
+
+    def write(self, record: Record) -> None:
+        """Take the next record; waits while too many are in flight."""
+        if self._next == self._at_once:
+            self._next = 0
+            if self._full_bytes is not None and self._open_bytes >= self._full_bytes:
+                self._finish_open()
+        if self._next == len(self._open):
+            index = len(self._all)
+            pool = self._pools[index % len(self._pools)]
+            path = staged_file(self._staging, index)
+            self._open.append(_ShardWriter(path, self._compression, pool))
+            self._all.append(self._open[-1])
+        shard = self._open[self._next]
+        self._next += 1
+        self._open_bytes += shard.add(record)
+        if shard.block_bytes >= self._block_bytes or len(shard.block) >= _BLOCK_RECORDS:
+            self._hand_over(shard)
+
+    def finish(self) -> list[WrittenShard]:
+        """Return what was written, by shard, when all of it is."""
+        self._finish_open()
+        return [shard.result() for shard in self._finished]
+
+    def _hand_over(self, shard: _ShardWriter) -> None:
+        size = shard.block_bytes
+        self._wait(_IN_FLIGHT_BYTES - size)
+        self._waiting.append((shard.hand_over(), size))
+        self._waiting_bytes += size
+
+    def _finish_open(self) -> None:
+        for shard in self._open:
+            self._hand_over(shard)
+        self._wait(-1)
+        self._finished += [shard.finish() for shard in self._open]
+        self._open, self._open_bytes = [], 0
+
+    def _wait(self, allowed: int) -> None:
+        """Wait until at most so many bytes are in flight. Raises what a thread raised."""
+        while self._waiting and (self._waiting_bytes > allowed or self._waiting[0][0].done()):
+            block, size = self._waiting.popleft()
+            block.result()
+            self._waiting_bytes -= size
+
+
+class _ShardWriter:
+    """One shard: a block that fills up, and the file that its thread writes.
+
+    Attributes:
+        block: records that were not handed over yet.
+        block_bytes: how much memory they take, roughly.
+    """
+
+    def __init__(self, path: str, compression: str, pool: ThreadPoolExecutor) -> None:
+        self._pool = pool
+        self._file = _writing(path, compression)
+        next(self._file)  # opens it
+        self.block: list[Record] = []
+        self.block_bytes = 0
+
+    def add(self, record: Record) -> int:
+        """Add a record to the block; return its size in bytes."""
+        size = sum(map(len, record))
+        self.block.append(record)
+        self.block_bytes += size + _RECORD_OVERHEAD_BYTES
+        return size
+
+    def hand_over(self) -> Future[None]:
+        """Have the thread write the block."""
+        block, self.block, self.block_bytes = self.block, [], 0
+        return self._pool.submit(self._file.send, block)
+
+    def finish(self) -> Future[WrittenShard]:
+        """Have the thread finish the file."""
+        return self._pool.submit(self._finish)
+
+    def _finish(self) -> WrittenShard:
+        try:
+            self._file.send(None)
+        except StopIteration as stop:
+            written: WrittenShard = stop.value
+            return written
+        raise AssertionError("unreachable: None ends the file")
+
+    def abandon(self) -> None:
+        """Remove the file unless it is finished; the thread must be idle."""
+        with suppress(StorageError):
+            self._file.close()
+
+
+def _writing(path: str, compression: str) -> Generator[None, list[Record] | None, WrittenShard]:
+    """Write each block of records that is sent; None finishes the file."""
+    examples, digest = 0, hashlib.sha256()
+    with storage.replacing(path) as file, FrameWriter(file, compression) as out:
+        while (block := (yield)) is not None:
+            examples += len(block)
+            for piece in _few(piece for record in block for piece in record):
+                digest.update(piece)
+            out.write([_few(piece for record in block for piece in frame(record))])
+    return WrittenShard(examples, out.bytes, digest.hexdigest())
+
+
+def _few(pieces: Iterable[bytes]) -> list[bytes]:
+    """Return pieces, joined if there are many."""
+    found = list(pieces)
+    return found if len(found) <= _MAX_PIECES else [b"".join(found)]
