@@ -101,28 +101,18 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
             f"{where}: this line is JSON, and the file is read as CSV; name it .jsonl, or say "
             f"--input-format jsonl"
         )
-    texts: Sequence[str] = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
+    texts = [raw.decode("utf-8", "replace").rstrip("\r\n") for _, raw in filled]
     if _are_tagged(texts):
         raise SourceError(
             f"{where}: this line is a token and its tag; write the tokens of a sentence in one "
             f"line of a file sentences.txt, and their tags in the same line of labels.txt"
         )
-    if len(head) == _LINES_LOOKED_AT:
-        texts = _whole(texts)
     if _are_quoted(texts):
         raise SourceError(
             f"{where}: each line is one field in quotes, commas and all; leave out the quotes "
             f"around the lines"
         )
     return _delimiter(texts)
-
-
-def _whole(texts: Sequence[str]) -> Sequence[str]:
-    """Return lines without those of a last record that goes on behind them."""
-    end = len(texts)
-    if sum(text.count('"') for text in texts) % 2:
-        end = max(at for at, text in enumerate(texts) if text.count('"') % 2)
-    return texts[:end]
 
 
 def _ends_outside_quotes(line: bytes) -> bool:
@@ -185,7 +175,7 @@ def _is_read_by_comma(fields: Sequence[str]) -> bool:
 
 
 def _records(texts: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Return the records that lines hold, up to the first that cannot be read so."""
+    """Return the records that lines hold, up to the first that is broken or goes on behind them."""
     found = []
     with suppress(csv.Error):
         for fields in read_fields((f"{text}\n" for text in texts), delimiter):
