@@ -25,6 +25,7 @@ from recordgen.reading.options import (
     RecordOptions,
     TextOptions,
 )
+from recordgen.reading.scales import BACKBONES
 from recordgen.reading.tuning import Tuning
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -169,6 +170,14 @@ def test_all_roles_are_named() -> None:
     """The table of roles has each of them."""
     rows = re.findall(r"^\| (`.+`) \|", section(FORMATS, "Columns of other names"), re.MULTILINE)
     assert tuple(role for row in rows for role in re.findall(r"`(\w+)`", row)) == ROLES
+
+
+@pytest.mark.parametrize("page", pages())
+def test_pages_that_name_a_backbone_say_its_pixels(page: str) -> None:
+    """Pretrained weights learn nothing from pixels of another range, and nothing else says so."""
+    text = text_of(page)
+    if set(re.findall(r"\w+", text)) & set(BACKBONES):
+        assert re.search("-1 to 1|range of pixels", text)
 
 
 # --- tasks ------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ ASKED = ("PYTHONWARNINGS", "TF_CPP_MIN_LOG_LEVEL", "GRPC_VERBOSITY")
 
 WARNING = """
 import os, sys, warnings, logging
-from recordgen.quiet import load_tensorflow, quiet_libraries
+from recordgen.console.quiet import load_tensorflow, quiet_libraries
 quiet_libraries()
 def warn(module, category):
     text = f"{module} {category.__name__}"
