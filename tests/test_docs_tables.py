@@ -25,13 +25,13 @@ from recordgen.reading.options import (
     RecordOptions,
     TextOptions,
 )
-from recordgen.reading.scales import BACKBONES
 from recordgen.reading.tuning import Tuning
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject
 from recordgen.roles import ROLES
 from recordgen.rows.row import Adjustments, Row
+from recordgen.scales import BACKBONES
 from recordgen.sources.automl_csv import parse_lines
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
