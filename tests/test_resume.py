@@ -37,8 +37,7 @@ from recordgen.errors import (
 )
 from recordgen.options import ConvertOptions
 from recordgen.rows.planned import PlannedRow
-from recordgen.runs.commit import commit
-from recordgen.runs import lease
+from recordgen.runs import commit, lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING
 from recordgen.shards.rows import PlannedRows
