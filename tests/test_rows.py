@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from recordgen.rejects import Finding, Reject, RejectCode, reject
+from recordgen.rejects import Finding, Reject, RejectCode, reject, to_lines
 from recordgen.rows.placing import Place, placing, row_name
 from recordgen.rows.row import (
     Adjustments,
@@ -27,6 +27,15 @@ def test_a_reject_names_its_row() -> None:
         "a.csv", 7, "b.jpg", "empty_file", "it is empty"
     )
     assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
+
+
+def test_rejects_and_findings_as_lines() -> None:
+    """A line of JSON each, with letters of all languages as they are."""
+    items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
+    assert list(to_lines(items)) == [
+        '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
+        '{"source": "b.csv", "line": 2, "uri": "y", "code": "clipped", "message": "—"}\n',
+    ]
 
 
 def test_lines_of_a_table_get_a_split() -> None:
