@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import pytest
 
-from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rejects import Finding, Reject, RejectCode, reject, to_lines
 from recordgen.rows.placing import Place, placing, row_name
-from recordgen.rows.row import Lines, Row, content_digest, content_uri, is_content_uri
+from recordgen.rows.row import (
+    Adjustments,
+    Lines,
+    Row,
+    content_digest,
+    content_uri,
+    is_content_uri,
+    with_findings,
+)
 
 
 def test_a_reject_names_its_row() -> None:
@@ -20,10 +29,46 @@ def test_a_reject_names_its_row() -> None:
     assert f"{RejectCode.EMPTY_FILE}" == "empty_file"
 
 
+def test_rejects_and_findings_as_lines() -> None:
+    """A line of JSON each, with letters of all languages as they are."""
+    items = [Reject("ä.csv", 1, "x", "no_path", "é"), Finding("b.csv", 2, "y", "clipped", "—")]
+    assert list(to_lines(items)) == [
+        '{"source": "ä.csv", "line": 1, "uri": "x", "code": "no_path", "message": "é"}\n',
+        '{"source": "b.csv", "line": 2, "uri": "y", "code": "clipped", "message": "—"}\n',
+    ]
+
+
 def test_lines_of_a_table_get_a_split() -> None:
     """Only those that name none, which an empty name would not be."""
     lines = Lines("a.csv", [2, 3, 4], ["train", None, "test"], ["1", "2", "3"])
     assert lines.with_split("eval") == lines._replace(splits=["train", "eval", "test"])
+
+
+def test_changes_stand_behind_their_row() -> None:
+    """Each row is followed by what was changed in it; a reject, by nothing, and nothing is left."""
+    adjusted = Adjustments()
+    one, bad, last = (
+        Row("a", 1, None, "x", None),
+        Reject("a", 2, "", "no_path", ""),
+        Row("b", 1, None, "y", None),
+    )
+
+    def rows() -> Iterator[Row | Reject]:
+        adjusted.add("clipped", "box 1")
+        adjusted.add("dropped", "box 2")
+        yield one
+        adjusted.add("dropped", "box 3")
+        yield bad
+        yield last
+
+    assert list(with_findings(rows(), adjusted)) == [
+        one,
+        Finding("a", 1, "x", "clipped", "box 1"),
+        Finding("a", 1, "x", "dropped", "box 2"),
+        bad,
+        last,
+    ]
+    assert adjusted.taken_for(one) == []
 
 
 @pytest.mark.parametrize("text", ["", "cat", "größe", "\udcff"])
