@@ -20,6 +20,7 @@ from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
+from recordgen.tasks import TASKS
 
 # What a pattern has in place of a span, a version, or a part of a date.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")
@@ -84,14 +85,13 @@ def read_report(metadata_path: str) -> RunReport:
     import tensorflow_model_analysis as tfma
 
     from pipelines.metadata import Metadata
-    from pipelines.pipeline import MEASURES
 
     metadata = Metadata(metadata_path)
     executions = metadata.latest_run()
     outputs = {a.type: a for e in executions for a in metadata.outputs(e)}
     examples = outputs["Examples"].properties
     dataset = read_dataset(outputs["Examples"].uri)
-    measure = json.loads(MEASURES[dataset.task].config)["name"]
+    measure = TASKS[dataset.task].declared("measure").tfma.name
     [(_, by_output)] = tfma.load_eval_result(outputs["ModelEvaluation"].uri).slicing_metrics
     measured = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
     pushed = outputs["PushedModel"].properties
