@@ -542,7 +542,7 @@ def test_lines_go_where_rows_would(
             plan = Plan(splits, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
             again = []
             for outline in cut(plan, [file]):
-                read = [content[at.offset :][: at.length] for at in outline.stretches]
+                read = [content[at.offset :][: at.length] for at in outline.byte_ranges]
                 mine = lines_of(outline, read)
                 # A shard has the lines whose first byte falls into its part.
                 ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
