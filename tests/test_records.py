@@ -23,7 +23,13 @@ from hypothesis.extra import numpy as nst
 
 from recordgen import features
 from recordgen.errors import RecordError
-from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.example import (
+    example_head,
+    feature_head,
+    packed_ints,
+    parse_example,
+    serialize_example,
+)
 from recordgen.records.tfrecord import (
     FrameWriter,
     count_frames,
@@ -115,6 +121,21 @@ def theirs(**values: list[Any]) -> bytes:
     return found
 
 
+@pytest.mark.parametrize("size", [0, 1, 127, 128, 20_000])
+def test_heads_before_values(size: int) -> None:
+    """What stands before a value, and before all features, is TensorFlow's to the byte."""
+    numbers, lengths = packed_ints(np.array([5, 300, -1]))
+    assert lengths.tolist() == [1, 2, 10]
+    ends = np.cumsum(lengths).tolist()
+    cases = [("bytes", bytes(size), theirs(bytes_list=[bytes(size)]))]
+    cases += [("float32", np.float32(size).tobytes(), theirs(float_list=[float(size)]))]
+    for number, start, end in zip((5, 300, -1), [0, *ends], ends, strict=False):
+        cases.append(("int64", numbers[start:end], theirs(int64_list=[number])))
+    for dtype, value, expected in cases:
+        features_of_one = feature_head("x", dtype, len(value)) + value
+        assert example_head(len(features_of_one)) + features_of_one == expected
+
+
 @pytest.mark.parametrize("limit", [1 << 7, 1 << 12, 1 << 14, 1 << 21])
 def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
     """Each of the lengths of a value, its list, its feature and all features grows at a limit.
@@ -131,12 +152,38 @@ def test_lengths_at_the_limits_of_their_bytes(limit: int) -> None:
             assert b"".join(serialize_example({"x": both})) == theirs(bytes_list=both)
 
 
+def test_arrays_and_features_without_values() -> None:
+    """An array of no numbers is a list of its kind, and a feature of no kind has no values."""
+    empty = {"a": np.zeros(0, np.int64), "b": np.zeros((0, 2), np.float32), "c": 7}
+    data = b"".join(serialize_example(empty))
+    found = tf.train.Example.FromString(data)
+    assert found.SerializeToString(deterministic=True) == data
+    kinds = {name: found.features.feature[name].WhichOneof("kind") for name in "abc"}
+    assert kinds == {"a": "int64_list", "b": "float_list", "c": "int64_list"}
+    assert parse_example(data) == {"a": [], "b": [], "c": [7]}
+    bare = tf.train.Example(features=tf.train.Features(feature={"x": tf.train.Feature()}))
+    assert parse_example(bare.SerializeToString()) == {"x": []}
+
+
+@pytest.mark.parametrize("numbers", [[], [1, 127], [128, 5], [5, 1 << 14, 0], [-1, 3]])
+def test_how_many_bytes_each_number_takes(numbers: list[int]) -> None:
+    """Packed numbers come with their lengths, as TensorFlow has them one by one."""
+    array = np.array(numbers, np.int64)
+    data, lengths = packed_ints(array)
+    assert lengths.dtype == np.int64
+    alone = len(theirs(int64_list=[0])) - 1  # what stands before a number
+    assert lengths.tolist() == [len(theirs(int64_list=[item])) - alone for item in numbers]
+    assert len(data) == sum(lengths)
+
+
 def test_large_values_are_not_copied() -> None:
     """An image's bytes, also one of several, are handed on as they are."""
     one, two, three = bytes(4096), bytes(5000), bytes(6000)
     pieces = serialize_example({"a": one, "b": [two, b"small", three]})
     for value in (one, two, three):
         assert any(piece is value for piece in pieces)
+    both = serialize_example({"a": one, "b": three, "c": 1})
+    assert parse_example(b"".join(both)) == {"a": [one], "b": [three], "c": [1]}
 
 
 def test_kinds_that_cannot_be() -> None:

@@ -38,21 +38,24 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
         return file.message_type.add(name=name)
 
     def field(
-        owner: descriptor_pb2.DescriptorProto, name: str, number: int, kind: int | str, **more: Any
+        owner: descriptor_pb2.DescriptorProto,
+        name: str,
+        number: int,
+        kind: int | str,
+        label: int = _FIELD.LABEL_OPTIONAL,
+        **more: Any,
     ) -> None:
         typed = (
             {"type_name": kind, "type": _FIELD.TYPE_MESSAGE}
             if isinstance(kind, str)
             else {"type": kind}
         )
-        label = more.pop("label", _FIELD.LABEL_OPTIONAL)
         owner.field.add(name=name, number=number, label=label, **typed, **more)
 
-    packed = descriptor_pb2.FieldOptions(packed=True)
-    repeated = {"label": _FIELD.LABEL_REPEATED}
-    field(message("BytesList"), "value", 1, _FIELD.TYPE_BYTES, **repeated)
-    field(message("FloatList"), "value", 1, _FIELD.TYPE_FLOAT, options=packed, **repeated)
-    field(message("Int64List"), "value", 1, _FIELD.TYPE_INT64, options=packed, **repeated)
+    # Numbers are packed in files, and every parser takes them packed or not.
+    field(message("BytesList"), "value", 1, _FIELD.TYPE_BYTES, _FIELD.LABEL_REPEATED)
+    field(message("FloatList"), "value", 1, _FIELD.TYPE_FLOAT, _FIELD.LABEL_REPEATED)
+    field(message("Int64List"), "value", 1, _FIELD.TYPE_INT64, _FIELD.LABEL_REPEATED)
     feature = message("Feature")
     feature.oneof_decl.add(name="kind")
     for number, kind in enumerate(("bytes", "float", "int64"), start=1):
@@ -63,7 +66,7 @@ def _file() -> descriptor_pb2.FileDescriptorProto:
     entry.options.map_entry = True
     field(entry, "key", 1, _FIELD.TYPE_STRING)
     field(entry, "value", 2, f".{_PACKAGE}.Feature")
-    field(features, "feature", 1, f".{_PACKAGE}.Features.FeatureEntry", **repeated)
+    field(features, "feature", 1, f".{_PACKAGE}.Features.FeatureEntry", _FIELD.LABEL_REPEATED)
     field(message("Example"), "features", 1, f".{_PACKAGE}.Features")
     return file
 
