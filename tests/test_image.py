@@ -8,6 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
+import simplejpeg
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,6 +37,12 @@ KINDS = {
     "cmyk jpeg": (encoded(BASE.convert("CMYK"), "JPEG", quality=95), "jpeg", "cmyk", 40),
     "png": (encoded(BASE, "PNG"), "png", None, 0),
     "palette png": (encoded(BASE.convert("P"), "PNG"), "png", None, 0),
+    "transparent palette png": (
+        encoded(BASE.convert("P"), "PNG", transparency=BASE.convert("P").getpixel((0, 0))),
+        "png",
+        "alpha",
+        0,
+    ),
     "1 bit png": (encoded(BASE.convert("1"), "PNG"), "png", None, 0),
     "opaque rgba png": (encoded(BASE.convert("RGBA"), "PNG"), "png", None, 0),
     "transparent png": (encoded(GLASS, "PNG"), "png", "alpha", 0),
@@ -43,6 +50,7 @@ KINDS = {
     "16 bit png": (encoded(DEEP, "PNG"), "png", "16_bit", 0),
     "turned png": (encoded(BASE, "PNG", exif=TURNED), "png", "exif_orientation", 0),
     "gif": (encoded(BASE, "GIF"), "gif", None, 0),
+    "gray gif": (encoded(BASE.convert("L"), "GIF"), "gif", None, 0),
     "animated gif": (
         encoded(BASE, "GIF", save_all=True, append_images=[noise(80, 48, seed=3)]),
         "gif",
@@ -99,6 +107,8 @@ def test_max_side(name: str, check: str) -> None:
     stored = check_image(data, ConvertOptions(max_side=32, check=check))
     height, width, _ = as_seen(data).shape
     assert max(stored.height, stored.width) == 32
+    why = None if KINDS[name][0].startswith(b"\xff\xd8") and name != "cmyk jpeg" else KINDS[name][2]
+    assert stored.reencoded == (why or "max_side")
     assert stored.height / stored.width == pytest.approx(height / width, rel=0.05)
     small = Image.fromarray(as_seen(data)).resize((stored.width, stored.height), Image.LANCZOS)
     difference = np.abs(as_trained(stored.data).astype(int) - np.asarray(small))
@@ -109,6 +119,86 @@ def test_small_images_keep_their_bytes_under_max_side() -> None:
     """max_side never enlarges and never touches an image that fits."""
     data = encoded(BASE, "JPEG")
     assert check_image(data, ConvertOptions(max_side=80)).data == data
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP"])
+def test_images_of_just_max_side_keep_their_bytes(kind: str) -> None:
+    """The limit itself is allowed, and one pixel more is not."""
+    data = encoded(BASE, kind)
+    assert check_image(data, ConvertOptions(max_side=80)).data == data
+    smaller = check_image(data, ConvertOptions(max_side=79))
+    assert (smaller.width, smaller.reencoded) == (79, "max_side")
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize("size", [(200, 150), (150, 200), (31, 200)])
+def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> None:
+    """JPEGs shrink while they are decoded, then by Lanczos; all else by Lanczos alone."""
+    image, options = noise(*size).convert(mode), ConvertOptions(max_side=50)
+    scale = 50 / max(size)
+    target = tuple(max(1, round(side * scale)) for side in size)
+    jpeg = encoded(image, "JPEG", quality=92)
+    pixels = simplejpeg.decode_jpeg(
+        jpeg, "GRAY" if mode == "L" else "RGB", min_width=target[0], min_height=target[1]
+    )
+    small = Image.fromarray(pixels[:, :, 0] if mode == "L" else pixels).resize(
+        target, Image.LANCZOS
+    )
+    assert check_image(jpeg, options).data == encoded(small, "JPEG", quality=92)
+    image.thumbnail((50, 50), Image.LANCZOS)
+    stored = check_image(encoded(noise(*size).convert(mode), "PNG"), options)
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(stored.data))), np.asarray(image))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@pytest.mark.parametrize("orientation", range(10))
+def test_each_orientation(kind: str, orientation: int) -> None:
+    """Exif's 2 to 8 turn and mirror; 1 says upright, and 0 and 9 say nothing (Exif 2.3, 4.6.4)."""
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    data = encoded(BASE, kind, exif=exif)
+    stored = check_image(data, OPTIONS)
+    if orientation in (0, 1, 9):
+        assert (stored.data, stored.orientation) == (data, 1)
+        return
+    assert (stored.reencoded, stored.orientation) == ("exif_orientation", orientation)
+    assert (stored.height, stored.width) == as_seen(data).shape[:2]
+    assert np.abs(as_trained(stored.data).astype(int) - as_seen(data)).mean() < 10
+
+
+def test_what_is_reencoded_has_neither_exif_nor_profile() -> None:
+    """Whoever reads the record must not turn the image a second time, nor change its colours."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    for kind in ("WEBP", "TIFF"):
+        data = encoded(BASE, kind, exif=TURNED, icc_profile=profile)
+        found = Image.open(io.BytesIO(check_image(data, OPTIONS).data))
+        assert not found.getexif()
+        assert "icc_profile" not in found.info
+
+
+def test_a_format_that_no_dataset_takes() -> None:
+    """Pillow could read it, and the message says how it begins."""
+    with pytest.raises(PayloadError) as caught:
+        check_image(encoded(BASE, "PPM"), OPTIONS)
+    assert caught.value.code == "not_an_image"
+    assert caught.value.message == (
+        "expected JPEG, PNG, GIF, BMP, ICO, WEBP or TIFF (the file starts with b'P6\\n80 48')"
+    )
+
+
+def test_fill_bytes_before_exif() -> None:
+    """Any number of bytes 0xFF may stand before a marker (ITU-T T.81, B.1.1.2)."""
+    data = KINDS["turned jpeg"][0]
+    at = data.index(b"\xff\xe1")
+    for count in (1, 2, 3):
+        filled = data[:at] + b"\xff" * count + data[at:]
+        assert check_image(filled, OPTIONS).reencoded == "exif_orientation"
+
+
+def test_check_none_knows_no_other_formats() -> None:
+    """What no dataset takes has no size, though Pillow could tell it."""
+    data = encoded(BASE, "PPM")
+    assert check_image(data, ConvertOptions(check="none")) == (data, "", None, None, None, 1)
 
 
 def test_check_none_passes_anything_through() -> None:
@@ -136,7 +226,7 @@ def chunk(kind: bytes, body: bytes) -> bytes:
 
 # name: file, code, words of the message
 REFUSED = {
-    "empty": (b"", "empty_file", "0 bytes"),
+    "empty": (b"", "empty_file", "the file is empty (0 bytes)"),
     "text": (b"<html>404</html>", "not_an_image", "expected JPEG, PNG"),
     "cut jpeg": (PHOTO[: len(PHOTO) // 2], "truncated", "Premature end of JPEG file"),
     "jpeg with end markers in its scan": (
@@ -152,6 +242,7 @@ REFUSED = {
     "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
     "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
     "float tiff": (encoded(BASE.convert("F"), "TIFF"), "unsupported_pixels", "mode 'F'"),
+    "tiff of 32 bits": (encoded(BASE.convert("I"), "TIFF"), "unsupported_pixels", "mode 'I'"),
 }
 
 
@@ -163,6 +254,41 @@ def test_damaged_images_are_refused(name: str) -> None:
         check_image(data, OPTIONS)
     assert caught.value.code == code
     assert words in caught.value.message
+
+
+def damaged(data: bytes) -> bytes:
+    """Return the file without its second half."""
+    return data[: len(data) // 2]
+
+
+HALF = "the {} does not decode to its end: "
+HEADER_ONLY, SMALL = ConvertOptions(check="header"), ConvertOptions(check="header", max_side=32)
+
+# what a decoder refuses, though only headers are checked: because it has to be re-encoded
+DECODED_ANYWAY = [
+    (b"\xff\xd8\xff\xe0" + bytes(30), OPTIONS, "JPEG"),
+    (damaged(PHOTO), OPTIONS, "JPEG"),
+    (damaged(PHOTO), SMALL, "JPEG"),
+    (overwritten(PHOTO, bytes(600)), SMALL, "JPEG"),
+    (damaged(encoded(noise(200, 150), "TIFF")), HEADER_ONLY, "TIFF"),
+    (damaged(encoded(noise(200, 150).convert("RGBA"), "PNG")), HEADER_ONLY, "PNG"),
+    (damaged(encoded(noise(200, 150), "GIF")), HEADER_ONLY, "GIF"),
+    (damaged(encoded(noise(200, 150), "BMP")), OPTIONS, "BMP"),
+    (damaged(encoded(noise(200, 150), "WEBP")), HEADER_ONLY, "image"),
+]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "kind"),
+    DECODED_ANYWAY,
+    ids=[f"{n} {c[2]}" for n, c in enumerate(DECODED_ANYWAY)],
+)
+def test_messages_name_the_format(data: bytes, options: ConvertOptions, kind: str) -> None:
+    """A decoder's words stand behind the name of the format."""
+    with pytest.raises(PayloadError) as caught:
+        check_image(data, options)
+    assert caught.value.message.startswith(HALF.format(kind))
+    assert len(caught.value.message) > len(HALF.format(kind))
 
 
 def test_damage_that_other_decoders_hide() -> None:
