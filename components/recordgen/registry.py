@@ -79,7 +79,7 @@ class TaskRegistry(Mapping[str, Any]):
 
     @cached_property
     def _installed(self) -> Mapping[str, Sequence[EntryPoint]]:
-        # When it is first needed: looking for them takes a tenth of a second.
+        # When it is first needed: it reads the metadata of every installed package.
         found: dict[str, list[EntryPoint]] = {}
         for point in entry_points(group=GROUP):
             found.setdefault(point.name, []).append(point)
