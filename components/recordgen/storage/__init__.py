@@ -13,6 +13,7 @@ there, and what may not be read, is an error of its own, so that an outage never
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import IO, Protocol
 
@@ -63,6 +64,7 @@ __all__ = [
     "list_dir",
     "list_files",
     "list_folders",
+    "list_infos",
     "local_path",
     "move",
     "normal",
@@ -271,6 +273,27 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
     """
     with only_storage_errors(folder, _LOOKING):
         return local.list_dir(folder) if is_local(folder) else _far(folder).list_dir(folder)
+
+
+def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileInfo]]:
+    """Yield what :func:`info` returns for the files directly in ``folder``, by path, in pages.
+
+    A page is one request. There is none where the storage cannot be asked so (local files, web
+    servers, most plug-ins), where listing is not permitted, and where there is no such folder. A
+    file that is missing here may still be there: look it up.
+
+    Args:
+        folder: what stands before the last ``/`` of the files' paths.
+        context: see :class:`RequestContext`.
+
+    Raises:
+        StorageError: storage failed.
+    """
+    if is_local(folder) or is_http(folder):
+        return iter(())
+    from recordgen.storage import listing
+
+    return listing.list_infos(folder, context)
 
 
 def list_folders(root: str, prefix: str) -> list[str]:

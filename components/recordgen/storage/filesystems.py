@@ -81,6 +81,11 @@ def is_known(path: str) -> bool:
     return scheme in available_protocols() or scheme in registry
 
 
+def names_version(path: str) -> bool:
+    """Say whether the URL of an object of Google's or Amazon's asks for one version of it."""
+    return _VERSION.search(path) is not None
+
+
 def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
     """Return the file system for a URL, and the path in it.
 
@@ -103,7 +108,7 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         # Elsewhere a URL's host, user or account says with whom to connect.
         host = "" if is_store else path.partition("://")[2].partition("/")[0]
         root = f"{scheme}://{host}"
-        versions = is_store and _VERSION.search(path) is not None
+        versions = is_store and names_version(path)
         policy = RetryPolicy.from_environment()
         environment = tuple(map(os.environ.get, _ENVIRONMENT))
         key = (root, versions, retrying, policy, environment)

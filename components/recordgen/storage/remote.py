@@ -44,11 +44,15 @@ def info(path: str, context: RequestContext) -> FileInfo:
     found = retried(partial(_file_details, path), path, context.stop)
     if found["type"] != "file":
         raise IsADirectoryError(path)
+    if found["size"] is None:  # few storages do not know
+        found["size"] = len(read_bytes(path, None, context))
+    return to_info(found)
+
+
+def to_info(found: dict[str, Any]) -> FileInfo:
+    """Return size and version from what storage says of a file."""
     marks = (found[key] for key in _VERSION_KEYS if key in found)
-    size = found["size"]
-    if size is None:  # few storages do not know
-        size = len(read_bytes(path, None, context))
-    return FileInfo(int(size), str(next(marks, "")))
+    return FileInfo(int(found["size"]), str(next(marks, "")))
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
