@@ -428,7 +428,7 @@ def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.Monk
     store.put_all({f"images/{n:03}.jpg": b"x" * (n % 7) for n in range(400)})
     store.put_all({"images/below/1.jpg": b"x", "images2/1.jpg": b"x", "1.jpg": b"x"})
     paths = [f"{store.url}/images/{n:03}.jpg" for n in range(300)]
-    others = [f"{store.url}/images/none.jpg", f"{store.url}/images/below/1.jpg"]
+    others = [f"{store.url}/1.jpg", f"{store.url}/images/below/1.jpg"]
     store.proxy.reset()
     found = listed_infos([*paths, *others, *paths[:10]])
     # The emulator of Google's storage knows one page, of all objects.
