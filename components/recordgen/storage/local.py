@@ -48,7 +48,7 @@ def _writing(path: str) -> Iterator[None]:
         raise StorageError(f"{path}: cannot write: {exc.strerror or exc}") from exc
 
 
-def info(path: str) -> FileInfo:
+def info(path: str, context: object = None) -> FileInfo:
     """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
     try:  # no context manager: this is asked for every row
         status = os.stat(local_path(path))
@@ -60,7 +60,7 @@ def info(path: str) -> FileInfo:
     return FileInfo(status.st_size, str(status.st_mtime_ns))
 
 
-def read_bytes(path: str, at_most: int | None) -> bytes:
+def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
     """Return a regular file's content; a larger one is not read. Raises: FileTooLargeError."""
     try:  # plain calls: this is done for every row
         file = os.open(local_path(path), _READ_FLAGS)
