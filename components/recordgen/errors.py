@@ -20,7 +20,8 @@ RecordgenError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -129,8 +130,22 @@ class PayloadError(RecordgenError):
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = str(code)
         self.message = message
 
     def __reduce__(self) -> tuple[type[PayloadError], tuple[str, str]]:
         return type(self), (self.code, self.message)
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the end of a message about an unknown name: the one that was probably meant.
+
+    ``"lable"``, ``["label", "path"]`` → ``"; did you mean 'label'?"``
+
+    Args:
+        name: what was given.
+        known: the names that there are.
+        otherwise: the end of the message where no known name is close.
+    """
+    close = get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else otherwise

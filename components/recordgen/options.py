@@ -12,13 +12,12 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.dataset.vocabulary import LABEL_MODES
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, did_you_mean
 from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
@@ -442,9 +441,8 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
     """Check the names of keyword options. Raises: UsageError, with the name that was meant."""
     for name in given:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-            raise UsageError(f"unknown option {name!r}; {hint}")
+            hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
+            raise UsageError(f"unknown option {name!r}{hint}")
 
 
 def check_image_size(size: object) -> None:

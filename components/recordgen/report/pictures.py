@@ -18,7 +18,7 @@ from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 from recordgen.records.boxes import StoredBox, stored_boxes
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
-from recordgen.report.sampling import evenly
+from recordgen.report.balance import evenly
 
 SIDE = 128  # pixels
 

@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recordgen import storage
 from recordgen.errors import StorageError
 
-if TYPE_CHECKING:
-    pass
-
-
 _LOCAL_HEARTBEAT_SECONDS = 0.5
-
-
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
 

@@ -20,7 +20,6 @@ from typing import IO, Protocol, cast
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
 from recordgen.storage.failures import only_storage_errors
-from recordgen.storage.fileinfo import FileInfo
 from recordgen.storage.paths import (
     OBJECT_STORES,
     address,
@@ -39,7 +38,7 @@ from recordgen.storage.paths import (
     resolve,
     scheme_of,
 )
-from recordgen.storage.terms import RequestContext, UrlPolicy, without_retries
+from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, without_retries
 
 __all__ = [
     "OBJECT_STORES",

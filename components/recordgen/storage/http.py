@@ -30,9 +30,8 @@ from yarl import URL
 from recordgen.errors import NotAllowedError
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.failures import is_transient
-from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.retries import RetryPolicy, retried
-from recordgen.storage.terms import RequestContext, UrlPolicy
+from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_large
 
 _MAX_REDIRECTS = 10
 _CHUNK_BYTES = 1 << 18

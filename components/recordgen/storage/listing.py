@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from recordgen.storage.fileinfo import FileInfo
 from recordgen.storage.filesystems import filesystem_of, names_version
 from recordgen.storage.paths import scheme_of
 from recordgen.storage.remote import to_info
 from recordgen.storage.retries import retried
-from recordgen.storage.terms import RequestContext
+from recordgen.storage.terms import FileInfo, RequestContext
 
 # What one request gives: what the storage says of objects by name, and where the next one goes on.
 _Page = tuple[dict[str, dict[str, Any]], str | None]

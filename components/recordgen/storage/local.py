@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 
 from recordgen.errors import StorageError
-from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.paths import local_path
+from recordgen.storage.terms import FileInfo, too_large
 
 # Says "there can be no such file", not "storage failed".
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)

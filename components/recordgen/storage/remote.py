@@ -15,11 +15,10 @@ from fsspec.utils import glob_translate
 
 from recordgen.errors import StorageError
 from recordgen.storage.failures import named_errors, only_storage_errors, status_of
-from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.paths import OBJECT_STORES, scheme_of
 from recordgen.storage.retries import retried
-from recordgen.storage.terms import RequestContext
+from recordgen.storage.terms import FileInfo, RequestContext, too_large
 
 # Where fsspec's file systems keep what tells one version of an object from the next.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
