@@ -1,4 +1,4 @@
-"""The exception tree. Every error that a user can cause or mend is one of these.
+"""The exception tree. Every error that a user can cause or fix is one of these.
 
 RecordgenError
 ├── UsageError             an option or argument is wrong                      exit code 2
@@ -53,7 +53,7 @@ class DataError(RecordgenError):
 
     Attributes:
         message: what is wrong.
-        rejects: the rows that were left out, as far as they are to blame.
+        rejects: the skipped rows that caused it.
         rejects_file: where they were written; it stands at the end of the error's text.
     """
 
@@ -104,7 +104,7 @@ class FileTooLargeError(StorageError):
     """A file has more bytes than were asked for.
 
     Attributes:
-        size: its bytes, as far as they are known: at least so many.
+        size: its known bytes; it may have more.
     """
 
     def __init__(self, message: str, size: int = 0) -> None:

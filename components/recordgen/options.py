@@ -24,7 +24,7 @@ from recordgen.storage import is_local, local_path
 from recordgen.storage.access import Access
 from recordgen.tables.schema import Schema
 
-#: What is to be found out from the import files themselves.
+#: Value of options that are detected from the import files.
 AUTO = "auto"
 
 COMPRESSIONS = ("none", "gzip")
@@ -34,7 +34,7 @@ _DECLARED = "declared"
 #: The options that only tables have.
 TABLE_OPTIONS = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
 
-#: What stands for no value where an option that takes several cannot be left out.
+#: The word for an empty list where an option cannot be left out.
 NO_NAMES = "none"
 
 
@@ -49,7 +49,7 @@ class Option:
         help: what the option does, in one sentence without a capital or a full stop. Values and
             other code stand in backticks; see :attr:`plain_help`.
         choices: the values that are allowed; None: not a choice.
-        metavar: what stands for the value in a usage line, its unit or form: ``MB``, ``FILE``, or
+        metavar: the placeholder in a usage line, a unit or form: ``MB``, ``FILE``, or
             ``H W`` for two values; empty: the choices.
         unset: what happens by default, where the default is no value (None, nothing).
         above_zero: only numbers above 0 are allowed.
@@ -347,7 +347,7 @@ class ConvertOptions:
         return Access(self.allow_scheme, self.allow_root)
 
     def recorded(self) -> dict[str, Any]:
-        """Return the options that decide what is written, as they stand in ``dataset.json``."""
+        """Return the options that decide what is written, as ``dataset.json`` holds them."""
         values = asdict(self)
         values["split_fractions"] = str(self.split_fractions)
         values["allow_scheme"] = list(self.allow_scheme)  # as JSON gives them back
@@ -421,7 +421,7 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
 def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
     """Decode an option that takes several values: a list, or text with commas between them.
 
-    ``none`` and an empty list stand for no values at all.
+    ``none`` and an empty list mean no values.
 
     Raises:
         UsageError: only empty texts are given. A variable may be unset that was meant to say what

@@ -24,7 +24,7 @@ _LISTINGS = 16
 
 
 def worth_listing(wanted: int, pages: int) -> bool:
-    """Say whether pages of a listing are worth their time if they hold so many wanted objects."""
+    """Say whether listing pages pay off that contain ``wanted`` of the objects."""
     return wanted >= pages * _SPARED_BY_PAGE
 
 

@@ -40,7 +40,7 @@ _CLASSES_LISTED = 1000
 _LABELS_SHOWN = 20  # under one picture
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
-# These options stand in the dataset as they were decided, whoever decided them.
+# ``dataset.json`` holds the final value of these options, given or detected.
 _ALWAYS_SHOWN = ("seed", "task", "input_format")
 
 # The kinds of ``rows.adjusted``.

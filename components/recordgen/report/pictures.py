@@ -25,7 +25,7 @@ SIDE = 128  # pixels
 _ALL_PICTURES = 15
 _PICTURES_PER_SPLIT = 5
 
-# Of a split, about this much is read to choose from: one large photo, or many small images.
+# Bytes read of each split to choose from: one large photo, or many small images.
 _SPLIT_BYTES = 2_000_000
 _SHARD_RECORDS = 32
 

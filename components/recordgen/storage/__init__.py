@@ -1,14 +1,14 @@
 """Files by path or URL: local ones directly, web servers and everything else through fsspec.
 
-fsspec knows gs://, s3://, https://, memory:// and what its plug-ins add; credentials are taken the
-way those libraries take them.
+fsspec knows gs://, s3://, https://, memory:// and the schemes of its plug-ins. Its libraries find
+the credentials.
 
     local.py    this machine's files
     remote.py   object stores, and what else fsspec speaks
     http.py     web servers, read-only
 
-What fails in a way that may pass is tried again (:mod:`recordgen.storage.retries`); what is not
-there, and what may not be read, is an error of its own, so that an outage never looks like that.
+Requests that fail for a passing reason are repeated (:mod:`recordgen.storage.retries`). A missing
+file and a forbidden one have errors of their own, so an outage never looks like either.
 """
 
 from __future__ import annotations
@@ -261,12 +261,12 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
 def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileInfo]]:
     """Yield what :func:`info` returns for the files directly in ``folder``, by path, in pages.
 
-    A page is one request. There is none where the storage cannot be asked so (local files, web
-    servers, most plug-ins), where listing is not permitted, and where there is no such folder. A
-    file that is missing here may still be there: look it up.
+    Each page takes one request. Local files, web servers and most plug-ins give no page, nor does a
+    folder that may not be listed or does not exist. A file that is missing here may still exist:
+    look it up.
 
     Args:
-        folder: what stands before the last ``/`` of the files' paths.
+        folder: the files' paths up to the last ``/``.
         context: see :class:`RequestContext`.
 
     Raises:

@@ -13,7 +13,7 @@ from recordgen.storage.remote import to_info
 from recordgen.storage.retries import retried
 from recordgen.storage.terms import FileInfo, RequestContext
 
-# What one request gives: what the storage says of objects by name, and where the next one goes on.
+# The answer to one request: the details of objects by name, and the token of the next page.
 _Page = tuple[dict[str, dict[str, Any]], str | None]
 
 #: How many objects a request gives at most.
@@ -26,10 +26,10 @@ def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileI
     while token is not None:
         try:
             found, token = retried(partial(_ask, folder, token), folder, context.stop)
-        except (FileNotFoundError, PermissionError):  # who may not list may still read
+        except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
             return
         infos = {f"{folder}/{name}": to_info(said) for name, said in found.items()}
-        # Where a name looks like a version, its URL leads elsewhere.
+        # A URL with such a name would ask for a version of another object.
         yield {path: info for path, info in infos.items() if not names_version(path)}
 
 

@@ -17,16 +17,16 @@ from recordgen.errors import StorageError
 from recordgen.storage.paths import local_path
 from recordgen.storage.terms import FileInfo, too_large
 
-# Says "there can be no such file", not "storage failed".
+# The file cannot exist; storage did not fail.
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
-# Opening a pipe would wait for somebody who writes to it.
+# Without it, opening a pipe would wait for a writer.
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Turn OSErrors into StorageError, but for those that say "not there" or "may not"."""
+    """Turn OSErrors into StorageError, except those for missing and forbidden files."""
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
@@ -41,7 +41,7 @@ def _reading(path: str) -> Iterator[None]:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Turn any failure to write into StorageError: there is nothing to say "not there" about."""
+    """Turn every failure to write into StorageError."""
     try:
         yield
     except OSError as exc:
@@ -96,9 +96,9 @@ def open_read(path: str) -> IO[bytes]:
 
 
 class _WholeWrites(io.FileIO):
-    """An unbuffered file that takes all of what it is given, as a buffered one would.
+    """An unbuffered file that writes everything it is given, as a buffered one would.
 
-    The system may take a part of it, and say only next time that the disk is full.
+    The system may write only a part, and report a full disk at the next call.
     """
 
     def write(self, data: Any) -> int:

@@ -178,7 +178,7 @@ class _Upload(io.RawIOBase):
         """Give up what was written: closing fsspec's file would make it appear."""
         super().close()
         if isinstance(self._file, AbstractBufferedFile):
-            # S3 keeps, and bills, the parts of an upload until it is told; others let them expire.
+            # S3 keeps and bills the parts until the upload is aborted; others let them expire.
             if scheme_of(self._path) in ("s3", "s3a"):
                 with suppress(Exception):
                     self._file.discard()

@@ -1,4 +1,4 @@
-"""What a request may do on its way to a file, and what it finds out."""
+"""The limits of a request, and the information it returns about a file."""
 
 from __future__ import annotations
 
