@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import pkgutil
 import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -43,88 +40,20 @@ from recordgen.runs.staging import STAGING
 from recordgen.shards.rows import PlannedRows
 from recordgen.shards.task import ShardTask
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
-from tests.preloaded import BEAM_MODULES, WITH_BEAM
+from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
+from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.once
 
 # Ten shards and more from forty images.
 SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
 
-# A process that is forked off one that has loaded the package and this module dies cheaply.
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
-
-
-class Death(NamedTuple):
-    """The n-th call of a function in which a process kills itself."""
-
-    function: str
-    call: int
-    after: bool
-
-
-WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
-
 LeftBy = Callable[..., None]
-
-# where a run dies; whether its dataset is finished then
-DEATHS = {
-    "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
-    "within the fourth shard": (
-        Death("recordgen.records.tfrecord._write_all", 4, after=True),
-        False,
-    ),
-    "between shard and result": (
-        Death("recordgen.runs.staging.Staging.write_result", 4, after=False),
-        False,
-    ),
-    "after five shards": (
-        Death("recordgen.runs.staging.Staging.write_result", 5, after=True),
-        False,
-    ),
-    "before the commit": (WHEN_ALL_IS_WRITTEN, False),
-    "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
-    "while moving": (Death("recordgen.storage.move", 4, after=True), False),
-    "after moving": (Death("recordgen.runs.commit._put", 1, after=False), False),
-    "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),
-    "after dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=True), True),
-    "while removing the staging folder": (
-        Death("recordgen.runs.commit._remove", 1, after=False),
-        True,
-    ),
-}
-
-
-def _convert_and_die(death: Death, source: str, output: str, settings: Mapping[str, Any]) -> None:
-    owner_name, _, name = death.function.rpartition(".")
-    owner = pkgutil.resolve_name(owner_name)
-    function = getattr(owner, name)
-    lock = threading.Lock()
-    calls = 0
-
-    def dying(*args: Any, **more: Any) -> Any:
-        nonlocal calls
-        with lock:
-            calls += 1
-            mine = calls == death.call
-        if mine and not death.after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = function(*args, **more)
-        if mine:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(owner, name, dying)
-    recordgen.convert(source, output, **settings)
 
 
 def killed(death: Death, source: str, output: Path, **settings: Any) -> None:
     """Convert in a process that is killed in the middle of it."""
-    arguments = (death, source, str(output), {**SMALL, **settings})
-    process = _PROCESSES.Process(target=_convert_and_die, args=arguments)
-    process.start()
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
+    convert_and_die(death, source, output, **{**SMALL, **settings})
 
 
 def convert(source: str, output: Path, **settings: Any) -> ConversionResult:
@@ -794,7 +723,7 @@ def _run_command(arguments: Sequence[str]) -> None:
 
 def started(arguments: Sequence[str]) -> ForkServerProcess:
     """Start the command in a process of its own, which need not load the package first."""
-    process = _PROCESSES.Process(target=_run_command, args=(arguments,))
+    process = PROCESSES.Process(target=_run_command, args=(arguments,))
     process.start()
     return process
 
