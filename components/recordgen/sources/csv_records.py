@@ -30,7 +30,8 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.rejects import Reject, RejectCode
-from recordgen.sources.layout import BLANKS, FILE_SUFFIXES, read_layout
+from recordgen.sources.field_kinds import FILE_SUFFIXES
+from recordgen.sources.layout import BLANKS, read_layout
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 
 # Lines that are looked at together, at most, and about how many bytes of them.

@@ -14,6 +14,7 @@ from itertools import chain, islice
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
+from recordgen.sources.field_kinds import FILE_SUFFIXES
 from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.lines import text_of_first
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
@@ -24,9 +25,6 @@ _LINES_LOOKED_AT = 100
 BLANKS = " \t\r\n\v\f"
 
 _EMPTY = f"{BLANKS},;".encode()
-
-#: What names of payloads end with.
-FILE_SUFFIXES = "jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt"
 
 # An ML_USE, the name of a column or of a file: what else a spreadsheet separates stands behind it.
 _FIRST_FIELD = re.compile(

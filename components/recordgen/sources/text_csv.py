@@ -18,29 +18,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from recordgen import storage
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources.automl_csv import names_media
 from recordgen.sources.csv_records import read_records
-from recordgen.sources.header import (
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Given,
-    find_columns,
-)
+from recordgen.sources.field_kinds import is_file, is_known_url, is_media
+from recordgen.sources.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, Given, find_columns
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextContent, inline, stored
-
-# Blanks are part of a URL only if its end says so.
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
-
-_URL_INSIDE = re.compile(r"\s[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-
-# A name of more words is rather the end of a sentence.
-_WORDS_OF_A_NAME = 3
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 _BY_POSITION = Given()
@@ -60,7 +46,7 @@ class _Payload(NamedTuple):
     @classmethod
     def of_text(cls, field: str) -> _Payload:
         """Return what a field holds in a column of texts, where a path is not looked for."""
-        return cls("", field.strip()) if _is_known_url(field.strip()) else cls(field)
+        return cls("", field.strip()) if is_known_url(field.strip()) else cls(field)
 
 
 def parse_lines(
@@ -99,38 +85,6 @@ def parse_lines(
                 repeated = record.fields
         if record.fields != repeated:  # else files that were put together, each with its header
             yield parse(record.fields, source, record.line)
-
-
-def is_file(field: str) -> bool:
-    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``.
-
-    Words that end with ``.txt`` are a text, unless a ``/`` is among them.
-    """
-    text = field.strip()
-    if len(text.splitlines()) != 1:
-        return False
-    if text.lower().endswith(".txt"):
-        return "/" in text or len(text.split()) == 1
-    return _is_known_url(text)
-
-
-def _is_known_url(text: str) -> bool:
-    # A URL among other words is part of a text.
-    return _URL.fullmatch(text) is not None and storage.is_known(text)
-
-
-def is_media(field: str) -> bool:
-    """Say whether a field is the name of an image or a video, and no text."""
-    text = field.strip()
-    words = len(text.split())
-    if not names_media(text) or has_url_inside(text):
-        return False
-    return words == 1 or ("/" in text and words <= _WORDS_OF_A_NAME)
-
-
-def has_url_inside(text: str) -> bool:
-    """Say whether other words stand before a URL, so that a text ends with it."""
-    return _URL_INSIDE.search(text) is not None
 
 
 def names_text_column(fields: Sequence[str]) -> bool:

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from recordgen import storage
 from recordgen.errors import (
@@ -28,13 +26,12 @@ from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv
 from recordgen.sources.csv_records import Record, read_records
+from recordgen.sources.field_kinds import LIST_SUFFIX, is_list
 from recordgen.sources.header import Given
 from recordgen.sources.lines import bounded_lines, open_lines
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks.task import Task
-
-_SUFFIX = ".csv"
 
 # A list on a web server is held in memory, and nobody has vouched for it.
 _MAX_LIST_BYTES = 256_000_000
@@ -143,15 +140,6 @@ def read_list(
     yield from _segments(bounded_lines(io.BytesIO(data), path), path, task, adjusted, given)
 
 
-def is_list(uri: str) -> bool:
-    """Say whether a line names a list, not a video."""
-    path = uri
-    if storage.is_http(storage.normal(uri)):
-        with suppress(ValueError):  # "http://[…", which is no URL
-            path = urlsplit(uri).path
-    return path.lower().endswith(_SUFFIX)
-
-
 def _segments(
     lines: Iterable[bytes], source: str, task: Task, adjusted: Adjustments, given: Given
 ) -> Iterator[Row | Reject]:
@@ -172,7 +160,7 @@ def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
     """Yield what may be a header, and what may name a list: making rows of all takes long."""
     is_first = True
     for record in records:
-        if isinstance(record, Record) and (is_first or _SUFFIX in record.text.lower()):
+        if isinstance(record, Record) and (is_first or LIST_SUFFIX in record.text.lower()):
             is_first = False
             yield record
 
