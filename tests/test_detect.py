@@ -114,6 +114,7 @@ CSV = [
 def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
     finding = found(tmp_path, "a.csv", lines)
     assert (finding.options.task, finding.options.input_format) == (task, "csv")
+    assert finding.header or task != "tabular"
     assert finding.reason.startswith(f"{tmp_path / 'a.csv'}:")
     assert finding.reason.endswith(reason)
 

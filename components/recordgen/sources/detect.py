@@ -113,10 +113,12 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         from recordgen.sources.table_columns import find_table  # Arrow is not needed for others
 
         options = replace(options, table=find_table(files, options).to_json())
-    header = heads[0].has_header if is_csv and heads else True if options.table else None
-    delimiter = None
+    header, delimiter = None, None
     if is_csv:
+        header = heads[0].has_header if heads else None
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
+    if options.task == Tabular.name:
+        header = True
     return Detection(options, reason, header, _columns(heads, options), delimiter=delimiter)
 
 
