@@ -325,7 +325,7 @@ STOPS: list[tuple[str, str, dict[str, str], str, tuple[str, str, str]]] = [
     ),
     (
         "a.jpg,train,cat,.1,.2,,,.5,.6,,\nb.jpg,test,cat,.1,.2,,,.5,.6,,\n",
-        "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,BOX",
+        "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,",
         {"columns": "path=1,split=2,label=3,xmin=4,ymin=5,xmax=8,ymax=9"},
         "object_detection",
         ("train", "a.jpg", '[["cat",0.1,0.2,0.5,0.6]]'),

@@ -29,6 +29,9 @@ from recordgen.sources.row_parser import at as field_at
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 
+# The tasks whose fields have their places, so that a split behind the path spoils the others.
+_BY_PLACE = (ObjectDetection, VideoClassification)
+
 # Fewer rows may be alike by chance.
 _ROWS_ALIKE = 3
 
@@ -58,17 +61,15 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
     if not bare:
         return
     yield _labels_first(bare)
-    if task is ObjectDetection or task is VideoClassification:
-        yield _split_behind(bare)
+    yield _split_among_labels(bare, options.task, subject, whole_column=is_given)
+    if is_given or task in _BY_PLACE:
         return
-    yield _split_in_labels(bare, subject, whole_column=is_given)
-    if not is_given:
-        yield _unquoted_commas(bare) if task.kind == "text" else ""
-        if odd := _odd_labels(bare, several=task.repeats is not None):
-            yield (
-                f"{odd}; say --task {options.task} if they are labels, or which column holds the "
-                f"label: --columns {subject}=1,label=2"
-            )
+    yield _unquoted_commas(bare) if task.kind == "text" else ""
+    if odd := _odd_labels(bare, several=task.repeats is not None):
+        yield (
+            f"{odd}; say --task {options.task} if they are labels, or which column holds the "
+            f"label: --columns {subject}=1,label=2"
+        )
 
 
 # --- headers ------------------------------------------------------------------------------------
@@ -168,33 +169,31 @@ def _labels_first(lines: Sequence[Line]) -> str:
     )
 
 
-def _split_behind(lines: Sequence[Line]) -> str:
-    """Return what to say where ML_USE stands behind the path of a box or a segment."""
-    bare = [line for line in lines if not line.has_ml_use and len(line.fields) > 1]
-    for at in _split_columns(bare, range(2, _width(bare))):
-        return (
-            f"column {at + 1} holds words of ML_USE ({_some(_values(bare, at))}), which name "
-            f"splits; let each row begin with it, as in TRAIN,PATH,LABEL"
-        )
-    return ""
+def _split_among_labels(
+    lines: Sequence[Line], task: str, subject: str, *, whole_column: bool
+) -> str:
+    """Return what to say where words of ML_USE stand behind the path or text.
 
-
-def _split_in_labels(lines: Sequence[Line], subject: str, *, whole_column: bool) -> str:
-    """Return what to say where words of ML_USE stand among labels.
-
-    A line that begins with ML_USE has said its split; its labels may be such words.
+    A line that begins with ML_USE has named its split; its labels may be such words.
 
     Args:
-        lines: those of a file.
+        lines: those of all files.
+        task: its name.
         subject: ``path`` or ``text``.
         whole_column: only report a column that holds nothing else, beside a column of labels.
     """
     bare = [line for line in lines if not line.has_ml_use]
+    by_place = TASKS[task] in _BY_PLACE
+    columns = range(1, max((len(line.fields) for line in bare), default=0))
+    splits = _split_columns(bare, columns[by_place:])
+    others = [at for at in columns if at not in splits]
     words = {label for line in bare for label in line.labels if is_ml_use(label)}
-    splits = _split_columns(bare, range(1, _width(bare)))
-    others = [at for at in range(1, _width(bare)) if at not in splits]
-    is_column = len(splits) == 1 and bool(others)
-    if not words or (whole_column and not (is_column and len(bare) > 1)):
+    if by_place:
+        is_column = is_sure = bool(splits)
+    else:
+        is_column = len(splits) == 1 and bool(others)
+        is_sure = not whole_column or (is_column and len(bare) > 1)
+    if not words or not is_sure:
         return ""
     if not is_column:
         return (
@@ -205,11 +204,11 @@ def _split_in_labels(lines: Sequence[Line], subject: str, *, whole_column: bool)
     roles = [f"{subject}={first + 1}", f"split={splits[0] + 1}"]
     roles += [f"label={at + 1}" for at in (0, *others) if at != first]
     remedy = f"say --columns {','.join(roles)}"
-    if any(ObjectDetection.has_box(line.fields[2:]) for line in bare):
-        remedy = "let each row begin with it: TRAIN,PATH,LABEL,BOX"
+    if by_place or any(ObjectDetection.has_box(line.fields[2:]) for line in bare):
+        remedy = "let each row begin with it: TRAIN,PATH,LABEL,…"
     return (
-        f"column {splits[0] + 1} holds words of ML_USE ({_some(words)}), which name splits; if it "
-        f"is the split, {remedy}"
+        f"column {splits[0] + 1} holds words of ML_USE ({_some(_values(bare, splits[0]))}), which "
+        f"name splits; if it is the split, {remedy}"
     )
 
 
@@ -286,13 +285,9 @@ def _values(lines: Iterable[Line], at: int) -> set[str]:
     return {line.fields[at] for line in lines if at < len(line.fields)} - {""}
 
 
-def _width(lines: Iterable[Line]) -> int:
-    return max((len(line.fields) for line in lines), default=0)
-
-
 def _subject_column(lines: Sequence[Line]) -> int:
     """Return the column of paths or texts: the first in which each field reads as one."""
-    for at in range(_width(lines)):
+    for at in range(max(len(line.fields) for line in lines)):
         if all(kind_of((*line.fields[at:], "")[0]) for line in lines):
             return at
     return 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from recordgen.errors import UsageError
 from recordgen.roles import SEGMENT_ROLES
-from recordgen.sources.field_kinds import IMAGE_SUFFIX, is_media, kind_of, likely_kind
+from recordgen.sources.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.sources.header import (
     PATH_COLUMNS,
     TEXT_COLUMNS,
@@ -39,7 +39,6 @@ from recordgen.tasks.text_task import CONTENT_KEY
 from recordgen.tasks.video_classification import VideoClassification
 
 _SENTIMENT_COLUMN = "sentiment"
-_IMAGE_WORDS = ("image", "img", "photo", "picture")
 
 # By the kind of its payload: the task of a line without an annotation, and what the line shows.
 _PLAIN: Mapping[str, tuple[type[Task], str]] = {
@@ -135,9 +134,7 @@ def read_header(
     path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
     paths = _values(rows, path)
     kinds = set(map(kind_of, paths))
-    are_images = any(word in name.lower() for word in _IMAGE_WORDS for name in header) or any(
-        map(IMAGE_SUFFIX.search, paths[:1])
-    )
+    are_images = any(map(IMAGE_WORD.search, header)) or any(map(IMAGE_SUFFIX.search, paths[:1]))
     of_segments = VideoClassification.columns
     has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
     labels = alike(header, find_columns(header, LABEL_COLUMNS))

@@ -23,6 +23,8 @@ LIST_SUFFIX = ".csv"
 FILE_SUFFIXES = f"{_IMAGES}|{_VIDEOS}|txt"
 IMAGE_SUFFIX = re.compile(rf"\.({_IMAGES})$", re.IGNORECASE)
 VIDEO_SUFFIX = re.compile(rf"\.({_VIDEOS})$", re.IGNORECASE)
+#: What the names of columns of images hold.
+IMAGE_WORD = re.compile("image|img|photo|picture", re.IGNORECASE)
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)

@@ -25,6 +25,7 @@ from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.dataframe import SOURCE, frame_records
 from recordgen.sources.field_kinds import (
     BRACKETED,
+    IMAGE_WORD,
     NUMBER,
     is_list,
     is_sentence,
@@ -68,7 +69,6 @@ _LAST_WORDS = frozenset(
     | {"category", "text", "split", "target", "sentiment"}
 )
 _NAMES = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | _LAST_WORDS
-_IMAGE_WORDS = re.compile("image|img|photo|picture", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
 
 
@@ -294,7 +294,7 @@ def is_table(rows: Sequence[Sequence[str]]) -> bool:
 
 def _is_no_name(name: str) -> bool:
     is_file = names_media(name) or is_list(name) or "/" in name
-    return bool(is_file or _IMAGE_WORDS.search(name) or NUMBER.fullmatch(name))
+    return bool(is_file or IMAGE_WORD.search(name) or NUMBER.fullmatch(name))
 
 
 def _are_numbers(column: Iterable[str]) -> bool:
