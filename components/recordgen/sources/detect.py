@@ -18,9 +18,8 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
-from recordgen.sources.automl_jsonl import check_keys, check_names, row_parser
+from recordgen.sources.automl_jsonl import check_keys, row_parser
 from recordgen.sources.conflicts import conflicts
-from recordgen.sources.dataframe import list_columns
 from recordgen.sources.evidence import (
     SUBJECT_KEYS,
     Reading,
@@ -219,17 +218,14 @@ def _readings(
         yield Reading(TextEntities.name, f"{first}: sentences and their tags")
     elif options.input_format == "folder":
         yield Reading(ImageClassification.name, f"{first}: a folder of images")
-    elif options.input_format == "jsonl":
-        for head in heads:
-            yield from _read_objects(head, Given.of(options))
     bare: list[Line] = []
-    for head in heads if options.input_format == "csv" else ():
+    for head in heads:
         if head.header is not None:
-            rows = [line.fields for line in head.lines]
-            is_given = bool(options.columns)
             with _showing(head):
-                where = "--columns" if is_given else head.where
-                yield read_header(head.header, rows, where, is_given=is_given)
+                where = "--columns" if options.columns else head.where
+                yield read_header(head, where, is_given=bool(options.columns))
+        elif options.input_format == "jsonl":
+            yield from _read_objects(head)
         elif options.header == AUTO and is_table(head.rows):
             reason = f"{head.where} names columns, and the lines behind it fill them"
             yield Reading(Tabular.name, reason, len(head.rows))
@@ -261,22 +257,8 @@ def _one_of(
     return found[0]._replace(reason=f"{files[0].path}: no line has an annotation")
 
 
-def _read_objects(head: Head, given: Given) -> Iterator[Reading]:
-    """Yield the tasks of objects: by the keys that options name, or by AutoML's.
-
-    Raises:
-        SourceError: no object has one of AutoML's keys.
-        UsageError: no object has a key that is given.
-    """
-    check_names((record for _, record in head.objects), given, head.path)
-    if {"path", "text"} & given.roles.keys():
-        keys = [(role, key) for role, names in given.roles.items() for key in names]
-        rows = [[record.get(key) for _, key in keys] for _, record in head.objects]
-        texts = [["" if value is None else str(value) for value in row] for row in rows]
-        lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
-        header = [role for role, _ in keys]
-        yield read_header(header, texts, "--columns", lists, is_given=True)
-        return
+def _read_objects(head: Head) -> Iterator[Reading]:
+    """Yield the tasks of objects by AutoML's keys. Raises: SourceError: no object has one."""
     readings = [
         reading
         for number, record in head.objects
@@ -353,7 +335,6 @@ def _check_columns(heads: Sequence[Head], options: ConvertOptions) -> None:
                 row_parser(made, Adjustments()).begin(head.rows[0], given, head.where)
         elif given.roles:
             check_keys(made, given)
-            check_names((record for _, record in head.objects), given, head.path)
     if options.input_format == "csv" and not any(head.lines for head in heads):
         head = heads[0]
         raise SourceError(
@@ -400,13 +381,7 @@ def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
     given, is_given = Given.of(options), options.task != AUTO
     head = head_of_frame(frame, given)
     if not is_given:
-        reading = read_header(
-            head.header or (),
-            head.rows[1:],
-            head.where,
-            list_columns(frame),
-            is_given=bool(given.roles),
-        )
+        reading = read_header(head, head.where, is_given=bool(given.roles))
         options, reason = replace(options, task=reading.task), reading.reason
     if options.task != Tabular.name:
         for problem in filter(None, conflicts([head], options, is_given=is_given)):

@@ -8,7 +8,7 @@ another task. Where two readings are left, :mod:`recordgen.sources.detect` stops
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordgen.errors import UsageError
@@ -23,7 +23,7 @@ from recordgen.sources.header import (
     find_columns,
     find_path,
 )
-from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Line, is_table
+from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
 from recordgen.tasks import TASKS
 from recordgen.tasks.image_classification import LABEL_COLUMNS, ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
@@ -109,27 +109,19 @@ def settle(readings: Iterable[Reading]) -> list[Reading]:
 # --- a header -----------------------------------------------------------------------------------
 
 
-def read_header(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    where: str,
-    lists: Set[int] = frozenset(),
-    *,
-    is_given: bool = False,
-) -> Reading:
+def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
     """Return the task of rows whose columns have known names.
 
     Args:
-        header: the names; given columns have those of their roles.
-        rows: what stands below them.
-        where: file and line of the header.
-        lists: columns whose cells are lists.
+        head: the header in known names, and what stands below it.
+        where: what names the columns: the line of the header, or an option.
         is_given: the options name columns, so that others are left out on purpose.
 
     Raises:
         UsageError: no column is known that holds paths or texts, boxes are there in a form that is
             not known, or texts are names of images.
     """
+    header, rows = head.header or (), [line.fields for line in head.lines]
     texts = find_columns(header, TEXT_COLUMNS)
     path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
     paths = _values(rows, path)
@@ -138,7 +130,7 @@ def read_header(
     of_segments = VideoClassification.columns
     has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
     labels = alike(header, find_columns(header, LABEL_COLUMNS))
-    several = len(labels) > 1 or not lists.isdisjoint(labels)
+    several = len(labels) > 1 or not head.lists.isdisjoint(labels)
     task: type[Task] = ImageMultiLabel if several else ImageClassification
     names = "the columns of images"
     if ObjectDetection.has_header(header):

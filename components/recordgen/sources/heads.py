@@ -9,7 +9,7 @@ TRAIN,img/1.jpg,cat          a row
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -20,9 +20,9 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_csv import names_path_column
-from recordgen.sources.automl_jsonl import parse_object, row_parser
+from recordgen.sources.automl_jsonl import check_names, parse_object, row_parser
 from recordgen.sources.csv_records import Record, read_records
-from recordgen.sources.dataframe import SOURCE, frame_records
+from recordgen.sources.dataframe import SOURCE, frame_records, list_columns
 from recordgen.sources.field_kinds import (
     BRACKETED,
     IMAGE_WORD,
@@ -122,6 +122,7 @@ class Head:
         header: the names of the columns, given columns by their role; None: they go by position.
         has_header: whether the first record names columns.
         lines: the records behind the header.
+        lists: columns whose cells are lists.
         objects: the objects of a JSONL file, with the numbers of their lines.
         delimiter: what separates the fields of a CSV file.
     """
@@ -132,6 +133,7 @@ class Head:
     header: Sequence[str] | None = None
     has_header: bool = False
     lines: Sequence[Line] = ()
+    lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     delimiter: str = ","
 
@@ -145,7 +147,7 @@ def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Hea
     """Return what the first lines of the first files hold; nothing of folders and sentences."""
     paths = [file.path for file in files[:_FILES_LOOKED_AT]]
     if options.input_format == "jsonl":
-        return list(map(_read_jsonl, paths))
+        return [_read_jsonl(path, Given.of(options)) for path in paths]
     has_lines = options.task == AUTO or TASKS[options.task].kind in _KINDS_OF_LINES
     if options.input_format != "csv" or not has_lines:
         return []
@@ -158,7 +160,8 @@ def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
     names = [str(name) for name in frame.columns]
     rows = list(frame_records(frame))
     lines = [Line.of(f"{SOURCE}:{at}", row) for at, row in enumerate(rows, start=1)]
-    return Head(SOURCE, SOURCE, [names, *rows], given.rename(names, SOURCE), True, lines)
+    header = given.rename(names, SOURCE)
+    return Head(SOURCE, SOURCE, [names, *rows], header, True, lines, list_columns(frame))
 
 
 def _read_csv(path: str, given: Given, task: str) -> Head | None:
@@ -192,13 +195,26 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
 
 
-def _read_jsonl(path: str) -> Head:
+def _read_jsonl(path: str, given: Given) -> Head:
+    """Return the first objects of a JSONL file. Raises: SourceError, UsageError.
+
+    They are rows under a header if options name the keys of the path or the text.
+    """
     objects = []
     with open_lines(path) as lines:
         for number, raw in enumerate(_first(lines), start=1):
             with suppress(AnnotationError):  # whoever reads the rows reports it
                 objects.append((number, parse_object(raw)))
-    return Head(path, f"{path}:1", objects=objects)
+    check_names((record for _, record in objects), given, path)
+    if not {"path", "text"} & given.roles.keys():
+        return Head(path, f"{path}:1", objects=objects)
+    header = [role for role, names in given.roles.items() for _ in names]
+    keys = [key for names in given.roles.values() for key in names]
+    rows = [[record.get(key) for key in keys] for _, record in objects]
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
+    found = [Line.of(path, row) for row in texts]
+    return Head(path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects)
 
 
 def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
