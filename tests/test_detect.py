@@ -123,6 +123,12 @@ def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_pa
 JSONL = [
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
     ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
+    ('{"imageGcsUri": "a", "boundingBoxAnnotations": []}', "object_detection", "Annotations"),
+    (
+        '{"imageGcsUri": "a", "classificationAnnotations": [], "boundingBoxAnnotations": [{}]}',
+        "object_detection",
+        "boundingBoxAnnotations",
+    ),
     ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "tation"),
     (
         '{"textContent": "a", "classificationAnnotations": [{}]}',
@@ -809,6 +815,9 @@ def test_frames_stop_as_files_do() -> None:
         recordgen.check(frame, columns={"path": "image_uri", "label": "labl"})
     with pytest.raises(UsageError, match="header is for CSV files"):
         recordgen.check(frame, header="no")
+    table = pd.DataFrame({"age": [31, 40], "category": ["a", "b"], "label": ["x", "x"]})
+    _, decided = open_source(table, ConvertOptions())
+    assert decided.task == "tabular"  # two columns that may be labels are features of a table
     twice = pd.DataFrame([["1.jpg", "2.jpg", "a"]], columns=["path", "path", "label"])
     with pytest.raises(UsageError, match="two columns are named 'path'"):
         recordgen.check(twice)

@@ -201,8 +201,8 @@ def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
         if (key := next((key for key in keys if key in record), None)) is None:
             continue
         said = {task: record.get(task.json_keys[0]) for task in tasks}
-        # An empty list and a sentiment of 0 are annotations, too, if there are no others.
-        found = [task for task in tasks if said[task]]
+        # An empty list names a task, too, if nothing else does.
+        found = [task for task in tasks if said[task] not in (None, [], {})]
         found = found or [task for task in tasks if said[task] is not None]
         for task in found:
             yield Reading(task.name, f"{where} has {task.json_keys[0]}")
