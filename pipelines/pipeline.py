@@ -15,10 +15,10 @@ from recordgen.dataset.splits import SplitFractions
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
-from recordgen.kubeflow.scoring import TfmaMetric
 from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
+from recordgen.training.measures import TfmaMetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

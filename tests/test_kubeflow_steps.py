@@ -21,8 +21,8 @@ from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
 from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
-from recordgen.kubeflow.scoring import ManyLabelsAccumulator, OneLabelAccumulator
 from recordgen.training import TrainingConfig
+from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TFX
 from tests.steps import StepCall, call, executor_input

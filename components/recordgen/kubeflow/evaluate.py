@@ -14,10 +14,10 @@ from recordgen.dataset.splits import EVAL
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput
 from recordgen.kubeflow.places import read_place
-from recordgen.kubeflow.scoring import EvalAccumulator, Evaluation
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task
+from recordgen.training.measures import EvalAccumulator, Evaluation
 
 _BATCH = 64
 

@@ -64,7 +64,7 @@ class Declared(Task):
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
     reading = "recordgen.reading.kinds:DECLARED"
     trainer = "recordgen.training.declared:DeclaredTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"
+    measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.meters:METERS"
     page = "docs/tasks/declared.md"
     batch_rows = 16

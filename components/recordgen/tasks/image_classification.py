@@ -34,7 +34,7 @@ class ImageClassification(ImageTask):
     features: ClassVar = features.IMAGE_CLASSIFICATION
     labelling = "one"
     trainer = "recordgen.training.image_labels:OneImageLabel"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.digits:DIGITS"
     page = "docs/tasks/image_classification.md"
 

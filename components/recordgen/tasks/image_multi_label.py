@@ -44,7 +44,7 @@ class ImageMultiLabel(ImageTask):
     features: ClassVar = features.IMAGE_MULTI_LABEL
     labelling = "several"
     trainer = "recordgen.training.image_labels:ManyImageLabels"
-    measure = "recordgen.kubeflow.scoring:ManyLabelsAccumulator"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
     sample = "pipelines.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"
 

@@ -116,7 +116,7 @@ class ObjectDetection(ImageTask):
     json_keys = ("boundingBoxAnnotations",)
     features: ClassVar = features.OBJECT_DETECTION
     trainer = "recordgen.training.detection:ObjectDetector"
-    measure = "recordgen.kubeflow.scoring:BoxAccumulator"
+    measure = "recordgen.training.measures:BoxAccumulator"
     sample = "pipelines.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"
 

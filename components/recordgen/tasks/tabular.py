@@ -45,7 +45,7 @@ class Tabular(Task):
     features: ClassVar = {}
     reading = "recordgen.reading.kinds:TABLES"
     trainer = "recordgen.training.tables:TableTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"
+    measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.wines:WINES"
     page = "docs/tasks/tabular.md"
     names_payloads = False

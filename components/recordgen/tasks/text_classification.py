@@ -26,7 +26,7 @@ class TextClassification(OneLabel):
     json_keys = ("classificationAnnotation",)
     labelling = "one"
     trainer = "recordgen.training.text_labels:OneTextLabel"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.reviews:TOPICS"
     page = "docs/tasks/text_classification.md"
 

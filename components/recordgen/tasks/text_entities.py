@@ -79,7 +79,7 @@ class TextEntities(TextTask):
     }
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"
-    measure = "recordgen.kubeflow.scoring:EntityAccumulator"
+    measure = "recordgen.training.measures:EntityAccumulator"
     sample = "pipelines.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 

@@ -35,7 +35,7 @@ class TextMultiLabel(LabelledText):
     features: ClassVar = features.TEXT_MULTI_LABEL
     labelling = "several"
     trainer = "recordgen.training.text_labels:ManyTextLabels"
-    measure = "recordgen.kubeflow.scoring:ManyLabelsAccumulator"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
     sample = "pipelines.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"
 

@@ -37,7 +37,7 @@ class TextSentiment(OneLabel):
     json_keys = ("sentimentAnnotation",)
     labelling = "one"
     trainer = "recordgen.training.text_labels:OneTextLabel"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.reviews:SENTIMENTS"
     page = "docs/tasks/text_classification.md"
 

@@ -112,7 +112,7 @@ class VideoClassification(Task):
     }
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
     sample = "pipelines.clips:CLIPS"
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
