@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import recordgen
-from pipelines.travels import write_tagged, write_travels
+from pipelines.samples.travels import write_tagged, write_travels
 from recordgen import cli, storage
 from recordgen.console.summaries import detection_lines
 from recordgen.options import ConvertOptions

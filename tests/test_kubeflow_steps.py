@@ -13,8 +13,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import recordgen
-from pipelines.digits import write_digit_groups, write_digits
 from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import features
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError

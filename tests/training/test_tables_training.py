@@ -126,7 +126,9 @@ def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
         ([1, 0, 1], [[0.2, 0.8], [0.4, 0.6], [0.1, 0.9]], 2 / 3),
         ([1.0, 2.0, 3.0], [[1.0], [2.5], [3.0]], 1 - 0.25 / 2),
     ):
-        [computation] = tfma_table_score.TableScore().computations(model_names=[""], output_names=[""])
+        [computation] = tfma_table_score.TableScore().computations(
+            model_names=[""], output_names=[""]
+        )
         combiner = computation.combiner
         parts = [
             combiner.add_input(

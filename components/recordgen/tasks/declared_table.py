@@ -65,7 +65,7 @@ class Declared(Task):
     reading = "recordgen.reading.kinds:DECLARED"
     trainer = "recordgen.training.declared:DeclaredTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
-    sample = "pipelines.meters:METERS"
+    sample = "pipelines.samples.meters:METERS"
     page = "docs/tasks/declared.md"
     batch_rows = 16
 

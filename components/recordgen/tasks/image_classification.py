@@ -35,7 +35,7 @@ class ImageClassification(ImageTask):
     labelling = "one"
     trainer = "recordgen.training.image_labels:OneImageLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.digits:DIGITS"
+    sample = "pipelines.samples.digits:DIGITS"
     page = "docs/tasks/image_classification.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:

@@ -45,7 +45,7 @@ class ImageMultiLabel(ImageTask):
     labelling = "several"
     trainer = "recordgen.training.image_labels:ManyImageLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
-    sample = "pipelines.digits:DIGIT_GROUPS"
+    sample = "pipelines.samples.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"
 
     @classmethod

@@ -117,7 +117,7 @@ class ObjectDetection(ImageTask):
     features: ClassVar = features.OBJECT_DETECTION
     trainer = "recordgen.training.detection:ObjectDetector"
     measure = "recordgen.training.measures:BoxAccumulator"
-    sample = "pipelines.digits:SCATTERED_DIGITS"
+    sample = "pipelines.samples.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"
 
     bad_boxes: str = "clip"

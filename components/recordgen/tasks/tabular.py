@@ -46,7 +46,7 @@ class Tabular(Task):
     reading = "recordgen.reading.kinds:TABLES"
     trainer = "recordgen.training.tables:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
-    sample = "pipelines.wines:WINES"
+    sample = "pipelines.samples.wines:WINES"
     page = "docs/tasks/tabular.md"
     names_payloads = False
     by_columns = True

@@ -27,7 +27,7 @@ class TextClassification(OneLabel):
     labelling = "one"
     trainer = "recordgen.training.text_labels:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.reviews:TOPICS"
+    sample = "pipelines.samples.reviews:TOPICS"
     page = "docs/tasks/text_classification.md"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:

@@ -80,7 +80,7 @@ class TextEntities(TextTask):
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"
     measure = "recordgen.training.measures:EntityAccumulator"
-    sample = "pipelines.travels:TRAVELS"
+    sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 
     @classmethod

@@ -36,7 +36,7 @@ class TextMultiLabel(LabelledText):
     labelling = "several"
     trainer = "recordgen.training.text_labels:ManyTextLabels"
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
-    sample = "pipelines.reviews:TOPIC_SETS"
+    sample = "pipelines.samples.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"
 
     @classmethod

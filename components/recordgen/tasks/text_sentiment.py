@@ -38,7 +38,7 @@ class TextSentiment(OneLabel):
     labelling = "one"
     trainer = "recordgen.training.text_labels:OneTextLabel"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.reviews:SENTIMENTS"
+    sample = "pipelines.samples.reviews:SENTIMENTS"
     page = "docs/tasks/text_classification.md"
 
     @classmethod

@@ -113,7 +113,7 @@ class VideoClassification(Task):
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
     measure = "recordgen.training.measures:OneLabelAccumulator"
-    sample = "pipelines.clips:CLIPS"
+    sample = "pipelines.samples.clips:CLIPS"
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
