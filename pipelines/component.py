@@ -37,7 +37,7 @@ def load_step(image: str | None = None) -> Any:
     Args:
         image: the container image; None: the one that the file names.
     """
-    return _to_component(_specification(), image)
+    return to_component(_specification(), image)
 
 
 def load_step_from_artifact(image: str | None = None) -> Any:
@@ -50,7 +50,7 @@ def load_step_from_artifact(image: str | None = None) -> Any:
     specification["inputs"] = [
         _ARTIFACT_SOURCE if item["name"] == _ARTIFACT_SOURCE["name"] else item for item in inputs
     ]
-    return _to_component(specification, image)
+    return to_component(specification, image)
 
 
 def compile_steps(folder: str, image: str | None = None) -> None:
@@ -68,7 +68,8 @@ def _specification() -> dict[str, Any]:
     return specification
 
 
-def _to_component(specification: dict[str, Any], image: str | None) -> Any:
+def to_component(specification: dict[str, Any], image: str | None = None) -> Any:
+    """Return kfp's component for a specification like component.yaml's."""
     if image is not None:
         specification["implementation"]["container"]["image"] = image
     text = yaml.safe_dump(specification, allow_unicode=True)

@@ -16,8 +16,8 @@ import kfp
 from kfp import compiler, dsl, local
 from packaging.version import Version
 
-from pipelines.component import load_step
-from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from pipelines import component
+from pipelines.kubeflow_steps import load_step
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.cli import add_options
@@ -105,11 +105,11 @@ def create_pipeline(config: KubeflowConfig) -> Any:
     Its parameters can be given anew with every run; what it outputs are ``examples`` and
     ``score``.
     """
-    convert_images = load_step(config.image)
-    compute_statistics = statistics_step(config.image)
-    train_model = train_step(config.image)
-    evaluate_model = evaluate_step(config.image)
-    push_model = push_step(config.image)
+    convert_images = component.load_step(config.image)
+    compute_statistics = load_step("statistics", config.image)
+    train_model = load_step("train", config.image)
+    evaluate_model = load_step("evaluate", config.image)
+    push_model = load_step("push", config.image)
 
     def prepare(task: dsl.PipelineTask, resources: Resources) -> None:
         task.set_caching_options(config.caching)
@@ -132,7 +132,8 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         weight_column: str = _OPTIONS.weight_column,
         model: str = _TRAINING.model,
         weights: str = NO_WEIGHTS,
-        image_size: list = list(_TRAINING.image_size),  # noqa: B006  (kfp's default, never changed)
+        # kfp's type and default, which is never changed
+        image_size: list = list(_TRAINING.image_size),  # type: ignore[type-arg]  # noqa: B006
         batch_size: int = _TRAINING.batch_size,
         epochs: int = _TRAINING.epochs,
         learning_rate: float = _TRAINING.learning_rate,

@@ -76,7 +76,8 @@ def describe_artifact(artifact: Artifact) -> str:
     if artifact.type != "Examples" or "examples" not in values:
         return ""
     splits = ", ".join(
-        f"{name} {values.get(f'examples_{name}', 0)}" for name in json.loads(values["split_names"])
+        f"{name} {values.get(f'examples_{name}', 0)}"
+        for name in json.loads(str(values["split_names"]))
     )
     parts = [
         f"{values['examples']} examples ({splits})",
@@ -99,7 +100,7 @@ def describe_execution(execution: Execution) -> Iterator[str]:
     """Yield what an execution read that is no artifact: import files, training settings."""
     values = execution.properties
     if "input_base" in values and "input_config" in values:
-        for split in json.loads(values["input_config"]).get("splits", []):
+        for split in json.loads(str(values["input_config"])).get("splits", []):
             yield f"from {values['input_base']}/{split['pattern']}"
     settings = values.get("custom_config")
     if settings and settings != "null":

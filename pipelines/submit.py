@@ -48,7 +48,7 @@ def read_job(path: str) -> dict[str, Any]:
         UsageError: it is not such a job.
     """
     try:
-        job = json.loads(storage.read_text(path))
+        job: dict[str, Any] = json.loads(storage.read_text(path))
         given = job["runtimeConfig"]["parameterValues"]
         if not isinstance(job["pipelineSpec"]["pipelineInfo"]["name"], str):
             raise TypeError("its name is not text")

@@ -56,11 +56,11 @@ def test_convert_measures_every_contender(tmp_path: Path) -> None:
         (tmp_path / f"{number}.jpg").write_bytes(encoded(noise(seed=number), "JPEG"))
     done = benchmark("convert", "--images", tmp_path, "--rows", 4, "--rounds", 1, "--json")
     found = json.loads(done.stdout)
-    assert list(found) == ["images_per_s", "peak_mb", "rounds"]
+    assert list(found) == ["examples_per_s", "peak_mb", "rounds"]
     names = ["limit", "recordgen", "recordgen_header", "recordgen_none"]
     for figures in found.values():
         assert list(figures) == [*names, "naive", "naive_processes", "tfx"]
-    assert all(rate > 0 for rate in found["images_per_s"].values())
+    assert all(rate > 0 for rate in found["examples_per_s"].values())
     assert all(size > 10 for size in found["peak_mb"].values())
 
 
