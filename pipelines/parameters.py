@@ -63,6 +63,11 @@ def check_url(option: str, url: str) -> None:
         raise UsageError(f"{option} must be a folder in a bucket, gs://BUCKET/… (got {url!r})")
 
 
+def below(folder: str, name: str) -> str:
+    """Return the URL of a folder inside another one."""
+    return f"{folder.rstrip('/')}/{name}"
+
+
 def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: bool) -> None:
     """Add the options that become runtime parameters."""
     add = parser.add_argument

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,7 +16,7 @@ from pipelines.parameters import (
     given_parameters,
 )
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import check_region
+from pipelines.vertex_settings import check_form
 from recordgen import storage
 from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import RecordgenError, SourceError, UsageError
@@ -25,19 +24,6 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 
 class SubmitError(RecordgenError):
     """Vertex AI was not reached, or did not take the job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A job that was taken.
-
-    Attributes:
-        name: its resource name, ``projects/…/locations/…/pipelineJobs/…``.
-        console: where it is seen in a browser.
-    """
-
-    name: str
-    console: str
 
 
 def read_job(path: str) -> dict[str, Any]:
@@ -80,8 +66,10 @@ def with_parameters(job: Mapping[str, Any], values: Mapping[str, str]) -> dict[s
 
 def submit_job(
     job: Mapping[str, Any], *, project: str, region: str, endpoint: str | None = None
-) -> Submitted:
-    """Start a job: ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``.
+) -> None:
+    """Start a job, and print its name and where to look.
+
+    It calls ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``.
 
     Args:
         job: the body of the request; nothing of it is uploaded elsewhere.
@@ -130,7 +118,8 @@ def submit_job(
         ) from exc
     except (GoogleAPIError, RequestException) as exc:
         raise SubmitError(f"Vertex AI did not take the job: {_first_line(exc)}") from exc
-    return Submitted(taken.name, console_url(taken.name))
+    print(f"submitted  {taken.name}")
+    print(f"console    {console_url(taken.name)}")
 
 
 def console_url(name: str) -> str:
@@ -144,12 +133,6 @@ def console_url(name: str) -> str:
 
 def _first_line(exc: Exception) -> str:
     return str(exc).strip().split("\n", 1)[0]
-
-
-def print_submitted(submitted: Submitted) -> None:
-    """Print which job runs, and where to look."""
-    print(f"submitted  {submitted.name}")
-    print(f"console    {submitted.console}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -168,13 +151,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
 
     def run() -> None:
-        check_region(args.region)
+        check_form("region", args.region)
         job = with_parameters(read_job(args.job), given_parameters(args))
         quiet_libraries()
-        submitted = submit_job(
-            job, project=args.project, region=args.region, endpoint=args.endpoint
-        )
-        print_submitted(submitted)
+        submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 
     return run_main(run)
 

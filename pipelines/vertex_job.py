@@ -11,7 +11,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from pipelines import parameters
 from pipelines.config import PipelineConfig
 from pipelines.pipeline import RunInputs, create_pipeline
-from pipelines.vertex_settings import Machine, VertexSettings
+from pipelines.vertex_settings import VertexSettings
 from recordgen.errors import UsageError
 from recordgen.examplegen import vertex_driver
 
@@ -67,26 +67,19 @@ def runtime_inputs() -> RunInputs:
     )
 
 
-def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
-    """Write into a pipeline's specification what its steps need.
+def set_machines(spec: dict[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the resources of steps into a pipeline's specification.
 
-    Not by TFX's ``with_platform_config``: it writes the same, but for a file-based ExampleGen
-    nothing.
+    TFX's ``with_platform_config`` does the same, but nothing for a file-based ExampleGen.
 
     Raises:
         UsageError: there is no such step.
     """
     executors = spec["deploymentSpec"]["executors"]
-    for step, machine in machines.items():
+    for step, resources in machines.items():
         if step not in spec["components"]:
             raise UsageError(
                 f"--machine needs one of the steps {', '.join(sorted(spec['components']))} "
                 f"(got {step!r})"
             )
-        resources: dict[str, Any] = {"cpuLimit": machine.cpus, "memoryLimit": machine.memory_gb}
-        if machine.accelerator is not None:
-            resources["accelerator"] = {
-                "type": machine.accelerator,
-                "count": str(machine.accelerators),  # 64 bits: a text in JSON
-            }
         executors[spec["components"][step]["executorLabel"]]["container"]["resources"] = resources

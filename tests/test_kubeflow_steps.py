@@ -19,8 +19,15 @@ from recordgen import features
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
-from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
-from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
+from recordgen.kubeflow.execution import (
+    Artifact,
+    StepInput,
+    StepOutput,
+    launcher_path,
+    place_of,
+    read_place,
+    write_place,
+)
 from recordgen.training import TrainingConfig
 from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise

@@ -298,7 +298,7 @@ def test_images_written_with_recordgen_write(tmp_path):
     write(examples, str(tmp_path / "out"))
     assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
     write([{"x": 1}], str(tmp_path / "other"))
-    with pytest.raises(DataError, match=r"without image/encoded; use recordgen\.read"):
+    with pytest.raises(DataError, match=r"without a feature 'image/encoded'; use recordgen\.read"):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 

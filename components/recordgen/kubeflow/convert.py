@@ -12,8 +12,7 @@ from recordgen.conversion.api import convert
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
-from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
-from recordgen.kubeflow.places import place_of
+from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
 from recordgen.options import OPTIONS
 
 #: Options that take 0 for "none": an optional number without a default is not known everywhere.

@@ -12,8 +12,7 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.splits import EVAL
 from recordgen.errors import DataError
-from recordgen.kubeflow.execution import StepInput, StepOutput
-from recordgen.kubeflow.places import read_place
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task

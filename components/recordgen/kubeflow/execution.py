@@ -13,17 +13,30 @@ KFP's ``ExecutorInput`` and ``ExecutorOutput`` (pipeline_spec.proto), as JSON:
 
 A step that decodes this itself has every input typed, optional ones included, and can describe its
 artifacts; placeholders on a command line can do neither.
+
+KFP's launcher (backend/src/v2/component/launcher_v2.go) copies input artifacts of gs://, minio://
+and s3:// to a folder of the container before the step starts, ``gs://bucket/a`` to
+``/gcs/bucket/a``, and uploads the files in the folders of the outputs after the step succeeded. On
+Vertex AI the same folder is the bucket itself, through Cloud Storage FUSE. In kfp's local runs an
+artifact's uri is a path.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import storage
 from recordgen.errors import UsageError
+
+#: How convert reads and writes: by the uri's scheme, at the uri itself, or through the launcher's
+#: folder.
+TRANSFERS = ("auto", "uri", "path")
+
+_FOLDERS = {"gs": "/gcs/", "minio": "/minio/", "s3": "/s3/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +144,48 @@ def _whole(value: object) -> object:
     if isinstance(value, list):
         return [_whole(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def launcher_path(uri: str) -> str:
+    """Return the folder or file of the container that stands for ``uri``; others are their own.
+
+    ``minio://bucket/a`` → ``/minio/bucket/a``
+    """
+    scheme, separator, rest = uri.partition("://")
+    return _FOLDERS[scheme] + rest if separator and scheme in _FOLDERS else uri
+
+
+def place_of(artifact: Artifact, transfer: str) -> str:
+    """Return the path or URL at which convert reads or writes ``artifact``.
+
+    ``auto`` goes to ``gs://`` itself: a dataset may be larger than the container's disk, its shards
+    come to stay one by one, so that a retried step finds them, and Cloud Storage FUSE has no
+    renaming that holds. Of other schemes only the launcher may have the credentials.
+
+    Raises:
+        UsageError: ``transfer`` is unknown.
+    """
+    if transfer not in TRANSFERS:
+        raise UsageError(f"transfer must be one of {', '.join(TRANSFERS)} (got {transfer!r})")
+    is_direct = transfer == "uri" or (transfer == "auto" and artifact.uri.startswith("gs://"))
+    return artifact.uri if is_direct else launcher_path(artifact.uri)
+
+
+def read_place(artifact: Artifact) -> str:
+    """Return where a step that only reads finds ``artifact``: in the launcher's folder, if there.
+
+    It was copied there for the step, or is read through it, and TensorFlow reads every path.
+    """
+    path = launcher_path(artifact.uri)
+    return path if os.path.exists(path) else artifact.uri
+
+
+def write_place(artifact: Artifact) -> str:
+    """Return where a step writes an artifact of moderate size: in the launcher's folder.
+
+    Its parent is made.
+    """
+    path = launcher_path(artifact.uri)
+    if storage.is_local(path):
+        os.makedirs(os.path.dirname(storage.local_path(path)) or ".", exist_ok=True)
+    return path

@@ -8,8 +8,7 @@ import time
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.errors import SourceError, UsageError
-from recordgen.kubeflow.execution import StepInput, StepOutput
-from recordgen.kubeflow.places import read_place
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 
 # A server that finds this file takes the version for whole.
 _LAST_FILE = "saved_model.pb"

@@ -10,8 +10,7 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import Dataset, read_dataset, split_dir
 from recordgen.dataset.splits import TRAIN
 from recordgen.errors import DataError, UsageError
-from recordgen.kubeflow.execution import StepInput, StepOutput
-from recordgen.kubeflow.places import read_place, write_place
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
 
 # The names that TFX's StatisticsGen and SchemaGen use.
 STATISTICS_FILE = "FeatureStats.pb"

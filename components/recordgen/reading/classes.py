@@ -50,45 +50,16 @@ def has_several_labels(task: str) -> bool:
     return TASKS[task].labelling == "several"
 
 
-def _is_of(task: str, kind: str) -> bool:
-    """Say whether the payloads of a task are of a kind."""
-    return task in TASKS and TASKS[task].kind == kind
-
-
-def _plan_task(shards: ShardSet, options: LabelOptions, default: str) -> tuple[str, str | None]:
-    """Decide what the examples are for; return it, and what ``dataset.json`` says of it.
-
-    Raises:
-        UsageError: they are for something else.
-    """
+def plan_task(shards: ShardSet, options: LabelOptions, default: str) -> str:
+    """Return the task of the examples: as written, as given, or ``default``."""
     dataset = shards.dataset
-    # What was written with recordgen.write says nothing of what it is for.
+    # recordgen.write does not record a task.
     written = dataset.task if dataset is not None and not dataset.features else None
-    task = options.task if options.task != AUTO else written or default
-    if written not in (None, task):
-        raise UsageError(
-            f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
-        )
-    return task, written
+    return written or (default if options.task == AUTO else options.task)
 
 
-def plan_text_task(shards: ShardSet, options: LabelOptions) -> str:
-    """Decide what texts are for. Raises: UsageError: they are for something else."""
-    task, _ = _plan_task(shards, options, "text_classification")
-    if not _is_of(task, "text"):
-        raise UsageError(f"dataset.json says {task!r}, and only labelled texts are read here")
-    return task
-
-
-def plan_task(shards: ShardSet, options: ReadOptions) -> str:
-    """Decide what images are for.
-
-    Raises:
-        UsageError: they are for something else, or an option is for examples of another task.
-    """
-    task, written = _plan_task(shards, options, "image_classification")
-    if not _is_of(task, "image"):
-        raise UsageError(f"dataset.json says {task!r}, and only images are read here")
+def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> None:
+    """Check that no option is for another task of images. Raises: UsageError."""
     if task == DETECTION:
         if options.label_mode != AUTO:
             raise UsageError(
@@ -101,14 +72,14 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
             raise UsageError(
                 "map_example needs examples of one shape: give max_boxes=…, or boxes='ragged'"
             )
-        return task
+        return
+    is_ours = shards.dataset is not None and not shards.dataset.features
     for field in fields(options):
         if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
             raise UsageError(
                 f"{field.name} is for boxes, and these examples have labels of whole images "
-                f"({task}); leave it out" + ("" if written else ", or give task='object_detection'")
+                f"({task}); leave it out" + ("" if is_ours else ", or give task='object_detection'")
             )
-    return task
 
 
 def _mode(task: str, options: LabelOptions) -> str | None:

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import boxes
-from recordgen.reading.class_numbers import ClassNumbers
 from recordgen.reading.classes import DETECTION, ClassPlan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.targets import ClassNumbers
 
 #: What stands for no box, and for no class, where a batch is padded.
 PADDING = -1

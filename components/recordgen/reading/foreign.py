@@ -12,6 +12,7 @@ from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
+from recordgen.reading.shards import ShardSet
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
@@ -36,6 +37,23 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
             except ValueError as exc:
                 raise RecordError(f"{path}: record 0: {exc}") from exc
     raise DataError(f"{paths[0]}: no record in {len(paths)} files")
+
+
+def is_ours(shards: ShardSet, payload: str) -> bool:
+    """Return whether shards were converted, and not written by another tool or from Python.
+
+    Raises:
+        DataError: they were written from Python, without the feature that holds the payload.
+    """
+    if shards.dataset is None:
+        return False
+    written = shards.dataset.features
+    if written and payload not in written:
+        raise DataError(
+            f"{shards.files[0].path}: written with recordgen.write, without a feature {payload!r}; "
+            f"use recordgen.read"
+        )
+    return not written
 
 
 def check_record(

@@ -17,12 +17,11 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import DataError
 from recordgen.reading.augmentation import augment, augmented_views
 from recordgen.reading.classes import BOX_MODE
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
-from recordgen.reading.foreign import check_record, predicate_spec
+from recordgen.reading.foreign import check_record, is_ours, predicate_spec
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
@@ -70,7 +69,7 @@ class ImageReading:
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
-        """Prepare a planned reading; looks at a record of what others wrote.
+        """Prepare a planned reading; look at the first record of other tools' files.
 
         Raises:
             UsageError: an option does not go with the data.
@@ -84,23 +83,13 @@ class ImageReading:
             targets = BoxTargets.of(plan.classes, options)
         else:
             targets = Targets.of(plan.classes, options)
-        written = shards.dataset.features if shards.dataset is not None else {}
-        is_ours = shards.dataset is not None and not written
-        if written and features.IMAGE_ENCODED not in written:
-            raise DataError(
-                f"{shards.files[0].path}: written with recordgen.write, without "
-                f"{features.IMAGE_ENCODED}; use recordgen.read"
-            )
-        extras = check_record(
-            plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=is_ours
-        )
-        decoder = ImageDecoder(
-            options.image_size,
-            options.resize,
-            options.tuning.decoder,
-            shards.images if is_ours else None,
-        )
-        return cls(plan, options, targets, extras, decoder, is_ours)
+        ours = is_ours(shards, features.IMAGE_ENCODED)
+        names = tuple(targets.spec)
+        extras = check_record(plan.files, plan.task, names, options.extras, is_ours=ours)
+        images = shards.images if ours else None
+        size, resize = options.image_size, options.resize
+        decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
+        return cls(plan, options, targets, extras, decoder, ours)
 
     @property
     def keep(self) -> Keep | None:
@@ -263,11 +252,7 @@ class ImageReading:
             boxes = self._augmented(decoded[_LABEL], images, seed)
             parts.append(self.targets.handed_out(boxes, images.shape[0]))
         elif self.targets.mode is not None:
-            label = decoded[_LABEL]
-            label = tf.ensure_shape(label, (images.shape[0], *label.shape[1:]))
-            parts.append(label)
-            if self.targets.weights:
-                parts.append(self.targets.weights_of(label))
+            parts += self.targets.parts(decoded[_LABEL], images.shape[0])
         if self.extras:
             parts.append(decoded[_EXTRAS])
         return parts[0] if len(parts) == 1 else tuple(parts)

@@ -17,11 +17,11 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading.classes import (
     BOX_MODE,
     ClassPlan,
+    check_image_options,
     has_several_labels,
     labelled_examples,
     plan_classes,
     plan_task,
-    plan_text_task,
     shown_names,
 )
 from recordgen.reading.options import MEMORY, LabelOptions, ReadOptions, RecordOptions
@@ -126,12 +126,14 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
-    return plan_labelled(shards, options, plan_task(shards, options), is_checked)
+    task = plan_task(shards, options, "image_classification")
+    check_image_options(shards, options, task)
+    return plan_labelled(shards, options, task, is_checked)
 
 
 def plan_texts(shards: ShardSet, options: LabelOptions) -> ReadPlan:
     """Plan how labelled texts are read. Raises: as :func:`plan_reading`."""
-    return plan_labelled(shards, options, plan_text_task(shards, options), True)
+    return plan_labelled(shards, options, plan_task(shards, options, "text_classification"), True)
 
 
 def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked: bool) -> ReadPlan:

@@ -6,6 +6,7 @@ import glob
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -176,6 +177,28 @@ def finished(
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(elements))
     # Prefetch last: the next batches are made while the model works on this one.
     return dataset.prefetch(options.tuning.prefetch).with_options(_tf_options(options))
+
+
+@dataclass(frozen=True)
+class BatchReading:
+    """A reading that makes each batch of its records alone.
+
+    Attributes:
+        plan: the decisions.
+        options: the user's options.
+        keep: as in :func:`read_records`.
+        to_batch: as in :func:`batches`.
+    """
+
+    plan: ReadPlan
+    options: RecordOptions
+    keep: Keep | None
+    to_batch: Callable[..., Any]
+
+    def dataset(self) -> tf.data.Dataset:
+        """Return the dataset: all stages, in their order."""
+        made = batches(self.plan, self.options, self.keep, self.to_batch)
+        return finished(made, self.plan, self.options)
 
 
 def parallel_calls(options: RecordOptions) -> dict[str, Any]:
