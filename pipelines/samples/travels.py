@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pipelines.samples import Sample, write_lines
 from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
-from recordgen.tasks.tags import Span, tags_of, tokenize
+from recordgen.tasks.tags import Span
 from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "travels.jsonl"
@@ -144,20 +144,3 @@ TRAVELS = Sample(
     training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
     min_score=0.9,
 )
-
-
-def write_tagged(folder: str, count: int) -> str:
-    """Write the same sentences as tokens and their tags; return the folder.
-
-    ``train/sentences.txt`` and ``train/labels.txt``; every fifth sentence is in ``eval`` instead.
-    """
-    lines: dict[str, list[str]] = {}
-    for number, (text, spans) in enumerate(sentences(count)):
-        split = os.path.join(folder, "train" if number % 5 else "eval")
-        tokens = tokenize(text)
-        words = (text[start:end] for start, end in tokens)
-        lines.setdefault(f"{split}/sentences.txt", []).append(" ".join(words))
-        lines.setdefault(f"{split}/labels.txt", []).append(" ".join(tags_of(tokens, spans)))
-    for path, content in lines.items():
-        write_lines(path, content)
-    return folder

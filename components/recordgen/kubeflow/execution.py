@@ -1,4 +1,4 @@
-"""What a backend hands a step, and what the step hands back.
+"""Input and output of a step, and where its artifacts are read and written.
 
 KFP's ``ExecutorInput`` and ``ExecutorOutput`` (pipeline_spec.proto), as JSON:
 
@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recordgen import storage
@@ -44,9 +44,9 @@ class Artifact:
     """An input or output artifact.
 
     Attributes:
-        name: the backend's name for it, to be handed back as it came.
-        uri: where it lies in the pipeline root: ``gs://…``, ``minio://…``, ``s3://…``, a path.
-        metadata: what the step that made it says about it.
+        name: the backend's name, to be returned unchanged.
+        uri: its address in the pipeline root: ``gs://…``, ``minio://…``, ``s3://…``, a path.
+        metadata: metadata from the step that made it.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """What a step is called with.
+    """The input of a step.
 
     Attributes:
-        parameters: by the input's name; what is not there was not given.
+        parameters: the given parameters by name.
         artifacts: input artifacts by name, the first of each.
         outputs: output artifacts by name.
         output_parameters: names of the output parameters.
@@ -99,31 +99,23 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """What a step hands back.
+    """The output of a step.
 
     Attributes:
         parameters: values of all output parameters.
-        metadata: of output artifacts, by the output's name; values are JSON's.
+        metadata: metadata of output artifacts, by name; values are JSON's.
     """
 
     parameters: Mapping[str, str | float | bool] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def write(self, step: StepInput) -> None:
-        """Write it where the backend looks for it. Raises: StorageError."""
+        """Write the output to the backend's file. Raises: StorageError."""
         artifacts = {
-            name: {
-                "artifacts": [
-                    {
-                        "name": artifact.name,
-                        "uri": artifact.uri,
-                        "metadata": dict(self.metadata.get(name, {})),
-                    }
-                ]
-            }
+            name: {"artifacts": [{**asdict(artifact), "metadata": self.metadata.get(name, {})}]}
             for name, artifact in step.outputs.items()
         }
-        # A component of an older version may ask for less than there is to say.
+        # A component of an older version may have fewer outputs.
         values = {
             name: value for name, value in self.parameters.items() if name in step.output_parameters
         }
@@ -132,7 +124,7 @@ class StepOutput:
 
 
 def _first_of_each(side: Mapping[str, Any]) -> dict[str, Artifact]:
-    """Return the artifacts of the inputs or outputs; a list of none is an input not given."""
+    """Return the artifacts of inputs or outputs; an empty list is an input that was not given."""
     return {
         name: Artifact(first.get("name", ""), first["uri"], first.get("metadata", {}))
         for name, found in side.get("artifacts", {}).items()
@@ -147,10 +139,7 @@ def _whole(value: object) -> object:
 
 
 def launcher_path(uri: str) -> str:
-    """Return the folder or file of the container that stands for ``uri``; others are their own.
-
-    ``minio://bucket/a`` → ``/minio/bucket/a``
-    """
+    """Return the path in the container: ``minio://bucket/a`` → ``/minio/bucket/a``."""
     scheme, separator, rest = uri.partition("://")
     return _FOLDERS[scheme] + rest if separator and scheme in _FOLDERS else uri
 
@@ -158,9 +147,9 @@ def launcher_path(uri: str) -> str:
 def place_of(artifact: Artifact, transfer: str) -> str:
     """Return the path or URL at which convert reads or writes ``artifact``.
 
-    ``auto`` goes to ``gs://`` itself: a dataset may be larger than the container's disk, its shards
-    come to stay one by one, so that a retried step finds them, and Cloud Storage FUSE has no
-    renaming that holds. Of other schemes only the launcher may have the credentials.
+    ``auto`` uses ``gs://`` directly: a dataset may be larger than the container's disk, a retried
+    step finds the shards that are finished, and renaming through Cloud Storage FUSE is not atomic.
+    For other schemes, only the launcher may have credentials.
 
     Raises:
         UsageError: ``transfer`` is unknown.
@@ -172,19 +161,13 @@ def place_of(artifact: Artifact, transfer: str) -> str:
 
 
 def read_place(artifact: Artifact) -> str:
-    """Return where a step that only reads finds ``artifact``: in the launcher's folder, if there.
-
-    It was copied there for the step, or is read through it, and TensorFlow reads every path.
-    """
+    """Return where to read ``artifact``: in the launcher's folder, which TensorFlow can read."""
     path = launcher_path(artifact.uri)
     return path if os.path.exists(path) else artifact.uri
 
 
 def write_place(artifact: Artifact) -> str:
-    """Return where a step writes an artifact of moderate size: in the launcher's folder.
-
-    Its parent is made.
-    """
+    """Return where to write a small artifact: in the launcher's folder, whose parent is created."""
     path = launcher_path(artifact.uri)
     if storage.is_local(path):
         os.makedirs(os.path.dirname(storage.local_path(path)) or ".", exist_ok=True)

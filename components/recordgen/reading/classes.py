@@ -1,4 +1,4 @@
-"""Plan what examples are for: their task, which classes are read, and how they are numbered.
+"""Plan the task and the classes: which classes are read, and their numbers.
 
 Pure functions, as all of :mod:`recordgen.reading.plan`.
 """
@@ -15,24 +15,24 @@ from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TASKS
 
-#: The task whose examples are read in a way of their own.
+#: The task whose examples have boxes.
 DETECTION = "object_detection"
 
-#: What is made of the labels of boxes.
+#: The label mode of boxes.
 BOX_MODE = "boxes"
 
 
 @dataclass(frozen=True, slots=True)
 class ClassPlan:
-    """Which classes are read, how they are numbered, and what is made of them.
+    """Which classes are read, and how they are numbered and encoded.
 
     Attributes:
         mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or :data:`BOX_MODE`.
         names: the classes in their order; None: not known.
-        numbers: the number of each stored label, -1 for one that is left out; None: as stored.
-        by_text: numbers are looked up by the label's text: the stored ones are not to be trusted.
-        wanted: only these texts are read, in the order of the alphabet; None: all.
-        filters: records must be looked at one by one, because not all of them are wanted.
+        numbers: the number of each stored label, -1 for a skipped one; None: as stored.
+        by_text: look numbers up by the label's text, because the stored ones may differ.
+        wanted: only these labels are read, sorted; None: all.
+        filters: whether each record must be checked, because some are skipped.
         counts: examples of each class that is read; None: not known.
     """
 
@@ -46,7 +46,7 @@ class ClassPlan:
 
 
 def has_several_labels(task: str) -> bool:
-    """Say whether an example of a task may have more than one label."""
+    """Return whether an example of a task may have more than one label."""
     return TASKS[task].labelling == "several"
 
 
@@ -83,7 +83,7 @@ def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> No
 
 
 def _mode(task: str, options: LabelOptions) -> str | None:
-    """Return what is made of labels."""
+    """Return the label mode, with ``auto`` resolved."""
     if task == DETECTION:
         return BOX_MODE
     if options.label_mode != AUTO:
@@ -92,7 +92,7 @@ def _mode(task: str, options: LabelOptions) -> str | None:
 
 
 def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
-    """Decide which classes of a task's examples are read and how they are numbered.
+    """Plan which classes of a task's examples are read, and their numbers.
 
     Raises:
         UsageError: there is no such class, or the number of classes is not known.
@@ -107,7 +107,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     if counts is None or shards.dataset is None:
         names = vocabulary
         check_mode(mode, names)
-        # Images are read with the boxes of theirs that are wanted, also without any.
+        # An image is read even if it has no box of the classes in ``labels``.
         filters = mode != BOX_MODE and (mode is not None or wanted is not None)
         return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
 
@@ -196,6 +196,6 @@ def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> N
 
 
 def shown_names(names: Collection[str], most: int = 10) -> str:
-    """Return names as a message shows them, the first of many."""
+    """Return the first names, for a message."""
     shown = [repr(name) for name in list(names)[:most]]
     return f"[{', '.join(shown)}{', …' if len(names) > most else ''}]"

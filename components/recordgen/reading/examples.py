@@ -53,11 +53,11 @@ def read(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns.
-        feature_spec: what to read, by feature name: what ``tf.io.parse_example`` takes
+        feature_spec: the features to read, by name, as for ``tf.io.parse_example``
             (``tf.io.FixedLenFeature``, ``VarLenFeature``, ``RaggedFeature``, …); or a
-            ``tf.TensorSpec`` with the shape of one example, whose dtype says how it is stored:
-            string, int64 and float32 as such, any other (uint8, float64, …) as raw little-endian
-            bytes. None: all features, as ``dataset.json`` has them.
+            ``tf.TensorSpec`` with the shape of one example: string, int64 and float32 are stored as
+            such, other dtypes (uint8, float64, …) as raw little-endian bytes. None: all features,
+            as described in ``dataset.json``.
         split: the split to read; file patterns name it themselves.
         batch_size: examples per batch; None: single examples.
         **options: the fields of :class:`recordgen.reading.options.RecordOptions`, such as
