@@ -23,16 +23,11 @@ from recordgen.errors import RecordgenError, SourceError, UsageError
 
 
 class SubmitError(RecordgenError):
-    """Vertex AI was not reached, or did not take the job."""
+    """Vertex AI was not reached, or refused the job."""
 
 
 def read_job(path: str) -> dict[str, Any]:
-    """Read a job that ``pipelines.vertex`` has written.
-
-    Raises:
-        SourceError: there is no such file.
-        UsageError: it is not such a job.
-    """
+    """Read a job of ``pipelines.vertex``. Raises: SourceError: no such file; UsageError: no job."""
     try:
         job: dict[str, Any] = json.loads(storage.read_text(path))
         given = job["runtimeConfig"]["parameterValues"]
@@ -53,11 +48,7 @@ def read_job(path: str) -> dict[str, Any]:
 
 
 def with_parameters(job: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return ``job`` with other values for some of its runtime parameters.
-
-    Raises:
-        UsageError: a value is not allowed.
-    """
+    """Return ``job`` with other values of runtime parameters. Raises: UsageError."""
     runtime = job["runtimeConfig"]
     values = {**runtime["parameterValues"], **values}
     check_parameters(values)
@@ -71,14 +62,10 @@ def submit_job(
 
     It calls ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``.
 
-    Args:
-        job: the body of the request; nothing of it is uploaded elsewhere.
-        project: the Google Cloud project.
-        region: where it runs.
-        endpoint: URL of the service; None: the region's own.
+    ``endpoint`` is the URL of the service; None: the region's own.
 
     Raises:
-        UsageError: the job is none, or the client's package is not installed.
+        UsageError: the job is invalid, or the client's package is not installed.
         SubmitError: there are no credentials, or the service was not reached or refused.
     """
     try:
@@ -123,7 +110,7 @@ def submit_job(
 
 
 def console_url(name: str) -> str:
-    """Return where the job with this resource name is seen in a browser."""
+    """Return the console's page for a job."""
     _, project, _, region, _, job = name.split("/")
     return (
         f"https://console.cloud.google.com/vertex-ai/locations/{region}/pipelines/runs/{job}"

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.config import PipelineConfig
-from pipelines.options import add_pipeline_options, pipeline_settings
+from pipelines.config import PipelineConfig, add_pipeline_options, pipeline_settings
 from pipelines.parameters import (
     UNSET,
     add_parameter_options,
