@@ -71,7 +71,7 @@ def test_what_a_task_has_not() -> None:
         name = "plain"
         sample = None
         trainer = "nowhere.model:Trainer"
-        measure = "recordgen.kubeflow.scoring:NoAccumulator"
+        measure = "recordgen.training.measures:NoAccumulator"
 
     with pytest.raises(UsageError, match="the task plain has no sample"):
         NoSample.declared("sample")

@@ -64,8 +64,8 @@ class Declared(Task):
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
     reading = "recordgen.reading.kinds:DECLARED"
     trainer = "recordgen.training.declared:DeclaredTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"
-    sample = "pipelines.meters:METERS"
+    measure = "recordgen.training.measures:TableAccumulator"
+    sample = "pipelines.samples.meters:METERS"
     page = "docs/tasks/declared.md"
     batch_rows = 16
 

@@ -60,8 +60,8 @@ class Tabular(Task):
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_table"}
     reading = "recordgen.reading.kinds:TABLES"
     trainer = "recordgen.training.tables:TableTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"
-    sample = "pipelines.wines:WINES"
+    measure = "recordgen.training.measures:TableAccumulator"
+    sample = "pipelines.samples.wines:WINES"
     page = "docs/tasks/tabular.md"
     names_payloads = False
     batch_rows = 8192  # enough for Arrow, and few beside the lines of a shard

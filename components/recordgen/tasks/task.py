@@ -160,7 +160,7 @@ class Task(ABC):
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`; None:
             there is none.
         measure: what says how good a model is, a
-            :class:`recordgen.kubeflow.scoring.EvalAccumulator`.
+            :class:`recordgen.training.measures.EvalAccumulator`.
         sample: the data of the demo, a :class:`pipelines.samples.Sample`; None: there is none.
         page: the page of the documentation, or its URL.
         names_payloads: rows name what they are about, so that one can be told from another; else

@@ -114,8 +114,8 @@ class VideoClassification(Task):
     }
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
-    sample = "pipelines.clips:CLIPS"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
+    sample = "pipelines.samples.clips:CLIPS"
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
