@@ -14,6 +14,7 @@ from recordgen.features import FeatureSpec
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
+from recordgen.reading.parsing import parsed_as
 from recordgen.reading.plan import plan_records
 from recordgen.reading.records import cached, finished, ordered, parallel_calls, read_records
 from recordgen.reading.shards import ShardSet, find_shards
@@ -177,7 +178,7 @@ def _from_ours(spec: FeatureSpec) -> Any:
     if spec.shape is None:
         return tf.io.RaggedFeature(_KINDS[spec.dtype])
     if spec.dtype in _KINDS:
-        return tf.io.FixedLenFeature(spec.shape, _KINDS[spec.dtype], spec.default)
+        return parsed_as(spec)
     return tf.TensorSpec(spec.shape, tf.dtypes.as_dtype(spec.dtype))
 
 

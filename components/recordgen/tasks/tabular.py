@@ -47,7 +47,7 @@ class Tabular(Task):
     trainer = "recordgen.training.tables:TableTrainer"
     measure = "recordgen.kubeflow.scoring:TableAccumulator"
     sample = "pipelines.wines:WINES"
-    page = "docs/tasks/tabular.md"
+    page = "docs/tasks/tables.md"
     names_payloads = False
     by_columns = True
 
