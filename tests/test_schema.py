@@ -263,15 +263,16 @@ def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 
-GAPS = """a,b,e,y,pair,many
-1,0.5," x ",cat,[1 2],[1]
-,, ,dog,,
-3,1.5,z,,[3 4],[]
+GAPS = """split,a,b,e,y,pair,many
+TRAIN,1,0.5," x ",cat,[1 2],[1]
+TRAIN,,, ,dog,,
+TRAIN,3,1.5,z,,[3 4],[]
 """
 INFERRED = {"task": "tabular", "target_column": "y"}
 GIVEN = {
     "schema": {
-        "a": "int", "b": "float", "e": "text", "y": "label", "pair": "floats[2]", "many": "floats",
+        "split": "split", "a": "int", "b": "float", "e": "text", "y": "label",
+        "pair": "floats[2]", "many": "floats",
     }
 }  # fmt: skip
 
@@ -290,8 +291,7 @@ def test_a_missing_value_is_a_feature_left_out(
     assert {name: by_a[1][name] for name in "abe"} == {"a": [1], "b": [0.5], "e": [b" x "]}
     assert not {"a", "b", "e", "pair", "many"} & set(by_a[0])
     assert not {"y", "y/text", "y/label"} & set(by_a[3])
-    shards = str(output / "Split-*" / "*")
-    [every] = recordgen.eval_dataset(shards, batch_size=3, label_mode=None)
+    [every] = recordgen.eval_dataset(output, split="train", batch_size=3, label_mode=None)
     order = np.argsort(every["a"])
     assert every["a"].numpy()[order].tolist() == [-1, 1, 3]
     assert every["e"].numpy()[order].tolist() == [b"", b" x ", b"z"]
@@ -299,7 +299,7 @@ def test_a_missing_value_is_a_feature_left_out(
     if options is GIVEN:
         np.testing.assert_equal(every["pair"].numpy()[order], [[np.nan] * 2, [1, 2], [3, 4]])
         assert every["many"].numpy()[order].tolist() == [[0], [1], [0]]
-    [(labelled, target)] = recordgen.eval_dataset(shards, batch_size=3)
+    [(labelled, target)] = recordgen.eval_dataset(output, split="train", batch_size=3)
     assert sorted(zip(labelled["a"].numpy(), target.numpy(), strict=True)) == [(-1, 1), (1, 0)]
 
 
