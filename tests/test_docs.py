@@ -24,7 +24,7 @@ from aiohttp import web
 from PIL import Image
 
 import recordgen
-from pipelines.digits import write_digits, write_scattered_digits
+from pipelines.samples.digits import write_digits, write_scattered_digits
 from recordgen import cli
 from recordgen.tasks import TASKS
 from tests.conftest import encoded
@@ -208,7 +208,7 @@ DATA: dict[str, Callable[[Samples, Path], None]] = {
     "docs/pipeline.md": _pipeline,
     "docs/reading.md": _reading,
     "docs/runners.md": _labels,
-    "docs/tasks/declared.md": _declared,
+    "docs/tasks/tables.md": _declared,
     "docs/tfrecorder.md": _tfrecorder,
 }
 

@@ -248,7 +248,7 @@ class ProgressLog:
             counters.PAYLOADS_REJECTED: snapshot.payloads_rejected,
             counters.PAYLOAD_BYTES: snapshot.done_bytes,
             "planned_bytes": snapshot.bytes,
-            "images_per_s": _rounded(snapshot.images_per_s),
+            "examples_per_s": _rounded(snapshot.examples_per_s),
             "seconds_left": _rounded(snapshot.seconds_left),
         }
         _say("progress", _progress_message(snapshot), fields)
@@ -263,8 +263,8 @@ def _progress_message(snapshot: Snapshot) -> str:
         f"{snapshot.examples:,} of {snapshot.rows:,} {snapshot.noun}s ({share:.0%})",
         megabytes(snapshot.done_bytes),
     ]
-    if snapshot.images_per_s is not None:
-        words.append(f"{snapshot.images_per_s:,.0f} {snapshot.noun}s/s")
+    if snapshot.examples_per_s is not None:
+        words.append(f"{snapshot.examples_per_s:,.0f} {snapshot.noun}s/s")
     if snapshot.seconds_left is not None:
         words.append(time_left(snapshot.seconds_left))
     return ", ".join([*words, f"{snapshot.rejects:,} rejects"])

@@ -145,7 +145,7 @@ def to_dataset(
                 shards,
                 images,
                 unlabelled,
-                assigned=sum(result.drawn for result in mine),
+                assigned=sum(result.assigned for result in mine),
             )
     reencoded: Counter[str] = Counter()
     for result in results:
@@ -159,7 +159,7 @@ def to_dataset(
         adjusted=dict(sorted(staged.adjusted.items())),
         dropped=staged.dropped,
         existing=staged.existing,
-        assigned=sum(result.drawn for result in results),
+        assigned=sum(result.assigned for result in results),
         rejected=dict(sorted(Counter(item.code for item in rejects).items())),
     )
     return Dataset(

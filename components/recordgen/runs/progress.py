@@ -38,7 +38,7 @@ class Snapshot:
         rows_read: rows read from the import files so far.
         rows_rejected: of ``rejects``, those rejected while planning.
         seconds: since the run began.
-        images_per_s: examples per second of writing; None: not known yet.
+        examples_per_s: examples per second of writing; None: not known yet.
         seconds_left: until all payloads are dealt with, judged by their bytes; None: not known yet.
         noun: what an example is called.
     """
@@ -51,7 +51,7 @@ class Snapshot:
     rows_read: int
     rows_rejected: int
     seconds: float
-    images_per_s: float | None = None
+    examples_per_s: float | None = None
     seconds_left: float | None = None
     noun: str
 
@@ -129,7 +129,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
         except (OSError, RecordgenError):
             continue  # what cannot be read now is read next time; the run itself is not affected
         now = time.monotonic()
-        images_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
+        examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
         progress.writing(
             Snapshot(
@@ -141,7 +141,7 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                 rows_read=plan.read,
                 rows_rejected=rejected,
                 seconds=now - started,
-                images_per_s=images_per_s,
+                examples_per_s=examples_per_s,
                 seconds_left=seconds_left,
                 noun=noun,
             )

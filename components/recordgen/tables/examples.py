@@ -7,10 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import google_crc32c
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.tables.arrow import Records, Texts, numbers, parse, serialize_rows
+from recordgen.records.tfrecord import frame_head, masked
+from recordgen.tables.arrow import (
+    Records,
+    Texts,
+    heads_by_size,
+    joined_by_row,
+    parse,
+    parse_column,
+    serialize_rows,
+    trimmed,
+)
 from recordgen.tables.columns import MAX_WEIGHT, Column, Table
 
 
@@ -41,12 +53,11 @@ def make_examples(lines: Texts, table: Table) -> Examples:
     errors: dict[int, str] = {}
     values: dict[str, tuple[str, Any]] = {}
     for column, texts in zip(table.stored, parse(lines, len(names), wanted), strict=True):
-        found = texts if column.dtype == "bytes" else numbers(texts, column, errors)
-        values[column.name] = column.dtype, found
+        values[column.name] = column.dtype, _values(texts, column, table, errors)
     if table.weight is not None:
         _check_weights(table.column(table.weight), values[table.weight][1], errors)
     if table.target is not None:
-        _check_targets(table, values[table.target][1], errors)
+        _check_target(table, values[table.target][1], errors)
     records = serialize_rows(values, len(lines))
     is_right = None
     if errors:
@@ -70,7 +81,14 @@ def count_labels(lines: Texts, table: Table) -> Counter[str]:
         return Counter()
     column = table.column(str(table.target))
     [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
-    return _count(texts if column.dtype == "bytes" else numbers(texts, column, {}))
+    return _count(_values(texts, column, table, {}))
+
+
+def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) -> Any:
+    """Return the values of a column; blanks around a label do not count."""
+    if column.name == table.target:
+        texts = trimmed(texts)
+    return parse_column(texts, column, errors)
 
 
 def _count(targets: Any) -> Counter[str]:
@@ -89,17 +107,19 @@ def _label(value: str | int | None) -> str | None:
     return text if len(text.splitlines()) == 1 else None  # labels.txt has a line for each
 
 
-def _check_targets(table: Table, values: Any, errors: dict[int, str]) -> None:
-    """Note the rows without a usable target."""
-    missing = f"target {table.target!r} is empty; fill it in, or leave the row out"
-    for row in _where(values.is_null()):
-        errors.setdefault(row, missing)
+def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
+    """Note the rows whose target can be no label, or is a number that is missing."""
+    name = table.target
+    if not table.has_gaps:
+        missing = f"target {name!r} is empty; fill it in, or leave the row out"
+        for row in _where(values.is_null()):
+            errors.setdefault(row, missing)
     if not table.has_labels:
         return
     codes = values.dictionary_encode()
     for number, value in enumerate(codes.dictionary.to_pylist()):
         if _label(value) is None:
-            message = f"target {table.target!r} must not hold a line break (got {value!r:.80})"
+            message = f"target {name!r} must not hold a line break (got {value!r:.80})"
             for row in _where(pc.equal(codes.indices, number)):
                 errors.setdefault(row, message)
 
@@ -120,3 +140,12 @@ def _where(mask: Any) -> list[int]:
     if not pc.any(mask).as_py():
         return []
     return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
+
+
+def framed(records: Records) -> Records:
+    """Return each record as it stands in a file, see :func:`recordgen.records.tfrecord.frame`."""
+    sums = np.fromiter(map(google_crc32c.value, records.to_pylist()), np.uint64, len(records))
+    ends = np.arange(0, 4 * len(records) + 1, 4, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
+    checksums = pa.Array.from_buffers(pa.binary(), len(records), buffers)
+    return joined_by_row([heads_by_size(records, frame_head), records, checksums])
