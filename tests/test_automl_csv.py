@@ -7,18 +7,18 @@ import io
 from collections.abc import Iterable, Iterator
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from recordgen.errors import SourceError, UsageError
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Row
-from recordgen.sources.automl_csv import parse_lines
-from recordgen.sources.csv_records import read_records
+from recordgen.rows.row import Adjustments, Row, one_by_one
+from recordgen.sources.automl_csv import LineParser, parse_lines, parse_records
+from recordgen.sources.csv_records import Plain, read_records
 from recordgen.sources.foreign_formats import of_file
 from recordgen.sources.lines import UTF16_MARKS, bounded_lines
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
-from recordgen.tasks import ImageClassification, ObjectDetection, Task
+from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 from recordgen.tasks.task import check_uri
 
 pytestmark = pytest.mark.once
@@ -30,8 +30,10 @@ def parse(text: str | bytes) -> list[Row | Reject]:
 
 
 def parse_all(lines: Iterable[bytes], task: Task | None = None) -> Iterator[Row | Reject]:
-    return parse_lines(
-        lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
+    return one_by_one(
+        parse_lines(
+            lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
+        )
     )
 
 
@@ -227,3 +229,58 @@ def test_any_bytes_give_one_item_per_record(data: bytes) -> None:
         return
     records = read_records(bounded_lines(io.BytesIO(data), "f.csv"), "f.csv")
     assert [item.line for item in found] == [item.line for item in records]
+
+
+# What lines of one file may have in common, or not: the first field, paths, labels.
+ML_USES = ["TRAIN", "test", "", "UNASSIGNED", "TRIAN", "val", "dog"]
+PATHS = [
+    "a.jpg",
+    "b/c",
+    "gs://b/1.jpg",
+    "./d.jpg",
+    "e//f.jpg",
+    "x",
+    "",
+    " g.jpg",
+    "größe.png",
+    "a b/c",
+]
+SAID = ["cat", "dog", "", "nan", "[1]", "10", " cat", "a b", "TEST", "h.jpg"]
+FORMS = [
+    st.tuples(st.sampled_from(ML_USES), st.sampled_from(PATHS), st.sampled_from(SAID)),
+    st.tuples(st.sampled_from(PATHS), st.sampled_from(SAID)),
+    st.tuples(st.sampled_from(ML_USES), st.sampled_from(PATHS)),
+]
+
+
+@pytest.mark.parametrize("header", [None, "ml_use,path,label", "label,path", "path,x,label"])
+@pytest.mark.parametrize("task", [ImageClassification(), ImageMultiLabel(), ObjectDetection()])
+def test_lines_that_look_alike_say_what_each_says(header: str | None, task: Task) -> None:
+    """Read together, lines give the rows and rejects that they give one by one."""
+
+    def read(lines: list[str]) -> list[Row | Reject]:
+        encoded = [line.encode() for line in lines]
+        return list(parse_all(encoded, task))
+
+    @settings(deadline=None, max_examples=60)
+    @given(st.one_of(*(st.lists(form, min_size=1, max_size=5) for form in FORMS)))
+    def check(rows: list[tuple[str, ...]]) -> None:
+        # The first line decides about a header by itself.
+        first = [header or "TRAIN,a.jpg,cat"] + ([] if header is None else ["TRAIN,a.jpg,cat"])
+        lines = [*first, *map(",".join, rows), *([header] if header else [])]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(LineParser, "parse_alike", lambda *_: None)
+            expected = read(lines)
+        assert in_blocks(first, lines, task) == expected
+
+    check()
+
+
+def in_blocks(first: list[str], lines: list[str], task: Task) -> list[Row | Reject]:
+    """Read the first lines by themselves, and all that follow together."""
+    rest = lines[len(first) :]
+    items = [
+        *(Plain(at, [line]) for at, line in enumerate(first, start=1)),
+        Plain(len(first) + 1, rest),
+    ]
+    return list(one_by_one(parse_records(items, source="f.csv", task=task, adjusted=Adjustments())))

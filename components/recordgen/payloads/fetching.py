@@ -12,15 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
+from itertools import repeat
 from threading import BoundedSemaphore, Event
 from types import TracebackType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from recordgen import storage
 from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
 from recordgen.payloads.image import check_size, too_many_bytes
+from recordgen.payloads.sizes import listed_infos
 from recordgen.rejects import Named, RejectCode
 from recordgen.rows.planned import PlannedRow
 from recordgen.storage import FileInfo, RequestContext
@@ -32,6 +34,10 @@ FAR_REQUESTS = 64
 
 #: Bytes of payloads that are held at once, unless a single one has more.
 IN_FLIGHT_BYTES = 64_000_000
+
+#: A payload's path, the import file that names it, and what is known of it already.
+_Named: TypeAlias = "tuple[str, str, FileInfo | None]"
+_Info: TypeAlias = "FileInfo | PayloadError"
 
 _Asked = TypeVar("_Asked")
 _Answer = TypeVar("_Answer")
@@ -121,9 +127,31 @@ def payload_infos(
     Raises:
         StorageError: storage failed.
     """
-    ask = partial(_payload_info, options=options, access=options.access)
-    is_far = _any_far(uris) or _any_far(set(sources))
-    return _ask_all(ask, zip(uris, sources, strict=True), is_far=is_far)
+    access = options.access
+    paths = list(map(storage.resolve, uris, sources))
+    known: Iterator[FileInfo | None]
+    if is_far := _any_far(paths):
+        named = zip(paths, sources, strict=True)
+        reached = [path for path, source in named if access.refusal(path, source) is None]
+        listed = listed_infos(path for path in reached if not storage.is_local(path))
+        known = map(listed.get, paths)
+    elif access.allow_root or _any_far(set(sources)):
+        known = repeat(None, len(paths))
+    else:  # local files that rows of local import files may all reach
+        known = storage.local_infos(paths)
+    ask = partial(_payload_info, options=options, access=access)
+    asked = zip(paths, sources, known, strict=True)
+    return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, options)
+
+
+def _local_infos(
+    ask: Callable[[_Named, Event], _Info], asked: Iterable[_Named], options: ConvertOptions
+) -> Iterator[_Info]:
+    """Ask about local payloads of which nothing is known, or nothing good."""
+    stop, sizes = Event(), range(1, options.max_image_bytes + 1)
+    for named in asked:
+        info = named[2]
+        yield info if info is not None and info.size in sizes else ask(named, stop)
 
 
 def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[bytes | PayloadError]:
@@ -131,7 +159,7 @@ def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[byt
     uris, sources = [row.uri for row in rows], [row.source for row in rows]
     sized = zip(rows, payload_infos(uris, sources, options), strict=True)
     ask = partial(_content_key, options=options, access=options.access)
-    is_far = _any_far(uris) or _any_far(sources)
+    is_far = _any_far(map(_path, rows))
     return _ask_all(ask, sized, is_far=is_far, bytes_of=_size)
 
 
@@ -148,8 +176,8 @@ def check_reach(path: str, source: str, access: Access) -> None:
     raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
 
 
-def _any_far(names: Iterable[str]) -> bool:
-    return any("://" in name for name in names)
+def _any_far(paths: Iterable[str]) -> bool:
+    return any("://" in path for path in paths)
 
 
 def _ask_all(
@@ -173,19 +201,12 @@ def _ask_all(
     )
 
 
-def _payload_info(
-    named: tuple[str, str], stop: Event, *, options: ConvertOptions, access: Access
-) -> FileInfo | PayloadError:
-    uri, source = named
-    path = storage.resolve(uri, source)
+def _payload_info(named: _Named, stop: Event, *, options: ConvertOptions, access: Access) -> _Info:
+    path, source, info = named
     try:
-        check_reach(path, source, access)
-        if storage.is_local(path):
-            info = storage.info(path)
-        else:
-            context = RequestContext(RowUrlPolicy(access, source), stop, options.max_image_bytes)
-            with _slot():
-                info = storage.info(path, context)
+        if info is None:
+            check_reach(path, source, access)
+            info = _looked_up(path, source, stop, options)
         if info.size == 0:
             return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
         check_size(info.size, options)
@@ -194,6 +215,14 @@ def _payload_info(
     except _REFUSALS as exc:
         return _refusal(exc, path, options)
     return info
+
+
+def _looked_up(path: str, source: str, stop: Event, options: ConvertOptions) -> FileInfo:
+    if storage.is_local(path):
+        return storage.info(path)
+    policy = RowUrlPolicy(options.access, source)
+    with _slot():
+        return storage.info(path, RequestContext(policy, stop, options.max_image_bytes))
 
 
 def _content_key(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,7 +27,15 @@ from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode, reject
-from recordgen.rows.columns import Columns, columns_of, grouped, in_order, rows_of, shares_of
+from recordgen.rows.columns import (
+    Columns,
+    columns_of,
+    grouped,
+    in_order,
+    rows_of,
+    shares_of,
+    values_of,
+)
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow
 from recordgen.rows.row import content_digest, is_content_uri
@@ -242,26 +250,31 @@ def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) ->
     sizes = task.own_sizes(uris, annotations)
     if not task.names_payloads:
         return _with_sizes(rows, sizes, [_IN_THE_ROW] * len(rows))
-    wanted = task.stored_uris(uris.to_pylist(), annotations.to_pylist())
-    sources = rows["source"].to_pylist()
-    asked = [(uri, at) for uri, at in zip(wanted, sources, strict=True)]
-    answers = iter(
-        infos(
-            [uri for mine, _ in asked for uri in mine],
-            [source for mine, source in asked for _ in mine],
-        )
-    )
-    found: list[FileInfo | PayloadError] = []
-    for mine, size in zip(wanted, sizes.to_pylist(), strict=True):
-        if len(mine) == 1:
-            found.append(next(answers))
-        elif mine:
-            found.append(_together(mine, list(islice(answers, len(mine)))))
-        else:
-            found.append(FileInfo(size, _IN_THE_ROW))
+    wanted = task.stored_uris(values_of(uris), values_of(annotations))
+    counts = list(map(len, wanted))
+    sources = np.repeat(values_of(rows["source"]), counts).tolist()
+    answers = infos(list(chain.from_iterable(wanted)), sources)
+    found: Iterable[FileInfo | PayloadError] = answers
+    if counts.count(1) < len(counts):
+        found = _by_row(wanted, values_of(sizes), iter(answers))
     rows, kept = _without_refused(rows, found, rejects)
     sizes = pa.array([info.size for info in kept], pa.int64())
     return _with_sizes(rows, sizes, [info.version for info in kept])
+
+
+def _by_row(
+    wanted: Sequence[Sequence[str]],
+    sizes: Sequence[int],
+    answers: Iterator[FileInfo | PayloadError],
+) -> Iterator[FileInfo | PayloadError]:
+    """Yield what each row's payloads come to, given what was said of each."""
+    for uris, size in zip(wanted, sizes, strict=True):
+        if len(uris) == 1:
+            yield next(answers)
+        elif uris:
+            yield _together(uris, list(islice(answers, len(uris))))
+        else:
+            yield FileInfo(size, _IN_THE_ROW)
 
 
 def _with_sizes(rows: Columns, sizes: Sizes, versions: Sequence[str]) -> Columns:

@@ -30,6 +30,9 @@ _Row = TypeVar("_Row", PlacedRow, KnownRow, PlannedRow)
 
 _SOURCE = pa.dictionary(pa.int32(), pa.string())
 
+# A chunked array always copies, and takes no word on it.
+_COPYING: Mapping[bool, Mapping[str, bool]] = {True: {"zero_copy_only": False}, False: {}}
+
 _SCHEMAS: Mapping[type, pa.Schema] = {
     PlacedRow: pa.schema(
         {
@@ -77,8 +80,19 @@ def columns_of(kind: type[_Row], rows: Iterable[tuple[Any, ...]]) -> Columns:
 def rows_of(kind: type[_Row], columns: Columns) -> Iterator[_Row]:
     """Yield the rows of a kind that columns hold."""
     names = _SCHEMAS[kind].names
-    values = [columns.column(name).to_pylist() for name in names]
+    values = [values_of(columns.column(name)) for name in names]
     return map(kind._make, zip(*values, strict=True))
+
+
+def values_of(column: Any) -> list[Any]:
+    """Return a column's values, as its ``to_pylist`` does in ten times the time.
+
+    Numbers must not be null.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string())
+    values: list[Any] = column.to_numpy(**_COPYING[isinstance(column, pa.Array)]).tolist()
+    return values
 
 
 def placed(batches: Sequence[RowBatch], names: Iterable[str], seed: int) -> Columns:
@@ -161,7 +175,7 @@ def in_planned_order(columns: Columns) -> Columns:
     keys = columns["sort_key"].to_numpy()
     if not (keys[1:] == keys[:-1]).any():
         return columns
-    uris, sources = columns["uri"].to_pylist(), columns["source"].to_pylist()
+    uris, sources = values_of(columns["uri"]), values_of(columns["source"])
     order = sorted(range(len(keys)), key=lambda at: (keys[at], uris[at], sources[at]))
     return columns.take(pa.array(order))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from recordgen.rejects import Finding, Reject
+
+_Other = TypeVar("_Other", bound="Reject | Finding")
 
 #: Rows that are handed on together.
 BATCH_ROWS = 2000
@@ -86,9 +88,7 @@ def _batch(rows: Sequence[Row]) -> RowBatch:
     return RowBatch(sources[0], *columns)
 
 
-def one_by_one(
-    items: Iterable[Row | RowBatch | Reject | Finding],
-) -> Iterator[Row | Reject | Finding]:
+def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Other]:
     """Yield the rows of batches one by one; all else passes by."""
     for item in items:
         if isinstance(item, RowBatch):

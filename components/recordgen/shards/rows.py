@@ -119,7 +119,7 @@ class PlannedRows:
         def at_most(left: int) -> int:
             return max(1, batch_rows // _SMALLEST_SHARE, min(batch_rows, left // (2 * threads)))
 
-        sizes = self.columns["bytes"].to_pylist()
+        sizes = self.columns["bytes"].to_numpy().tolist()
         start = size = 0
         most = at_most(len(sizes))
         for at, more in enumerate(sizes):

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row
-from recordgen.sources.csv_records import Record, read_records
+from recordgen.rows.row import Adjustments, Row, RowBatch
+from recordgen.sources.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.sources.field_kinds import names_media
-from recordgen.sources.header import PATH_COLUMNS, Given, find_columns
-from recordgen.sources.row_parser import Parser, RowParser, without_padding
+from recordgen.sources.header import NOWHERE, PATH_COLUMNS, Given, find_columns
+from recordgen.sources.row_parser import ByHeader, Parser, Places, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task
 
 _LIST_SUFFIX = ".csv"
@@ -37,7 +37,7 @@ def parse_lines(
     task: Task,
     adjusted: Adjustments,
     given: Given = _BY_POSITION,
-) -> Iterator[Row | Reject]:
+) -> Iterator[Row | RowBatch | Reject]:
     r"""Parse the physical lines of an import file.
 
     Args:
@@ -53,7 +53,7 @@ def parse_lines(
             of which no row can be made.
     """
     return parse_records(
-        read_records(lines, source, strip=True),
+        read_blocks(lines, source),
         source=source,
         task=task,
         adjusted=adjusted,
@@ -62,37 +62,39 @@ def parse_lines(
 
 
 def parse_records(
-    records: Iterable[Record | Reject],
+    items: Iterable[Item],
     *,
     source: str,
     task: Task,
     adjusted: Adjustments,
     given: Given = _BY_POSITION,
-) -> Iterator[Row | Reject]:
+) -> Iterator[Row | RowBatch | Reject]:
     """Parse the records of an import file, the first of which may be a header.
 
     Args and Raises: as :func:`parse_lines`; rejects among the records stay what they are.
     """
     parser = LineParser(task, adjusted)
-    parse: Parser = parser.parse_row
-    first = True
+    parse: Parser | None = None
     repeated: Sequence[str] | None = None
-    for record in records:
-        if isinstance(record, Reject):
-            yield record
-            continue
-        number, fields = record.line, record.fields
-        if not any(fields):
-            yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
-        elif first:
-            first = False
-            parse, is_header = parser.begin(fields, given, f"{source}:{number}")
-            if is_header:
-                repeated = fields
-            else:
+    for item in items:
+        if isinstance(item, Plain) and parse is not None:
+            batch = parser.parse_alike(item, parse, repeated, source)
+            if batch is not None:
+                yield batch
+                continue
+        for record in records_of(item, strip=True):
+            if isinstance(record, Reject):
+                yield record
+                continue
+            number, fields = record.line, record.fields
+            if not any(fields):
+                yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
+                continue
+            if parse is None:
+                parse, is_header = parser.begin(fields, given, f"{source}:{number}")
+                repeated = fields if is_header else None
+            if fields != repeated:  # also where files were put together, each with its header
                 yield parse(fields, source, number)
-        elif fields != repeated:  # else files that were put together, each with its header
-            yield parse(fields, source, number)
 
 
 class LineParser(RowParser):
@@ -118,6 +120,52 @@ class LineParser(RowParser):
         if not _looks_like_path(used[0]) and (is_full or _looks_like_path(second)):
             return self.to_row(used[0], second, "", used[2:], source, line)  # a bad ML_USE
         return self.to_row("", used[0], "", used[1:], source, line)
+
+    def parse_alike(
+        self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
+    ) -> RowBatch | None:
+        """Parse lines of labels that have the same columns; None: look at them one by one.
+
+        Args:
+            lines: none of them has quotes.
+            parse: what parses each.
+            repeated: the fields of a header; None: there is none.
+            source: the file's name.
+        """
+        joined = ",".join(lines.texts)
+        has_blanks = " " in joined and (" ," in joined or ", " in joined or joined[-1] == " ")
+        if not self.takes_labels or not joined.isprintable() or has_blanks or joined[:1] == " ":
+            return None
+        rows = [text.split(",") for text in lines.texts]
+        if len(set(map(len, rows))) > 1 or repeated in rows:
+            return None
+        columns = list(zip(*rows, strict=True))
+        if isinstance(parse, ByHeader):
+            places = parse.places if len(columns) == parse.count else None
+        else:
+            places = _places(columns)
+        if places is None or not all(columns[places.path]):
+            return None
+        count = len(rows)
+        named = columns[places.split] if places.split < len(columns) else [""] * count
+        labels = [columns[index] for index in places.annotation]
+        said = list(zip(*labels, strict=True)) if labels else [()] * count
+        try:
+            split_of = {word: parse_ml_use(word) for word in set(named)}
+            annotation_of = {
+                fields: self._task.from_fields(list(filter(None, fields)), self._adjusted)
+                for fields in set(said)
+            }
+            uris = list(map(self._task.check_uri, columns[places.path]))
+        except ValueError:  # one of them is a reject
+            return None
+        return RowBatch(
+            source,
+            range(lines.line, lines.line + count),
+            list(map(split_of.__getitem__, named)),
+            uris,
+            list(map(annotation_of.__getitem__, said)),
+        )
 
     def names_columns(self, fields: Sequence[str]) -> bool:
         """Say whether a line can only be a header, see :class:`RowParser`."""
@@ -146,6 +194,16 @@ class LineParser(RowParser):
             shown = uri if uri.isprintable() else ascii(uri)
             return Reject(source, line, shown, exc.code.value, exc.message)
         return Row(source, line, split, uri, annotation)
+
+
+def _places(columns: Sequence[Sequence[str]]) -> Places | None:
+    """Return what the columns of lines without header hold; None: it differs, or is not plain."""
+    first = columns[0]
+    if len(columns) in (2, 3) and all(map(is_ml_use, set(first))):
+        return Places(0, 1, range(2, len(columns)))
+    if len(columns) == 2 and all(map(_looks_like_path, first)):  # which no word of ML_USE does
+        return Places(NOWHERE, 0, [1])
+    return None
 
 
 def names_path_column(fields: Sequence[str]) -> bool:

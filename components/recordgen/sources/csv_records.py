@@ -110,15 +110,20 @@ def read_records(
     Raises: as :func:`read_blocks`.
     """
     for item in read_blocks(lines, source):
-        if isinstance(item, Plain):
-            split = _splitting(item.texts, strip=strip)
-            for line, text in enumerate(item.texts, start=item.line):
-                if text.strip(EMPTY_FIELDS):
-                    yield _new_tuple(Record, (line, text, split(text)))
-        elif strip and isinstance(item, Record):
-            yield item._replace(fields=[field.strip() for field in item.fields])
-        else:
-            yield item
+        yield from records_of(item, strip=strip)
+
+
+def records_of(item: Item, *, strip: bool) -> Iterator[Record | Reject]:
+    """Yield the records of an item one by one; see :func:`read_records`."""
+    if isinstance(item, Plain):
+        split = _splitting(item.texts, strip=strip)
+        for line, text in enumerate(item.texts, start=item.line):
+            if text.strip(EMPTY_FIELDS):
+                yield _new_tuple(Record, (line, text, split(text)))
+    elif strip and isinstance(item, Record):
+        yield item._replace(fields=[field.strip() for field in item.fields])
+    else:
+        yield item
 
 
 def _splitting(texts: Sequence[str], *, strip: bool) -> Callable[[str], list[str]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
@@ -165,31 +166,66 @@ class RowParser(ABC):
         """
         columns = self.columns_of(header)
         check_twice(header, columns)
-        split_at, path_at, text_at = ((*columns[r], NOWHERE)[0] for r in ("split", "path", "text"))
-        takes_labels = len(self._task.columns) == 1
-        annotation_at = [
+        split, path, text = ((*columns[role], NOWHERE)[0] for role in ("split", "path", "text"))
+        annotation = [
             index
             for role in self._task.columns
-            for index in (columns[role] if takes_labels else (*columns[role], NOWHERE)[:1])
+            for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
         ]
         count = len(header) if is_whole else NOWHERE
+        return ByHeader(self, Places(split, path, annotation), text, count)
 
-        def parse(row: Sequence[str], source: str, line: int) -> Row | Reject:
-            if len(row) > count and any(field.strip() for field in row[count:]):
-                message = (
-                    f"expected {count} fields as in the header (got {len(row)}); quote a field "
-                    f"that holds a comma"
-                )
-                return Reject(
-                    source, line, at(row, path_at), RejectCode.TOO_MANY_FIELDS.value, message
-                )
-            annotation = [at(row, index) for index in annotation_at]
-            if takes_labels:
-                annotation = list(filter(None, annotation))
-            text = row[text_at] if text_at < len(row) else ""
-            return self.to_row(at(row, split_at), at(row, path_at), text, annotation, source, line)
+    @property
+    def takes_labels(self) -> bool:
+        """Whether an annotation is nothing but labels."""
+        return len(self._task.columns) == 1
 
-        return parse
+
+class Places(NamedTuple):
+    """The indices of columns; :data:`NOWHERE`: there is none.
+
+    Attributes:
+        split: the one of splits.
+        path: the one of paths.
+        annotation: those of annotations, as the task takes them.
+    """
+
+    split: int
+    path: int
+    annotation: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ByHeader:
+    """Parses lines whose columns a header names.
+
+    Attributes:
+        parser: makes rows of what they hold.
+        places: where columns are.
+        text: the index of the column of texts.
+        count: how many fields lines have at most.
+    """
+
+    parser: RowParser
+    places: Places
+    text: int
+    count: int
+
+    def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
+        """Parse the fields of a line."""
+        split, path, annotation_at = self.places
+        if len(row) > self.count and any(field.strip() for field in row[self.count :]):
+            message = (
+                f"expected {self.count} fields as in the header (got {len(row)}); quote a field "
+                f"that holds a comma"
+            )
+            code = RejectCode.TOO_MANY_FIELDS.value
+            return Reject(source, line, at(row, path), code, message)
+        annotation = [at(row, index) for index in annotation_at]
+        if self.parser.takes_labels:
+            annotation = list(filter(None, annotation))
+        text = row[self.text] if self.text < len(row) else ""
+        return self.parser.to_row(at(row, split), at(row, path), text, annotation, source, line)
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

@@ -23,7 +23,7 @@ from recordgen.errors import (
     UnknownSchemeError,
 )
 from recordgen.rejects import Reject, RejectCode, reject
-from recordgen.rows.row import Adjustments, Row
+from recordgen.rows.row import Adjustments, Row, one_by_one
 from recordgen.sources import automl_csv
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.field_kinds import LIST_SUFFIX, is_list
@@ -54,7 +54,7 @@ def parse_lines(
     Args and Raises: as :func:`recordgen.sources.automl_csv.parse_lines`.
     """
     rows = automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
-    for item in rows:
+    for item in one_by_one(rows):
         if isinstance(item, Reject) or not is_list(item.uri):
             yield item
         elif item.annotation is not None:
@@ -114,7 +114,7 @@ def read_list(
     _check_access(path, named_by, named_by, access)
     with _open_list(path, named_by, access) as lines:
         rows = automl_csv.parse_lines(lines, source=path, task=task, adjusted=adjusted, given=given)
-        for item in rows:
+        for item in one_by_one(rows):
             if isinstance(item, Row) and is_list(item.uri):
                 message = (
                     f"expected {task.expected}, but the path is that of a further list; name it in "

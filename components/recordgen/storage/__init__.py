@@ -13,7 +13,7 @@ file and a forbidden one have errors of their own, so an outage never looks like
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import IO, Protocol, cast
 
@@ -64,6 +64,7 @@ __all__ = [
     "list_files",
     "list_folders",
     "list_infos",
+    "local_infos",
     "local_path",
     "move",
     "normal",
@@ -151,6 +152,11 @@ def info(path: str, context: RequestContext = _ANY_REQUEST) -> FileInfo:
         StorageError: storage failed.
     """
     return _storage(path).info(path, context)
+
+
+def local_infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
+    """Look up many regular files of this machine; None: ask :func:`info` what is wrong."""
+    return local.infos(paths)
 
 
 def size(path: str) -> int:

@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
@@ -50,14 +50,25 @@ def _writing(path: str) -> Iterator[None]:
 
 def info(path: str, context: object = None) -> FileInfo:
     """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
-    try:  # no context manager: this is asked for every row
+    del context
+    with _reading(path):
         status = os.stat(local_path(path))
-    except (OSError, ValueError):
-        with _reading(path):
-            raise
     if not stat.S_ISREG(status.st_mode):
         raise IsADirectoryError(path)
     return FileInfo(status.st_size, str(status.st_mtime_ns))
+
+
+def infos(paths: Iterable[str]) -> Iterator[FileInfo | None]:
+    """Look up many files: see :func:`recordgen.storage.local_infos`."""
+    look_up, is_regular = os.stat, stat.S_ISREG
+    for path in paths:
+        try:
+            status = look_up(local_path(path))
+        except (OSError, ValueError):
+            yield None
+        else:
+            is_file = is_regular(status.st_mode)
+            yield FileInfo(status.st_size, str(status.st_mtime_ns)) if is_file else None
 
 
 def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
