@@ -1,4 +1,4 @@
-"""Conversions whose bytes must stay: samples of each task, dirty lines, options, appending.
+"""Conversions whose bytes must stay: samples of each task, dirty lines, options, runs that go on.
 
     python -m tests.golden    writes tests/golden.json anew, after a change of bytes that is meant
 
@@ -14,12 +14,13 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from recordgen import convert
+from tests.deaths import DEATHS, convert_and_die
 
 ROOT = Path(__file__).parents[1]
 DIGESTS = Path(__file__).with_name("golden.json")
@@ -36,7 +37,22 @@ SAMPLES = {
     "text_entities_iob": "text_entities/iob/",
     "tabular": "tabular/wines.csv",
     "video_classification": "video_classification/videos.csv",
+    "declared": "declared/meters.csv",
 }
+
+METERS = {
+    **{"split": "split", "day": "image", "night": "image", "note": "text"},
+    **{"usual": "int", "verdict": "label"},
+}
+
+# sample: options without which it cannot be converted, or appended to
+NEEDED: Mapping[str, Mapping[str, Any]] = {
+    "text_entities_iob": {"task": "text_entities"},
+    "declared": {"schema": METERS},
+}
+
+# Rows of these have no name, so nothing can be appended to them.
+NAMELESS = ("tabular", "declared")
 
 # What is done to some lines of a sample: line, generator of random numbers → lines.
 SPOILT: Sequence[Callable[[str, random.Random], Sequence[str]]] = (
@@ -64,36 +80,61 @@ def spoil(path: Path, seed: int) -> None:
     path.write_text("".join(f"{line}\n" for line in spoilt), encoding="utf-8")
 
 
-def convert_dirty(source: str, out: str, *, task: str, seed: int) -> None:
+def convert_dirty(source: str, out: str, *, seed: int, **options: Any) -> None:
     """Convert a sample with spoilt lines."""
     spoil(Path(source), seed)
-    convert(source, out, task=task, max_reject_fraction=1.0, check="header")
+    convert(source, out, max_reject_fraction=1.0, check="header", **options)
 
 
-def convert_twice(source: str, out: str, **options: Any) -> None:
-    """Convert every second line of a file, then append the others."""
+def convert_resumed(source: str, out: str, *, point: str, **options: Any) -> None:
+    """Convert in a process that is killed at a point, then go on."""
+    death, _ = DEATHS[point]
+    convert_and_die(death, source, Path(out), **options)
+    convert(source, out, resume=True, **options)
+
+
+def halves(source: str, task: str) -> Sequence[str]:
+    """Write an import file's lines to two files by turns, of boxes one half each; return the paths.
+
+    Boxes of one image follow each other: they stay together.
+    """
     path = Path(source)
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    for name, part, append in (("first", lines[::2], False), ("second", lines[1::2], True)):
-        half = path.with_name(f"{name}{path.suffix}")
+    middle = len(lines) // 2
+    boxes = task == "object_detection"
+    parts = (lines[:middle], lines[middle:]) if boxes else (lines[::2], lines[1::2])
+    found = [path.with_name(f"{name}{path.suffix}") for name in ("first", "second")]
+    for half, part in zip(found, parts, strict=True):
         half.write_text("".join(part), encoding="utf-8")
-        convert(str(half), out, append=append, max_reject_fraction=1.0, **options)
+    return [str(half) for half in found]
+
+
+def convert_twice(source: str, out: str, *, point: str = "", **options: Any) -> None:
+    """Convert one half of a file's lines, then append the other.
+
+    With a ``point``, the run that appends is killed there, and another one goes on.
+    """
+    first, second = halves(source, options["task"])
+    options["max_reject_fraction"] = 1.0
+    convert(first, out, **options)
+    append = partial(convert_resumed, point=point) if point else convert
+    append(second, out, append=True, **options)
 
 
 def cases() -> Mapping[str, tuple[str, Callable[[str, str], object]]]:
     """Return by name the sample that is converted, and how: (source, output) → anything."""
     images, texts, table = "image_classification", "text_multi_label", "tabular"
     found: dict[str, tuple[str, Callable[[str, str], object]]] = {
-        name: (name, convert) for name in SAMPLES if name != "text_entities_iob"
+        name: (name, partial(convert, **NEEDED.get(name, {}))) for name in SAMPLES
     }
-    found["text_entities_iob"] = ("text_entities_iob", partial(convert, task="text_entities"))
     for name, path in SAMPLES.items():
         if not path.endswith("/"):
+            needed = NEEDED.get(name, {"task": name})
             for seed in (1, 2):
-                found[f"{name} dirty {seed}"] = (
-                    name,
-                    partial(convert_dirty, task=name, seed=seed),
-                )
+                dirty = partial(convert_dirty, seed=seed, **needed)
+                found[f"{name} dirty {seed}"] = (name, dirty)
+            if name not in NAMELESS:
+                found[f"{name} appended"] = (name, partial(convert_twice, **needed))
     options: Sequence[tuple[str, dict[str, Any]]] = (
         (images, dict(seed=7, shard_mb=0.001)),
         (images, dict(shard_by="label")),
@@ -107,22 +148,29 @@ def cases() -> Mapping[str, tuple[str, Callable[[str, str], object]]]:
     for name, chosen in options:
         words = " ".join(f"{key}={value}" for key, value in chosen.items())
         found[f"{name} {words}"] = (name, partial(convert, **chosen))
-    for name in (images, "image_multi_label", "text_classification", "text_entities"):
-        found[f"{name} appended"] = (name, partial(convert_twice, task=name))
+    # Ten shards of ten images, or dozens of texts and rows.
+    for name, shard_mb in ((images, 0.0002), (texts, 0.001), (table, 0.001), ("declared", 0.0002)):
+        small = {**NEEDED.get(name, {"task": name}), "shard_mb": shard_mb}
+        for point in ("after five shards", "while moving"):
+            found[f"{name} killed {point}, resumed"] = (
+                name,
+                partial(convert_resumed, point=point, **small),
+            )
+        if name not in NAMELESS:
+            found[f"{name} killed while appending, resumed"] = (
+                name,
+                partial(convert_twice, point="while moving", **small),
+            )
     return found
 
 
-def digests(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the name of each case and the digests of the files that it writes."""
-    for number, (name, (sample, run)) in enumerate(cases().items()):
-        place = folder / f"{number}"
-        top, _, rest = SAMPLES[sample].partition("/")
-        shutil.copytree(ROOT / "examples" / top, place)
-        try:
-            run(os.path.join(place, rest), str(place / "out"))
-        except Exception as exc:
-            raise AssertionError(f"case {name!r}: {exc}") from exc
-        yield name, digest_files(place / "out", str(place))
+def digests(name: str, place: Path) -> dict[str, str]:
+    """Return the digests of the files that a case writes: its input and output lie in ``place``."""
+    sample, run = cases()[name]
+    top, _, rest = SAMPLES[sample].partition("/")
+    shutil.copytree(ROOT / "examples" / top, place)
+    run(os.path.join(place, rest), str(place / "out"))
+    return digest_files(place / "out", str(place))
 
 
 def digest_files(out: Path, place: str) -> dict[str, str]:
@@ -143,7 +191,9 @@ def digest_files(out: Path, place: str) -> dict[str, str]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        found = dict(digests(Path(folder)))
+        found = {
+            name: digests(name, Path(folder, str(number))) for number, name in enumerate(cases())
+        }
     DIGESTS.write_text(json.dumps(found, indent=1) + "\n")
 
 

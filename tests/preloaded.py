@@ -39,7 +39,7 @@ class Preloaded:
         """Do what ``python WORDS…`` would do.
 
         Args:
-            *words: ``-m MODULE ARGUMENT…``.
+            *words: ``-m MODULE ARGUMENT…``, ``-c CODE ARGUMENT…`` or ``FILE ARGUMENT…``.
             env: all variables; those of this process without, which find the package.
         """
         stdin, stdout = self._server.stdin, self._server.stdout
@@ -76,6 +76,7 @@ BEAM_MODULES = (
 )
 
 WITH_BEAM = Preloaded(*BEAM_MODULES)
+WITH_TENSORFLOW = Preloaded("tensorflow", "recordgen.reading.datasets")
 WITH_TFX = Preloaded("tfx.v1", "tensorflow_model_analysis", "pipelines.pipeline")
 
 
@@ -101,10 +102,16 @@ def _run(words: Sequence[str], variables: Mapping[str, str], out: str, errors: s
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
     os.environ.clear()
     os.environ.update(variables)
-    flag, module, *arguments = words
-    assert flag == "-m"
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    first, *arguments = words
+    if first == "-m":
+        sys.argv = arguments
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *arguments[1:]]
+        exec(compile(arguments[0], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = list(words)
+        runpy.run_path(first, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from PIL import Image
 from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
 from tests.conftest import run_python
+from tests.preloaded import WITH_TENSORFLOW
 
 pytestmark = pytest.mark.once
 
@@ -41,7 +42,7 @@ def accuracy(stdout):
 @pytest.mark.slow
 def test_train_from_folder(digits):
     """It learns the digits from the folder that is its argument."""
-    done = run_python(str(EXAMPLES / "train_from_folder.py"), digits)
+    done = WITH_TENSORFLOW.run(str(EXAMPLES / "train_from_folder.py"), digits)
     assert done.returncode == 0, done.stderr
     assert accuracy(done.stdout) > 0.85, done.stdout
 

@@ -36,8 +36,8 @@ def test_a_task_is_declared_in_one_place(name: str) -> None:
     task = TASKS[name]
     assert task.name == name
     assert getattr(tasks, task.__name__) is task
+    assert task.readers
     assert all(callable(task.reader(one)) for one in task.readers)
-    assert bool(task.readers) != task.by_columns
     assert isinstance(kind_for(name), Kind)
     assert issubclass(task.declared("trainer"), TaskTrainer)
     assert task.declared("measure")(2).needs

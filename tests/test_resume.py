@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import pkgutil
 import random
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,91 +37,23 @@ from recordgen.rows.planned import PlannedRow
 from recordgen.runs import commit, lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING
-from recordgen.shards.rows import PlannedRows
 from recordgen.shards.task import ShardTask
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
-from tests.preloaded import BEAM_MODULES, WITH_BEAM
+from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
+from tests.planned import planned
+from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.once
 
 # Ten shards and more from forty images.
 SMALL: Mapping[str, Any] = {"shard_mb": 0.005, "seed": 3}
 
-# A process that is forked off one that has loaded the package and this module dies cheaply.
-_PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
-
-
-class Death(NamedTuple):
-    """The n-th call of a function in which a process kills itself."""
-
-    function: str
-    call: int
-    after: bool
-
-
-WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
-
 LeftBy = Callable[..., None]
-
-# where a run dies; whether its dataset is finished then
-DEATHS = {
-    "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
-    "within the fourth shard": (
-        Death("recordgen.records.tfrecord._write_all", 4, after=True),
-        False,
-    ),
-    "between shard and result": (
-        Death("recordgen.runs.staging.Staging.write_result", 4, after=False),
-        False,
-    ),
-    "after five shards": (
-        Death("recordgen.runs.staging.Staging.write_result", 5, after=True),
-        False,
-    ),
-    "before the commit": (WHEN_ALL_IS_WRITTEN, False),
-    "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
-    "while moving": (Death("recordgen.storage.move", 4, after=True), False),
-    "after moving": (Death("recordgen.runs.commit._put", 1, after=False), False),
-    "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),
-    "after dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=True), True),
-    "while removing the staging folder": (
-        Death("recordgen.runs.commit._remove", 1, after=False),
-        True,
-    ),
-}
-
-
-def _convert_and_die(death: Death, source: str, output: str, settings: Mapping[str, Any]) -> None:
-    owner_name, _, name = death.function.rpartition(".")
-    owner = pkgutil.resolve_name(owner_name)
-    function = getattr(owner, name)
-    lock = threading.Lock()
-    calls = 0
-
-    def dying(*args: Any, **more: Any) -> Any:
-        nonlocal calls
-        with lock:
-            calls += 1
-            mine = calls == death.call
-        if mine and not death.after:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = function(*args, **more)
-        if mine:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-
-    setattr(owner, name, dying)
-    recordgen.convert(source, output, **settings)
 
 
 def killed(death: Death, source: str, output: Path, **settings: Any) -> None:
     """Convert in a process that is killed in the middle of it."""
-    arguments = (death, source, str(output), {**SMALL, **settings})
-    process = _PROCESSES.Process(target=_convert_and_die, args=arguments)
-    process.start()
-    process.join(120)
-    assert process.exitcode == -signal.SIGKILL
+    convert_and_die(death, source, output, **{**SMALL, **settings})
 
 
 def convert(source: str, output: Path, **settings: Any) -> ConversionResult:
@@ -170,6 +99,22 @@ def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     output = tmp_path_factory.mktemp("whole") / "out"
     convert(source, output)
     return tree_bytes(output)
+
+
+@pytest.fixture(scope="module")
+def whole_gzip(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the files of an undisturbed run that compresses."""
+    output = tmp_path_factory.mktemp("whole_gzip") / "out"
+    convert(source, output, compression="gzip")
+    return tree_bytes(output)
+
+
+@pytest.fixture(scope="module")
+def old(source: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the output of an earlier run with other settings, which no test changes."""
+    output = tmp_path_factory.mktemp("old") / "out"
+    convert(source, output, seed=4, shard_mb=0.004)
+    return output
 
 
 @pytest.fixture(scope="module")
@@ -222,11 +167,11 @@ def test_killed_anywhere(
 
 @pytest.mark.parametrize("point", [point for point in DEATHS if "shard" not in point])
 def test_killed_while_overwriting(
-    point: str, source: str, whole: Mapping[str, bytes], tmp_path: Path
+    point: str, source: str, old: Path, whole: Mapping[str, bytes], tmp_path: Path
 ) -> None:
     """The old dataset is there whole or not at all; a rerun ends with the new one."""
     left = tmp_path / "left"
-    convert(source, left, seed=4, shard_mb=0.004)
+    shutil.copytree(old, left)
     before = tree_bytes(left)
     killed(DEATHS[point][0], source, left, overwrite=True)
     if (left / "dataset.json").exists():
@@ -437,14 +382,36 @@ CHANGES = {
 }
 
 
+@pytest.fixture(scope="module")
+def left_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return a folder with images and an import file, and what a killed run of it leaves."""
+    folder = tmp_path_factory.mktemp("once")
+    (folder / "source").mkdir()
+    _, source = write_source(folder / "source")
+    killed(WHEN_ALL_IS_WRITTEN, source, folder / "out", max_reject_fraction=0.5)
+    return folder / "source", folder / "out"
+
+
+@pytest.fixture
+def left(left_once: tuple[Path, Path], tmp_path: Path) -> Iterator[tuple[list[Path], str, Path]]:
+    """Return images and an import file that the test may change, and what the run left of them.
+
+    They are put back afterwards, with their times: these tell whether an image is the same.
+    """
+    folder, output = left_once
+    shutil.copytree(folder, tmp_path / "kept")
+    shutil.copytree(output, tmp_path / "out")
+    yield sorted(folder.glob("*.jpg")), str(folder / "labels.csv"), tmp_path / "out"
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "kept", folder)
+
+
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_changed_meanwhile(
-    change: Change, changeable: tuple[list[Path], str], tmp_path: Path
+    change: Change, left: tuple[list[Path], str, Path], tmp_path: Path
 ) -> None:
     """What has changed since is written as it is now; of the rest as much as possible is kept."""
-    images, source = changeable
-    output = tmp_path / "out"
-    killed(WHEN_ALL_IS_WRITTEN, source, output, max_reject_fraction=0.5)
+    images, source, output = left
     more = {"max_reject_fraction": 0.5, **(change.make(images, Path(source)) or {})}
     expected = tmp_path / "expected"
     convert(source, expected, **more)
@@ -495,15 +462,20 @@ DAMAGES: Mapping[str, Callable[[Path], object]] = {
     [*((name, "none") for name in DAMAGES), ("truncated", "gzip"), ("a flipped bit", "gzip")],
 )
 def test_damaged_shards_are_written_again(
-    name: str, compression: str, source: str, left_by: LeftBy, tmp_path: Path
+    name: str,
+    compression: str,
+    source: str,
+    left_by: LeftBy,
+    whole: Mapping[str, bytes],
+    whole_gzip: Mapping[str, bytes],
+    tmp_path: Path,
 ) -> None:
     """A staged shard that is not what its result says is written anew, and only that one."""
-    output, expected = tmp_path / "out", tmp_path / "expected"
-    convert(source, expected, compression=compression)
+    output = tmp_path / "out"
     left_by(WHEN_ALL_IS_WRITTEN, output, compression=compression)
     DAMAGES[name](output)
     result = resume(source, output, compression=compression)
-    assert tree_bytes(output) == tree_bytes(expected)
+    assert tree_bytes(output) == (whole_gzip if compression == "gzip" else whole)
     assert result.kept_shards == shards_of(result) - 1
 
 
@@ -553,12 +525,10 @@ def test_too_many_rejects_can_be_allowed_later(
 def test_payloads_without_a_version_are_not_known() -> None:
     """Where storage cannot tell an image from its successor, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
-    task = ShardTask("train", None, 0, 1, PlannedRows((row,)))
+    task = ShardTask("train", None, 0, 1, planned([row]))
     arguments = (Vocabulary("text", ("cat",)), ConvertOptions(task="image_classification"))
     assert len(task.fingerprint(*arguments)) == 64
-    assert (
-        replace(task, rows=PlannedRows((row._replace(version=""),))).fingerprint(*arguments) == ""
-    )
+    assert replace(task, rows=planned([row._replace(version="")])).fingerprint(*arguments) == ""
 
 
 # --- finished datasets ---------------------------------------------------------------------------
@@ -794,7 +764,7 @@ def _run_command(arguments: Sequence[str]) -> None:
 
 def started(arguments: Sequence[str]) -> ForkServerProcess:
     """Start the command in a process of its own, which need not load the package first."""
-    process = _PROCESSES.Process(target=_run_command, args=(arguments,))
+    process = PROCESSES.Process(target=_run_command, args=(arguments,))
     process.start()
     return process
 

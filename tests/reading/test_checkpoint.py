@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen import Augmentation, eval_dataset, train_dataset
-from tests.conftest import run_python
+from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import case_name, ids, pet, write_records
 
 SIZE = dict(batch_size=6, image_size=(4, 6))
@@ -108,6 +108,6 @@ def test_a_new_process_goes_on(pets, tmp_path):
     beginning = following(9)
     path = tf.train.Checkpoint(iterator=iterator).save(str(tmp_path / "saved"))
     rest = following(9)
-    done = run_python("-c", GO_ON, json.dumps([pets, path]))
+    done = WITH_TENSORFLOW.run("-c", GO_ON, json.dumps([pets, path]))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [beginning, rest]

@@ -21,7 +21,8 @@ from recordgen import (
 )
 from recordgen.errors import UsageError
 from recordgen.reading import find_shards
-from tests.conftest import encoded, noise, run_python
+from tests.conftest import encoded, noise
+from tests.preloaded import WITH_TENSORFLOW
 from tests.reading.conftest import ids, pet, write_records
 
 SIZE = dict(batch_size=4, image_size=(4, 6))
@@ -47,7 +48,7 @@ def in_processes(sources, count):
     """Return for each source what each of ``count`` workers read, each in its own process."""
     found = []
     for index in range(count):
-        done = run_python("-c", WORKER, json.dumps([sources, index, count]))
+        done = WITH_TENSORFLOW.run("-c", WORKER, json.dumps([sources, index, count]))
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout.splitlines()[-1]))
     return list(zip(*found, strict=True))
@@ -307,7 +308,7 @@ MIRRORED = textwrap.dedent("""
 @pytest.mark.slow
 def test_mirrored_strategy(pets):
     """Two replicas share the examples, half of the batch each, and a model trains on them."""
-    done = run_python("-c", MIRRORED, json.dumps([pets]))
+    done = WITH_TENSORFLOW.run("-c", MIRRORED, json.dumps([pets]))
     assert done.returncode == 0, done.stderr
     expected = [sorted(ids(eval_dataset(pets, **WITH_IDS))), 4]
     assert json.loads(done.stdout.splitlines()[-1]) == [expected, expected, 2]

@@ -58,7 +58,8 @@ def _payload_versions(row: Row, access: Access, task: Task) -> tuple[int, list[t
     itself.
     """
     found = []
-    for uri in task.uris(row):
+    [uris] = task.stored_uris([row.uri], [row.annotation])
+    for uri in uris:
         path = storage.resolve(uri, row.source)
         if access.refusal(path, row.source) is not None:
             version = "not allowed"

@@ -25,7 +25,7 @@ _REMOTE_POLL_SECONDS = 5.0
 _PACE_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """How far a run is.
 
@@ -44,15 +44,15 @@ class Snapshot:
     """
 
     rows: int
-    bytes: int
-    examples: int
+    bytes: int = 0
+    examples: int = 0
     rejects: int
-    done_bytes: int
+    done_bytes: int = 0
     rows_read: int
     rows_rejected: int
     seconds: float
-    examples_per_s: float | None
-    seconds_left: float | None
+    examples_per_s: float | None = None
+    seconds_left: float | None = None
     noun: str
 
     @property
@@ -114,7 +114,16 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
             if plan is None:
                 if isinstance(progress, PlanningProgress):
                     read, planned, rejected = staging.read_planning_heartbeats()
-                    progress.planning_rows(_planning(read, planned, rejected, started, noun))
+                    progress.planning_rows(
+                        Snapshot(
+                            rows=planned,
+                            rejects=rejected,
+                            rows_read=read,
+                            rows_rejected=rejected,
+                            seconds=time.monotonic() - started,
+                            noun=noun,
+                        )
+                    )
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
         except (OSError, RecordgenError):
@@ -137,11 +146,6 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                 noun=noun,
             )
         )
-
-
-def _planning(read: int, planned: int, rejected: int, started: float, noun: str) -> Snapshot:
-    seconds = time.monotonic() - started
-    return Snapshot(planned, 0, 0, rejected, 0, read, rejected, seconds, None, None, noun)
 
 
 class Pace:

@@ -1,0 +1,88 @@
+"""Runs that are killed at a declared point, each in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pkgutil
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import recordgen
+from tests.preloaded import BEAM_MODULES
+
+# A process that is forked off one that has loaded the package and this module dies cheaply.
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
+
+
+class Death(NamedTuple):
+    """The n-th call of a function in which a process kills itself."""
+
+    function: str
+    call: int
+    after: bool
+
+
+WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
+
+# where a run dies; whether its dataset is finished then
+DEATHS = {
+    "while planning": (Death("recordgen.runs.staging.Staging.write_plan", 1, after=False), False),
+    "within the fourth shard": (
+        Death("recordgen.records.tfrecord._write_all", 4, after=True),
+        False,
+    ),
+    "between shard and result": (
+        Death("recordgen.runs.staging.Staging.write_result", 4, after=False),
+        False,
+    ),
+    "after five shards": (
+        Death("recordgen.runs.staging.Staging.write_result", 5, after=True),
+        False,
+    ),
+    "before the commit": (WHEN_ALL_IS_WRITTEN, False),
+    "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
+    "while moving": (Death("recordgen.storage.move", 4, after=True), False),
+    "after moving": (Death("recordgen.runs.commit._put", 1, after=False), False),
+    "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),
+    "after dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=True), True),
+    "while removing the staging folder": (
+        Death("recordgen.runs.commit._remove", 1, after=False),
+        True,
+    ),
+}
+
+
+def convert_and_die(death: Death, source: str, output: Path, **settings: Any) -> None:
+    """Convert in a process that is killed in the middle of it."""
+    process = PROCESSES.Process(target=_dying, args=(death, source, str(output), settings))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def _dying(death: Death, source: str, output: str, settings: Mapping[str, Any]) -> None:
+    owner_name, _, name = death.function.rpartition(".")
+    owner = pkgutil.resolve_name(owner_name)
+    function: Callable[..., Any] = getattr(owner, name)
+    lock = threading.Lock()
+    calls = 0
+
+    def dying(*args: Any, **more: Any) -> Any:
+        nonlocal calls
+        with lock:
+            calls += 1
+            mine = calls == death.call
+        if mine and not death.after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*args, **more)
+        if mine:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, dying)
+    recordgen.convert(source, output, **settings)
