@@ -77,10 +77,10 @@ class EvalAccumulator(ABC):
     needs: ClassVar[str]
     tfma: ClassVar[TfmaMetric]
 
-    def __init__(self, classes: int, counts: Any) -> None:
+    def __init__(self, classes: int) -> None:
         self.classes = classes
         self.examples = 0
-        self.counts = counts
+        self.counts: Any = None
         self._loss_sum = 0.0
         self._losses = 0
 
@@ -152,7 +152,8 @@ class OneLabelAccumulator(EvalAccumulator):
     tfma = TfmaMetric(ACCURACY, "SparseCategoricalAccuracy")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, np.zeros((classes, classes), np.int64))  # by label and answer
+        super().__init__(classes)
+        self.counts = np.zeros((classes, classes), np.int64)  # by label and answer
 
     def add(
         self, y_true: npt.NDArray[np.int64], y_pred: npt.NDArray[np.float32], weight: float = 1.0
@@ -183,7 +184,8 @@ class ManyLabelsAccumulator(EvalAccumulator):
     tfma = TfmaMetric(AUC, "LabelAUC", "recordgen.training.tfma_auc")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, ScoreCounts(classes))
+        super().__init__(classes)
+        self.counts = ScoreCounts(classes)
 
     def add(
         self, y_true: npt.NDArray[np.float32], y_pred: npt.NDArray[np.float32], weight: float = 1.0
@@ -210,7 +212,8 @@ class BoxAccumulator(EvalAccumulator):
     tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision", "recordgen.training.tfma_average_precision")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, BoxMatches())
+        super().__init__(classes)
+        self.counts = BoxMatches()
 
     def add(
         self, y_true: npt.NDArray[np.float32], y_pred: npt.NDArray[np.float32], weight: float = 1.0
@@ -251,7 +254,8 @@ class EntityAccumulator(EvalAccumulator):
     tfma = TfmaMetric(F1, "EntityF1", "recordgen.training.tfma_entities")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, EntityCounts(classes))
+        super().__init__(classes)
+        self.counts = EntityCounts(classes)
 
     def add(
         self, y_true: npt.NDArray[np.int64], y_pred: npt.NDArray[np.float32], weight: float = 1.0
@@ -279,7 +283,8 @@ class TableAccumulator(EvalAccumulator):
     tfma = TfmaMetric(TABLE_SCORE, "TableScore", "recordgen.training.tfma_table_score")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, TableCounts())
+        super().__init__(classes)
+        self.counts = TableCounts()
 
     @property
     def measure(self) -> str:
