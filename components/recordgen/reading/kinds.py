@@ -17,7 +17,7 @@ from recordgen.reading.columns import (
     plan_columns,
 )
 from recordgen.reading.declared import plan_declared, read_declared
-from recordgen.reading.entities import EntityReading
+from recordgen.reading.entities import read_entities
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.options import (
@@ -70,7 +70,7 @@ ENTITIES = Kind(
     options=EntityOptions,
     training={"buckets": AUTO},
     plan=plan_records,
-    reading=EntityReading.of,
+    reading=read_entities,
 )
 DECLARED = Kind(options=ReadOptions, plan=plan_declared, reading=read_declared)
 TABLES = Kind(options=TableOptions, plan=plan_records, reading=TableReading.of)
