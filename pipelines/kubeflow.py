@@ -3,9 +3,10 @@
 It compiles to a package for Kubeflow Pipelines or Vertex AI Pipelines, or runs here, in containers.
 """
 
-# No postponed annotations: kfp reads them from the pipeline's function as they are.
+# No postponed annotations: kfp reads those of Outcome as they are.
 
 import argparse
+import inspect
 import os
 import sys
 from collections.abc import Sequence
@@ -17,15 +18,13 @@ from kfp import compiler, dsl, local
 from packaging.version import Version
 
 from pipelines import component
-from pipelines.kubeflow_steps import load_step
+from pipelines.kubeflow_steps import default_of, help_of, load_step
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.cli import add_options
 from recordgen.errors import RunnerError, UsageError
-from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.options import OPTIONS, ConvertOptions
+from recordgen.options import OPTIONS
 from recordgen.registry import TASK_CHOICES
-from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.version import __version__
 
@@ -33,8 +32,16 @@ IMAGE = f"recordgen:{__version__}"
 
 _LOCAL_RUNS = Version("2.16")  # of kfp: the oldest that ran the pipeline in containers
 
-_OPTIONS = ConvertOptions()
-_TRAINING = TrainingConfig()
+# The options of conversion and training that are parameters of the pipeline; one seed serves both.
+_CONVERSION = (
+    *("task", "schema", "seed", "split_fractions", "eval_from", "max_reject_fraction"),
+    *("target_column", "weight_column"),
+)
+_SETTINGS = ("weights", "image_size", "batch_size", "epochs", "learning_rate")
+_OPTIONS = [
+    *(OPTIONS[name] for name in _CONVERSION),
+    *(TRAINING_OPTIONS[name] for name in ("model", *_SETTINGS)),
+]
 
 # kfp fetches a container's log after its start. On a busy engine a short container is gone by then,
 # and kfp ends the run, so containers linger.
@@ -110,77 +117,23 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         task.set_retry(config.retries, backoff_duration="30s", backoff_factor=2)
         _request(task, resources)
 
+    signature = _signature()
     plain = Resources(cpu="2", memory="4G")
     checked = replace(config.train, accelerator=None)
 
-    @dsl.pipeline(name=config.name, pipeline_root=config.pipeline_root)
-    def pipeline(
-        source: str,
-        task: str = _OPTIONS.task,
-        schema: str = _OPTIONS.schema,
-        seed: int = _OPTIONS.seed,
-        split_fractions: str = ",".join(map(str, _OPTIONS.split_fractions.weights)),
-        eval_from: str = _OPTIONS.eval_from,
-        max_reject_fraction: float = _OPTIONS.max_reject_fraction,
-        target_column: str = _OPTIONS.target_column,
-        weight_column: str = _OPTIONS.weight_column,
-        model: str = _TRAINING.model,
-        weights: str = NO_WEIGHTS,
-        # kfp's type and default, which is never changed
-        image_size: list = list(_TRAINING.image_size),  # type: ignore[type-arg]  # noqa: B006
-        batch_size: int = _TRAINING.batch_size,
-        epochs: int = _TRAINING.epochs,
-        learning_rate: float = _TRAINING.learning_rate,
-        min_score: float = 0.8,
-    ) -> Outcome:
-        """Turn labelled examples into a model that is good enough to serve.
-
-        Args:
-            source: AutoML import file that the steps can read.
-            task: one that has a model, or auto.
-            schema: what the columns of a table hold, as JSON; the task is declared then.
-            seed: of the conversion and the training.
-            split_fractions: shares of train,eval,test for rows that name no split.
-            eval_from: share of a split that moves to eval, such as train:10; empty: none.
-            max_reject_fraction: the run fails above this share of rejected rows.
-            target_column: tables: the column to predict.
-            weight_column: tables: the column of the rows' weights.
-            model: small_cnn, or a model of keras.applications.
-            weights: none, or imagenet.
-            image_size: height and width for the model, in pixels.
-            batch_size: examples per step.
-            epochs: passes over split train.
-            learning_rate: of Adam, at the start.
-            min_score: score on split eval from which a model is pushed: accuracy; mean AUC of
-                several labels, mean average precision of boxes, F1 of entities, R² of numbers.
-        """
-        records = convert_images(
-            source=source,
-            task=task,
-            schema=schema,
-            seed=seed,
-            split_fractions=split_fractions,
-            eval_from=eval_from,
-            max_reject_fraction=max_reject_fraction,
-            target_column=target_column,
-            weight_column=weight_column,
-        ).set_display_name("Convert")
+    def pipeline(*values: Any) -> Outcome:
+        given = dict(zip(signature.parameters, values, strict=True))
+        converting = {name: given[name] for name in ("source", *_CONVERSION)}
+        records = convert_images(**converting).set_display_name("Convert")
         prepare(records, config.convert)
         dataset = records.outputs["dataset"]
 
         statistics = compute_statistics(dataset=dataset).set_display_name("Statistics")
         prepare(statistics, plain)
 
-        training = train_model(
-            dataset=dataset,
-            model_name=model,
-            weights=weights,
-            image_size=image_size,
-            batch_size=batch_size,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            seed=seed,
-        ).set_display_name("Train")
+        settings = {name: given[name] for name in ("seed", *_SETTINGS)}
+        training = train_model(dataset=dataset, model_name=given["model"], **settings)
+        training.set_display_name("Train")
         prepare(training, config.train)
 
         evaluation = evaluate_model(
@@ -189,7 +142,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         prepare(evaluation, checked)
 
         if config.serving_dir is not None:
-            with dsl.If(evaluation.outputs["score"] >= min_score, name="good enough"):
+            with dsl.If(evaluation.outputs["score"] >= given["min_score"], name="good enough"):
                 pushing = push_model(
                     model=training.outputs["model"], serving_dir=config.serving_dir
                 ).set_display_name("Push")
@@ -199,7 +152,35 @@ def create_pipeline(config: KubeflowConfig) -> Any:
 
         return Outcome(records.outputs["examples"], evaluation.outputs["score"])
 
-    return pipeline
+    # kfp takes parameters and their descriptions from here.
+    pipeline.__signature__ = signature  # type: ignore[attr-defined]
+    pipeline.__doc__ = _description()
+    return dsl.pipeline(name=config.name, pipeline_root=config.pipeline_root)(pipeline)
+
+
+def _signature() -> inspect.Signature:
+    """Return the pipeline's parameters: ``source``, the options, and ``min_score``."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    defaults = {option.name: default_of(option) for option in _OPTIONS} | {"min_score": 0.8}
+    options = [
+        inspect.Parameter(name, kind, default=default, annotation=type(default))
+        for name, default in defaults.items()
+    ]
+    source = inspect.Parameter("source", kind, annotation=str)
+    return inspect.Signature([source, *options], return_annotation=Outcome)
+
+
+def _description() -> str:
+    """Return the pipeline's docstring."""
+    options = "".join(f"    {option.name}: {help_of(option)}.\n" for option in _OPTIONS)
+    return (
+        "Turn labelled examples into a model that is good enough to serve.\n\n"
+        "Args:\n"
+        "    source: AutoML import file that the steps can read.\n"
+        f"{options}"
+        "    min_score: score on split eval from which a model is pushed: accuracy; mean AUC of "
+        "several labels, mean average precision of boxes, F1 of entities, R² of numbers.\n"
+    )
 
 
 def compile_pipeline(config: KubeflowConfig, path: str) -> None:
@@ -279,25 +260,25 @@ def build_parser() -> argparse.ArgumentParser:
     config = KubeflowConfig()
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--output", metavar="FILE", help="the package to write, such as p.yaml")
-    what.add_argument("--run-local", metavar="DIR", help="run it; --source lies in this folder")
+    what.add_argument("--run-local", metavar="DIR", help="run it here; --source is in this folder")
     add = parser.add_argument
     add("--name", default=config.name, help="the pipeline's name")
     add("--image", default=config.image, help="the image, as the cluster pulls it")
     add(
         "--pipeline-root", metavar="URL", help="gs://…, minio://… or s3://…; default: the cluster's"
     )
-    add("--serving-dir", metavar="URL", help="push models that are good enough to it")
-    add("--no-caching", action="store_true", help="do each step again in every run")
+    add("--serving-dir", metavar="URL", help="where to push models that are good enough")
+    add("--no-caching", action="store_true", help="repeat each step in every run")
     add("--retries", type=int, default=config.retries, help="tries after a step's first")
     add("--convert-cpu", default=config.convert.cpu, metavar="N", help="cores of the conversion")
     add("--convert-memory", default=config.convert.memory, metavar="N", help="such as 4G")
     add("--train-cpu", default=config.train.cpu, metavar="N", help="cores of the training")
     add("--train-memory", default=config.train.memory, metavar="N", help="such as 8G")
     add("--accelerator", metavar="TYPE", help="for training: nvidia.com/gpu, NVIDIA_TESLA_T4, …")
-    add("--accelerators", type=int, default=1, metavar="N", help="how many of them")
+    add("--accelerators", type=int, default=1, metavar="N", help="number of accelerators")
     run = parser.add_argument_group("parameters of a local run")
     run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
-    run.add_argument("--task", choices=TASK_CHOICES, help="default: found out from the file")
+    run.add_argument("--task", choices=TASK_CHOICES, help="default: detected from the file")
     training = ("image_size", "batch_size", "epochs", "learning_rate")
     add_options(run, [OPTIONS["schema"], *(TRAINING_OPTIONS[name] for name in training)])
     parser.set_defaults(schema=None, **dict.fromkeys(training))  # what is given counts

@@ -31,14 +31,30 @@ class _Step(NamedTuple):
     outputs: list[_Value]
 
 
+def default_of(option: Option) -> Any:
+    """Return an option's default for KFP, which has neither None nor tuples."""
+    if option.default is None:
+        return NO_WEIGHTS
+    if option.metavar == "H W":
+        return list(option.default)
+    return option.default_text if option.kind is str else option.default
+
+
+def help_of(option: Option) -> str:
+    """Return an option's help, with the meaning of a default that stands for no value."""
+    unset = f"; {default_of(option) or 'empty'}: {option.unset}" if option.unset else ""
+    return f"{option.plain_help}{unset}"
+
+
 def _setting(option: Option) -> _Value:
     """Return the input for a field of ``TrainingConfig``."""
     name = "model_name" if option.name == "model" else option.name  # an output is named model
-    kind = "List" if option.metavar == "H W" else option.kind.__name__
-    default = NO_WEIGHTS if option.default is None else option.default
+    default = default_of(option)
     text = default if isinstance(default, str) else json.dumps(default)
-    types = {"str": "String", "int": "Integer", "float": "Float"}
-    return _Value(name, types.get(kind, kind), option.plain_help, text)
+    return _Value(name, _TYPES[type(default)], help_of(option), text)
+
+
+_TYPES = {str: "String", int: "Integer", float: "Float", list: "List"}
 
 
 _DATASET = _Value("dataset", "Dataset", "what the conversion wrote")

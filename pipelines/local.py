@@ -149,9 +149,13 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", required=True, help="a folder of AutoML import CSVs, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
-    add("--pattern", default="*.csv", help="import files in --data; {SPAN}, {YYYY}, … are known")
+    add(
+        "--pattern",
+        default="*.csv",
+        help="import files in --data, may hold {SPAN}, {YYYY}, …; default *.csv",
+    )
     add("--dataset-version", help="your own name for this data; part of the cache key")
-    add_pipeline_options(parser, other_task="found out from the files")
+    add_pipeline_options(parser, other_task="detected from the files")
     add("--verbose", action="store_true", help="show TFX's own log, too")
     return parser
 

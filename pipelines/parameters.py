@@ -67,8 +67,8 @@ def below(folder: str, name: str) -> str:
 def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: bool) -> None:
     """Add the options that become runtime parameters."""
     add = parser.add_argument
-    add("--data", required=data_required, help="gs:// folder below which the import files lie")
-    add("--pattern", help="import files in --data; {SPAN}, {YYYY}, … are known; default *.csv")
+    add("--data", required=data_required, help="gs:// folder of the import files")
+    add("--pattern", help="import files in --data, may hold {SPAN}, {YYYY}, …; default *.csv")
     add("--span", type=int, help="the span to read (days since 1970 for dates); default: latest")
     add("--dataset-version", help="your own name for this data; part of the cache key")
     add("--train-steps", type=int, help="steps to train in all; default: by --epochs")
@@ -77,7 +77,7 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"a runtime parameter as the job has it: {', '.join(NAMES)}; repeatable",
+        help=f"a runtime parameter of the job: {', '.join(NAMES)}; may be repeated",
     )
 
 

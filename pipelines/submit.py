@@ -130,10 +130,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         "where some are given.",
     )
     add = parser.add_argument
-    add("job", help="the file that python -m pipelines.vertex --output wrote")
+    add("job", help="output file of python -m pipelines.vertex")
     add("--project", required=True, help="Google Cloud project")
     add("--region", required=True, help="where it runs, such as us-central1")
-    add("--endpoint", metavar="URL", help="of the service, such as a private one")
+    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add_parameter_options(parser, data_required=False)
     args = parser.parse_args(argv)
 

@@ -38,27 +38,33 @@ def build_parser() -> argparse.ArgumentParser:
     add("--project", required=True, help="Google Cloud project")
     add("--region", required=True, help="where it runs, such as us-central1")
     add("--pipeline-root", required=True, help="gs:// folder for all artifacts")
-    add("--image", required=True, help="of all steps: this repository's, in a registry")
+    add("--image", required=True, help="image of all steps, in a registry")
     add("--output", required=True, metavar="JOB.json", help="the compiled job; file or URL")
     add("--submit", action="store_true", help="start it; needs Google Cloud credentials")
-    add("--endpoint", metavar="URL", help="of the service, such as a private one")
+    add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
     add("--serving-dir", help="gs:// folder for blessed models; default ROOT/serving")
-    add("--trainer-image", help="of the Trainer alone, such as one with CUDA")
+    add("--trainer-image", help="image of the Trainer, such as one with CUDA; default: --image")
     add(
         "--machine",
         action="append",
         default=[],
         metavar="STEP=CPUS,GB[,ACCELERATOR[:N]]",
-        help="what a step needs at least, such as Trainer=8,30,NVIDIA_TESLA_T4; repeatable",
+        help="minimum of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may be repeated",
     )
-    add("--service-account", help="as which steps and Dataflow's workers run; an e-mail address")
+    add("--service-account", help="account of all steps, an e-mail address")
     add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
-    add("--label", action="append", default=[], metavar="NAME=VALUE", help="repeatable")
-    add("--dataflow-image", help="do Beam's work on Dataflow, with workers of this image")
+    add(
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="label of jobs; may be repeated",
+    )
+    add("--dataflow-image", help="image of Dataflow's workers; moves Beam's work there")
     add("--dataflow-temp-location", help="gs:// folder; default ROOT/dataflow")
-    add("--dataflow-machine-type", help="of its workers")
-    add("--dataflow-max-workers", type=int, metavar="N")
-    add("--dataflow-subnetwork", metavar="URL", help="of its workers")
+    add("--dataflow-machine-type", help="machine type of Dataflow's workers")
+    add("--dataflow-max-workers", type=int, metavar="N", help="at most this many")
+    add("--dataflow-subnetwork", metavar="URL", help="subnetwork of Dataflow's workers")
     add_parameter_options(parser, data_required=True)
     # The data may lie where only the cloud's workers reach them.
     add_pipeline_options(parser, other_task="image_classification, or tabular with its options")

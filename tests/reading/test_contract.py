@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from recordgen import convert, load
 from recordgen.tasks import TASKS
+from tests.conftest import encoded, noise
 from tests.golden import ROOT, SAMPLES
 
 METERS = {"split": "split", "day": "image", "night": "image", "note": "text", "verdict": "label"}
@@ -44,3 +45,18 @@ def test_load_is_alike_for_all_tasks(task: str, tmp_path: Path) -> None:
             assert spec.shape.rank >= 1, (name, spec)
         batches = sum(1 for _ in data)
         assert batches == data.cardinality() == -(-converted.splits[name].examples // 4)
+
+
+def test_the_task_of_declared_images_may_be_named(tmp_path: Path) -> None:
+    """One column of images and one label are read as labelled images, with the task or without."""
+    rows = []
+    for number, kind in enumerate(("cat", "dog")):
+        (tmp_path / f"{number}.png").write_bytes(encoded(noise(seed=number), "PNG"))
+        rows.append(f"TRAIN,{number}.png,{kind}\n")
+    (tmp_path / "a.csv").write_text("use,photo,kind\n" + "".join(rows))
+    schema = {"use": "split", "photo": "image", "kind": "label"}
+    convert(tmp_path / "a.csv", tmp_path / "out", schema=schema)
+    for options in ({}, {"task": "declared"}):
+        [(images, labels)] = load(tmp_path / "out", image_size=8, **options)["train"]
+        assert images.shape == (2, 8, 8, 3)
+        assert sorted(labels.numpy().tolist()) == [0, 1]

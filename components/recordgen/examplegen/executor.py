@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from tfx import types
@@ -14,11 +13,11 @@ from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
 from recordgen.console import logs
+from recordgen.console.summaries import reject_lines
 from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.examplegen.parameters import ExampleGenParameters
-from recordgen.rejects import Reject
 
 # TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
 # StatisticsGen and Transform. The custom property ``compression`` has the real one.
@@ -74,19 +73,10 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             )
         except DataError as exc:
             # TFX removes the folder of a failed execution, with rejects.jsonl.
-            raise type(exc)(f"{exc.message}{_first_lines(exc.rejects)}") from exc
+            lines = reject_lines(exc.rejects, _SHOWN_REJECTS)
+            raise type(exc)("\n  ".join([exc.message, *lines])) from exc
         describe(examples, result.dataset, parameters)
         logs.converted(result)
-
-
-def _first_lines(rejects: Sequence[Reject]) -> str:
-    """Return the first rejects as lines, for an error's message."""
-    lines = [
-        f"\n  {item.source}:{item.line}: {item.uri}: {item.message}"
-        for item in rejects[:_SHOWN_REJECTS]
-    ]
-    more = len(rejects) - len(lines)
-    return "".join(lines) + (f"\n  and {more} more" if more else "")
 
 
 def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenParameters) -> None:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from recordgen.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
-from recordgen.reading.entities import EntityReading
+from recordgen.reading.entities import read_entities
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
 from recordgen.reading.options import (
@@ -70,7 +70,7 @@ ENTITIES = Kind(
     options=EntityOptions,
     training={"buckets": AUTO},
     plan=plan_records,
-    reading=EntityReading.of,
+    reading=read_entities,
 )
 # Of a table with one column of images and one of labels, unless columns are named.
 DECLARED = Kind(options=ReadOptions, plan=plan_images, reading=read_images)

@@ -14,7 +14,7 @@ from recordgen.reading.kinds import Kind
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
-from recordgen.reading.records import Keep, batches, finished, keeping
+from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.registry import TASK_CHOICES
@@ -35,38 +35,6 @@ class ParsedOptions(RecordOptions):
         check_one_of("task", self.task, TASK_CHOICES)
 
 
-@dataclass(frozen=True)
-class ParsedReading:
-    """The stages of one reading.
-
-    Attributes:
-        plan: what was decided.
-        options: what was asked for.
-        spec: how records are parsed.
-        to_batch: takes the parsed features by name, and returns what is handed out.
-    """
-
-    plan: ReadPlan
-    options: RecordOptions
-    spec: Mapping[str, Any]
-    to_batch: Callable[[Mapping[str, tf.Tensor]], Any]
-
-    @property
-    def keep(self) -> Keep | None:
-        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
-        return keeping(self.options.predicate, lambda: self.spec)
-
-    def dataset(self) -> tf.data.Dataset:
-        """Return the dataset: all stages, in their order."""
-        made = batches(
-            self.plan,
-            self.options,
-            self.keep,
-            lambda records: self.to_batch(tf.io.parse_example(records, dict(self.spec))),
-        )
-        return finished(made, self.plan, self.options)
-
-
 def parsed_kind(
     features: Mapping[str, FeatureSpec], to_batch: Callable[[Mapping[str, tf.Tensor]], Any]
 ) -> Kind:
@@ -79,8 +47,11 @@ def parsed_kind(
     """
     spec = to_parsing_spec(features)
 
-    def reading(shards: ShardSet, plan: ReadPlan, options: RecordOptions) -> ParsedReading:
+    def parse(records: tf.Tensor) -> Any:
+        return to_batch(tf.io.parse_example(records, dict(spec)))
+
+    def reading(shards: ShardSet, plan: ReadPlan, options: RecordOptions) -> BatchReading:
         del shards
-        return ParsedReading(plan, options, spec, to_batch)
+        return BatchReading(plan, options, keeping(options.predicate, lambda: spec), parse)
 
     return Kind(options=ParsedOptions, plan=plan_records, reading=reading)

@@ -20,6 +20,7 @@ from recordgen.reading.plan import CachePlan, ReadPlan
 from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
+Arrange = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 _COMMON_SEED = 0
 
@@ -126,10 +127,19 @@ def ordered(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) ->
 
 
 def batches(
-    plan: ReadPlan, options: RecordOptions, keep: Keep | None, to_batch: Callable[..., Any]
+    plan: ReadPlan,
+    options: RecordOptions,
+    keep: Keep | None,
+    to_batch: Callable[..., Any],
+    arrange: Arrange | None = None,
 ) -> tf.data.Dataset:
-    """Return batches; ``to_batch`` makes one of each batch of selected records (string [batch])."""
+    """Return batches; ``to_batch`` makes one of each batch of selected records (string [batch]).
+
+    ``arrange`` changes the order of the records before.
+    """
     records = ordered(cached(read_records(plan, options, keep), plan, options), plan, options)
+    if arrange is not None:
+        records = arrange(records)
     # Batch before parse: one vectorised call for all records.
     records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
     return records.map(to_batch, **parallel_calls(options))
@@ -171,16 +181,18 @@ class BatchReading:
         options: the user's options.
         keep: as in :func:`read_records`.
         to_batch: as in :func:`batches`.
+        arrange: as in :func:`batches`.
     """
 
     plan: ReadPlan
     options: RecordOptions
     keep: Keep | None
     to_batch: Callable[..., Any]
+    arrange: Arrange | None = None
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
-        made = batches(self.plan, self.options, self.keep, self.to_batch)
+        made = batches(self.plan, self.options, self.keep, self.to_batch, self.arrange)
         return finished(made, self.plan, self.options)
 
 

@@ -6,6 +6,7 @@ See :mod:`recordgen.training.box_grid` for the grid.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -19,6 +20,7 @@ from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
 from recordgen.training.config import LABEL, SCORES, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.model import convolved
 
 _CORNERS = (
     features.IMAGE_OBJECT_XMIN,
@@ -212,8 +214,4 @@ def _halved(images: keras.KerasTensor) -> keras.KerasTensor:
     return keras.layers.MaxPooling2D(padding="same")(images)
 
 
-def _convolved(images: keras.KerasTensor, filters: int) -> keras.KerasTensor:
-    outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(images)
-    # The momentum is that of recordgen.training.model, for the same reason.
-    outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
-    return keras.layers.ReLU()(outputs)
+_convolved = partial(convolved, keras.layers.Conv2D)

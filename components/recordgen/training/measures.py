@@ -21,6 +21,8 @@ from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2, TAB
 from recordgen.training.entity_counts import EntityCounts
 from recordgen.training.table_score import TableCounts
 
+Array = npt.NDArray[Any]
+
 # Consoles draw the numbers of each label, and metadata stores limit the size of an artifact.
 _MOST_LABELS = 100
 _SMALLEST = 1e-7  # probability, as in Keras
@@ -77,17 +79,15 @@ class EvalAccumulator(ABC):
     needs: ClassVar[str]
     tfma: ClassVar[TfmaMetric]
 
-    def __init__(self, classes: int, counts: Any) -> None:
+    def __init__(self, classes: int) -> None:
         self.classes = classes
         self.examples = 0
-        self.counts = counts
+        self.counts: Any = None
         self._loss_sum = 0.0
         self._losses = 0
 
     @abstractmethod
-    def add(
-        self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[np.float32], weight: float = 1.0
-    ) -> None:
+    def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch of labelled examples.
 
         Args:
@@ -139,7 +139,7 @@ class EvalAccumulator(ABC):
             confusion=self.confusion(labels) if are_few else {},
         )
 
-    def _add_losses(self, probabilities: npt.NDArray[np.float32]) -> None:
+    def _add_losses(self, probabilities: Array) -> None:
         """Count the cross-entropies of right answers with these probabilities."""
         self._loss_sum -= float(np.log(np.clip(probabilities, _SMALLEST, 1)).sum())
         self._losses += probabilities.size
@@ -152,11 +152,10 @@ class OneLabelAccumulator(EvalAccumulator):
     tfma = TfmaMetric(ACCURACY, "SparseCategoricalAccuracy")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, np.zeros((classes, classes), np.int64))  # by label and answer
+        super().__init__(classes)
+        self.counts = np.zeros((classes, classes), np.int64)  # by label and answer
 
-    def add(
-        self, y_true: npt.NDArray[np.int64], y_pred: npt.NDArray[np.float32], weight: float = 1.0
-    ) -> None:
+    def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch; ``y_true`` is int64 [batch]."""
         np.add.at(self.counts, (y_true, y_pred.argmax(axis=1)), 1)
         self.examples += len(y_true)
@@ -183,11 +182,10 @@ class ManyLabelsAccumulator(EvalAccumulator):
     tfma = TfmaMetric(AUC, "LabelAUC", "recordgen.training.tfma_auc")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, ScoreCounts(classes))
+        super().__init__(classes)
+        self.counts = ScoreCounts(classes)
 
-    def add(
-        self, y_true: npt.NDArray[np.float32], y_pred: npt.NDArray[np.float32], weight: float = 1.0
-    ) -> None:
+    def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch; ``y_true`` is float32 [batch, classes], 0 or 1."""
         self.counts.add(y_true, y_pred, np.full(len(y_true), weight, np.float32))
         self.examples += len(y_true)
@@ -210,11 +208,10 @@ class BoxAccumulator(EvalAccumulator):
     tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision", "recordgen.training.tfma_average_precision")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, BoxMatches())
+        super().__init__(classes)
+        self.counts = BoxMatches()
 
-    def add(
-        self, y_true: npt.NDArray[np.float32], y_pred: npt.NDArray[np.float32], weight: float = 1.0
-    ) -> None:
+    def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch; ``y_true`` is float32 [batch, n, 5], ``y_pred`` float32 [batch, k, 6]."""
         for true, found in zip(y_true, y_pred, strict=True):
             self.counts.add(true, found)
@@ -251,11 +248,10 @@ class EntityAccumulator(EvalAccumulator):
     tfma = TfmaMetric(F1, "EntityF1", "recordgen.training.tfma_entities")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, EntityCounts(classes))
+        super().__init__(classes)
+        self.counts = EntityCounts(classes)
 
-    def add(
-        self, y_true: npt.NDArray[np.int64], y_pred: npt.NDArray[np.float32], weight: float = 1.0
-    ) -> None:
+    def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch; ``y_true`` is int64 [batch, n], ``y_pred`` float32 [batch, n, tags]."""
         self.counts.add(y_true, y_pred.argmax(axis=-1))
         self.examples += len(y_true)
@@ -279,16 +275,15 @@ class TableAccumulator(EvalAccumulator):
     tfma = TfmaMetric(TABLE_SCORE, "TableScore", "recordgen.training.tfma_table_score")
 
     def __init__(self, classes: int) -> None:
-        super().__init__(classes, TableCounts())
+        super().__init__(classes)
+        self.counts = TableCounts()
 
     @property
     def measure(self) -> str:
         """The name of the score: ``accuracy`` or ``r2``."""
         return ACCURACY if self.classes else R2
 
-    def add(
-        self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[np.float32], weight: float = 1.0
-    ) -> None:
+    def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch; see :meth:`recordgen.training.table_score.TableCounts.add`."""
         self.counts.add(y_true, y_pred)
         self.examples += len(y_true)

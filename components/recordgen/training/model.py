@@ -60,14 +60,21 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
     """Halve the image until about 4 pixels are left, then average: float32 [batch, filters]."""
     outputs, filters, side = images, 32, min(image_size)
     while True:
-        outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(outputs)
-        # Keras's momentum of 0.99 averages over more steps than a small dataset has in an epoch.
-        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
-        outputs = keras.layers.ReLU()(outputs)
+        outputs = convolved(keras.layers.Conv2D, outputs, filters)
         if side < 8:
             return keras.layers.GlobalAveragePooling2D()(outputs)
         outputs = keras.layers.MaxPooling2D()(outputs)
         filters, side = min(256, filters * 2), side // 2
+
+
+def convolved(
+    convolution: type[keras.layers.Layer], images: keras.KerasTensor, filters: int
+) -> keras.KerasTensor:
+    """Return images (or clips) behind a convolution, a normalisation and a ReLU."""
+    outputs = convolution(filters, 3, padding="same", use_bias=False)(images)
+    # Keras's momentum of 0.99 averages over more steps than a small dataset has in an epoch.
+    outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
+    return keras.layers.ReLU()(outputs)
 
 
 def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasTensor:

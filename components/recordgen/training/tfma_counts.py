@@ -7,17 +7,82 @@ their numbers when a pipeline is defined.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import metrics
 
-from recordgen.training.measures import EvalAccumulator
+from recordgen.training.measures import (
+    BoxAccumulator,
+    EntityAccumulator,
+    EvalAccumulator,
+    ManyLabelsAccumulator,
+    TableAccumulator,
+)
 
-#: Returns an empty accumulator for answers like the one to a single example.
-Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
+_Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
+
+
+class _CountingMetric(metrics.Metric):
+    """A metric that counts with an accumulator."""
+
+    accumulator: ClassVar[type[EvalAccumulator]]
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(_computations(self.start), name=name or self.accumulator.tfma.name)
+
+    @classmethod
+    def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
+        """Return an empty accumulator for answers like ``scores``, to a single example."""
+        return cls.accumulator(scores.shape[-1])
+
+
+class LabelAUC(_CountingMetric):
+    """``auc``: the mean over all labels; ``auc`` of class id N: that of the label N.
+
+    Labels are 0 and 1 for each class (multi-hot). A label that all examples have, or none, has no
+    AUC and does not count for the mean.
+    """
+
+    accumulator = ManyLabelsAccumulator
+
+
+class BoxPrecision(_CountingMetric):
+    """``map``: the mean over all labels; ``map`` of class id N: the precision of the label N.
+
+    An example's label and prediction are boxes, as :mod:`recordgen.training.average_precision` and
+    TFMA's own metrics take them: float32 [n, 5] and [k, 6].
+    """
+
+    accumulator = BoxAccumulator
+
+
+class EntityF1(_CountingMetric):
+    """``f1``: over all entities; ``f1`` of class id N: over those with the label N.
+
+    An example's label is the number of each token's tag (int64 [n], -1: no token), its prediction
+    the score of each tag (float32 [n, tags]).
+    """
+
+    accumulator = EntityAccumulator
+
+    @classmethod
+    def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
+        """Return an accumulator for half as many labels as there are tags: B- and I-."""
+        return cls.accumulator(scores.shape[-1] // 2)
+
+
+class TableScore(_CountingMetric):
+    """``score``: accuracy of classes, R² of numbers; see :mod:`recordgen.training.table_score`."""
+
+    accumulator = TableAccumulator
+
+    @classmethod
+    def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
+        """Return an accumulator for classes, or for numbers if the answer is a single one."""
+        return cls.accumulator(scores.size if scores.size > 1 else 0)
 
 
 class CountAnswers(beam.CombineFn):
@@ -26,7 +91,7 @@ class CountAnswers(beam.CombineFn):
     The accumulator is None until there was an example.
     """
 
-    def __init__(self, start: Start, key: metrics.MetricKey, eval_config: Any) -> None:
+    def __init__(self, start: _Start, key: metrics.MetricKey, eval_config: Any) -> None:
         self._start = start
         self._key = key
         self._eval_config = eval_config
@@ -80,7 +145,7 @@ class CountAnswers(beam.CombineFn):
         }
 
 
-def counting(start: Start) -> Any:
+def _computations(start: _Start) -> Any:
     """Return the function that ``tfma.metrics.Metric`` calls: a combination per model output."""
 
     def computations(

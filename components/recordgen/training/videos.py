@@ -20,7 +20,7 @@ from recordgen.training.config import TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models
-from recordgen.training.model import augmentation
+from recordgen.training.model import augmentation, convolved
 
 # TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
 _REQUEST = [
@@ -125,10 +125,7 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
     outputs = inputs = keras.Input((config.frames, *config.image_size, 3), name="frames")
     filters, side, time = _FILTERS, min(config.image_size), config.frames
     while True:
-        outputs = keras.layers.Conv3D(filters, 3, padding="same", use_bias=False)(outputs)
-        # As for images: Keras's momentum is for longer trainings.
-        outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
-        outputs = keras.layers.ReLU()(outputs)
+        outputs = convolved(keras.layers.Conv3D, outputs, filters)
         if side < _SIDE:
             break
         # Neighbouring frames show the movements, so halve time late.
