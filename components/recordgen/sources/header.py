@@ -44,6 +44,9 @@ TEXT_FILE_COLUMNS = frozenset(
     | {"file_name", "file"}
 )
 
+#: Names that only a header has, whatever the task.
+KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
+
 #: The index of a missing column: beyond every field.
 NOWHERE = 1 << 30
 
