@@ -167,7 +167,7 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
     is_open = not (given.settles_header or given.roles)
-    if task == AUTO and is_open and (foreign := foreign_formats.of_header(first)) is not None:
+    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
     header: Sequence[str] | None = None
     has_header = given.header != "no" and (given.settles_header or _is_known(first, rows, task))
