@@ -106,6 +106,8 @@ CSV = [
     ('"Good, and cheap"\n"Bad, and dear"\n', "text_classification", ": no line has an annotation"),
     ("Good and cheap,a\nSo and so\nBad and dear,a,b\nSo so so,a,c", "text_multi_label", "2 labels"),
     ("a.jpg,cat,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,", "object_detection", "has a box"),
+    ("a.jpg,train,.1,.2,,,.3,.4,,\nb.jpg,train,.1,.2,,,.3,.4,,", "object_detection", "has a box"),
+    ("a.mp4,1\nb.mp4,run", "video_classification", ":1 names a video, or a list of them"),
     ("image,label,state\na.jpg,cat,valid\nb.jpg,dog,valid", "image_classification", "of images"),
 ]
 
@@ -338,6 +340,13 @@ STOPS: list[tuple[str, str, dict[str, str], str, tuple[str, str, str]]] = [
     ),
     (
         "a.mp4,run,0,inf,TEST\nb.mp4,run,0,inf,TRAIN\n",
+        "column 5 holds words of ML_USE .* let each row begin with it",
+        {"columns": "path=1,label=2,start=3,end=4,split=5"},
+        "video_classification",
+        ("test", "a.mp4", '["run", 0.0, null]'),
+    ),
+    (
+        "a.mp4,run,0,inf,TEST\n",
         "column 5 holds words of ML_USE .* let each row begin with it",
         {"columns": "path=1,label=2,start=3,end=4,split=5"},
         "video_classification",

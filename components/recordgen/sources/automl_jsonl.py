@@ -1,4 +1,4 @@
-"""AutoML's JSONL files: one JSON object per line and payload, and the task says what it means.
+"""AutoML's JSONL files: one JSON object per payload and line; the task reads its annotations.
 
 Vertex AI "Prepare image training data"; exports of managed datasets look the same::
 
@@ -35,18 +35,17 @@ from recordgen.tasks.text_task import CONTENT_KEY
 LABELS_KEY = "dataItemResourceLabels"
 ML_USE_KEY = "aiplatform.googleapis.com/ml_use"
 
-# What Vertex AI's keys of annotations end with, however they are spelt.
+# The ends of Vertex AI's annotation keys, in either spelling.
 _ANNOTATIONS = ("Annotation", "Annotations")
 _SNAKE_ANNOTATIONS = ("_annotation", "_annotations")
 
-# Who reads the older shape of a line.
+# The kinds of tasks that read the older form of a line.
 _KINDS_OF_TEXT = ("text", "entities")
 
-# What can only mean the split.
+# Keys that can only name the split.
 _SPLIT_KEYS = frozenset(
     {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
 )
-
 
 _BY_KEYS = Given()
 
@@ -133,7 +132,7 @@ def check_keys(task: Task, given: Given) -> None:
 
 
 def row_parser(task: Task, adjusted: Adjustments) -> RowParser:
-    """Return what makes rows of named fields for a task."""
+    """Return the parser of rows with named fields for a task."""
     return TextParser(task, adjusted) if task.kind == "text" else LineParser(task, adjusted)
 
 

@@ -28,6 +28,7 @@ from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, odd_firs
 from recordgen.sources.row_parser import at as field_at
 from recordgen.tasks import TASKS, ObjectDetection, Tabular, VideoClassification
 from recordgen.tasks.image_classification import LABEL_COLUMNS
+from recordgen.tasks.task import Task
 
 # The tasks whose fields have their places, so that a split behind the path spoils the others.
 _BY_PLACE = (ObjectDetection, VideoClassification)
@@ -49,25 +50,24 @@ def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool)
     """
     task, given = TASKS[options.task], Given.of(options)
     subject = "text" if task.kind == "text" else "path"
-    is_own_label = "label" in given.roles
     for head in heads:
         if not given.settles_header and not head.has_header:
             yield _unsure_header(head, subject)
         if head.header is not None and head.lines:
             yield "" if given.roles else _unnamed_split(head)
-            yield "" if is_own_label else _two_label_columns(head)
-            yield "" if is_own_label or is_given else _odd_label_column(head, options.task)
+            yield _two_label_columns(head)
+            yield "" if is_given or "label" in given.roles else _odd_label_column(head, task.name)
     bare = [line for head in heads if head.header is None for line in head.lines]
     if not bare:
         return
     yield _labels_first(bare)
-    yield _split_among_labels(bare, options.task, subject, whole_column=is_given)
+    yield _split_among_labels(bare, task, subject, whole_column=is_given)
     if is_given or task in _BY_PLACE:
         return
     yield _unquoted_commas(bare) if task.kind == "text" else ""
     if odd := _odd_labels(bare, several=task.repeats is not None):
         yield (
-            f"{odd}; say --task {options.task} if they are labels, or which column holds the "
+            f"{odd}; say --task {task.name} if they are labels, or which column holds the "
             f"label: --columns {subject}=1,label=2"
         )
 
@@ -170,7 +170,7 @@ def _labels_first(lines: Sequence[Line]) -> str:
 
 
 def _split_among_labels(
-    lines: Sequence[Line], task: str, subject: str, *, whole_column: bool
+    lines: Sequence[Line], task: type[Task], subject: str, *, whole_column: bool
 ) -> str:
     """Return what to say where words of ML_USE stand behind the path or text.
 
@@ -178,12 +178,12 @@ def _split_among_labels(
 
     Args:
         lines: those of all files.
-        task: its name.
+        task: the task of the rows.
         subject: ``path`` or ``text``.
         whole_column: only report a column that holds nothing else, beside a column of labels.
     """
     bare = [line for line in lines if not line.has_ml_use]
-    by_place = TASKS[task] in _BY_PLACE
+    by_place = task in _BY_PLACE
     columns = range(1, max((len(line.fields) for line in bare), default=0))
     splits = _split_columns(bare, columns[by_place:])
     others = [at for at in columns if at not in splits]

@@ -1,8 +1,9 @@
-"""Find out what import files are: their format, their task, and which column holds what.
+"""Detect what import files are: their format, their task, and which column holds what.
 
-Options decide first. What they leave open, these decide: the file's name, a header's known names,
-the keys of JSON objects, and the shape of the first lines (:mod:`recordgen.sources.evidence`).
-Where they contradict each other, nothing is guessed: the run stops before it writes, shows some
+Options that are given are never detected. The file's name decides the format; a header's known
+names, the keys of JSON objects or the shape of the first lines decide the task
+(:mod:`recordgen.sources.evidence`). Where these contradict each other
+(:mod:`recordgen.sources.conflicts`), nothing is guessed: the run stops before it writes, shows some
 rows as they would be read, and names the option that settles the matter.
 """
 
@@ -57,13 +58,13 @@ class Detection:
     """How a source is read.
 
     Attributes:
-        options: as they were given, with task and format decided.
-        reason: which line or option decided the task; empty: ``--task`` did.
+        options: the given options, with task and format decided.
+        reason: the line or option that decided the task; empty: ``--task`` did.
         header: whether the first line is a header; None: the format has none.
-        columns: what the columns hold, as pairs of a column and its role; none where they go by
-            position or by AutoML's keys.
-        rows: some rows as they were understood; none before the source is opened.
-        delimiter: what separates the fields of the first CSV file; None: the format has none.
+        columns: pairs of a column and its role; empty where columns go by position or by AutoML's
+            keys.
+        rows: some rows as they were understood; empty before the source is opened.
+        delimiter: the separator of the first CSV file; None: the format has none.
     """
 
     options: ConvertOptions
@@ -87,7 +88,7 @@ class Detection:
 
 
 def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
-    """Find out format, task and columns of import files, as far as the options leave them open.
+    """Detect the format, task and columns of import files that the options leave open.
 
     Raises:
         UsageError: the files have different formats, or read in more than one way; the message
@@ -285,8 +286,8 @@ def _check_list(head: Head) -> None:
     named = [line for line in head.lines if line.subject.lower().endswith(_JSON_SUFFIXES[:2])]
     if len(named) * 2 > len(head.lines):
         raise SourceError(
-            f"{named[0].where}: this file lists JSONL files, as AutoML has it of entities; name "
-            f"these files themselves"
+            f"{named[0].where}: this file lists JSONL files, as AutoML writes it for entities; "
+            f"name these files themselves"
         )
 
 
@@ -368,7 +369,7 @@ def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
 
 
 def detect_frame(frame: pd.DataFrame, options: ConvertOptions) -> Detection:
-    """Find out the task and the columns of a DataFrame, as :func:`detect` does it of files.
+    """Detect the task and the columns of a DataFrame, as :func:`detect` does for files.
 
     Raises:
         UsageError: its columns have no known names, or those that are given are not there.

@@ -193,7 +193,7 @@ def _task_of_texts(
 
 
 def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
-    """Yield the tasks whose keys an object has; of one without annotations a count of 0.
+    """Yield the tasks whose keys an object has; without an annotation, a reading of 0 lines.
 
     An object is about one thing: an image may have a text beside it.
     """

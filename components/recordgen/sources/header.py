@@ -21,7 +21,7 @@ from recordgen.options import AUTO, ConvertOptions
 from recordgen.roles import TABLE_ROLES, Roles
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 
-# Names that only mean the split, or the path, if no surer name stands beside them.
+# Weak names: they mean the split or the path only if no stronger name stands beside them.
 _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
 _PERHAPS_PATH = frozenset({"image_id", "id_code"})
 
@@ -44,12 +44,15 @@ TEXT_FILE_COLUMNS = frozenset(
     | {"file_name", "file"}
 )
 
-#: The index of a column that is not there: behind every field.
+#: Names that only a header has, whatever the task.
+KNOWN_COLUMNS = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | {"sentiment"}
+
+#: The index of a missing column: beyond every field.
 NOWHERE = 1 << 30
 
 
 def column_name(header_field: str) -> str:
-    """Return a header's field as known names are listed: ``Image URI`` → ``image_uri``."""
+    """Return a header's field in the spelling of known names: ``Image URI`` → ``image_uri``."""
     return re.sub(r"_\d+$", "", header_field.strip().lower().replace(" ", "_"))
 
 
@@ -96,7 +99,7 @@ class Given:
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
-        """Return what options say. The roles that only tables have are options of their own."""
+        """Return what the options give, without the roles of tables, which are separate options."""
         roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
         return cls(options.header, roles)
 
@@ -133,7 +136,7 @@ class Given:
         ]
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
-        """Return the header that numbers of columns make in a file that has none.
+        """Return a header made of the given column numbers, for a file without one.
 
         Args:
             fields: of the first line.
@@ -152,7 +155,7 @@ class Given:
         return self.rename(header, where)
 
 
-# What hides behind a role: the known names that must not be taken for it beside the given column.
+# By role: the known names that lose their meaning beside a given column.
 _ALSO = {
     "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
     "text": TEXT_COLUMNS,

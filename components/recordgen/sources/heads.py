@@ -32,20 +32,13 @@ from recordgen.sources.field_kinds import (
     kind_of,
     names_media,
 )
-from recordgen.sources.header import (
-    PATH_COLUMNS,
-    SPLIT_COLUMNS,
-    TEXT_COLUMNS,
-    Given,
-    column_name,
-)
+from recordgen.sources.header import KNOWN_COLUMNS, Given, column_name
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import read_layout
 from recordgen.sources.lines import open_lines
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.text_csv import names_text_column
 from recordgen.tasks import TASKS, ObjectDetection, TextClassification
-from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import AnnotationError
 
 if TYPE_CHECKING:
@@ -68,7 +61,6 @@ _LAST_WORDS = frozenset(
     {"id", "name", "path", "file", "filename", "url", "uri", "image", "label", "labels", "class"}
     | {"category", "text", "split", "target", "sentiment"}
 )
-_NAMES = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | _LAST_WORDS
 _DIGITS = re.compile(r"\d+")
 
 
@@ -175,7 +167,7 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
     is_open = not (given.settles_header or given.roles)
-    if task == AUTO and is_open and (foreign := foreign_formats.of_header(first)) is not None:
+    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
     header: Sequence[str] | None = None
     has_header = given.header != "no" and (given.settles_header or _is_known(first, rows, task))
@@ -279,7 +271,8 @@ def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
 
 def _is_name(field: str) -> bool:
     name = column_name(field)
-    return name in _NAMES or (name != field and name.rpartition("_")[2] in _LAST_WORDS)
+    last = name.rpartition("_")[2] if name != field else name
+    return name in KNOWN_COLUMNS or last in _LAST_WORDS
 
 
 def is_table(rows: Sequence[Sequence[str]]) -> bool:

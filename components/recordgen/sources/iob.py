@@ -35,7 +35,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def is_of_sentences(path: str) -> bool:
-    """Say whether a file is named as those with sentences are."""
+    """Return whether a path has the name of a file of sentences."""
     name = posixpath.basename(path).lower()
     return SENTENCES in name and name.endswith(".txt")
 
@@ -103,7 +103,7 @@ def _lines(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 
 def _spelt_as(example: str, word: str) -> str:
-    """Return a word with the capitals of another: ``Labels`` beside ``Sentences``."""
+    """Return a word in the capitals of another: ``Labels`` beside ``Sentences``."""
     if example.isupper():
         return word.upper()
     return word.capitalize() if example[0].isupper() else word

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
 from recordgen.sources.field_kinds import FILE_SUFFIXES
-from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
+from recordgen.sources.header import KNOWN_COLUMNS, column_name
 from recordgen.sources.lines import text_of_first
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
@@ -31,11 +31,6 @@ _FIRST_FIELD = re.compile(
     rf"{'|'.join(ML_USE_WORDS)}|split|ml_use|label|image_uri|image|filename|text"
     rf"|[^,]+\.({FILE_SUFFIXES})",
     re.IGNORECASE,
-)
-
-# Names that only a header has.
-_KNOWN_NAMES = (
-    PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | {"label", "labels", "class", "sentiment"}
 )
 
 # A whole line that is one address, separators included: "gs://bucket/a;b.jpg".
@@ -148,7 +143,7 @@ def _delimiter(texts: Sequence[str]) -> str:
         records = _records(texts, delimiter)
         if not records or len(records[0]) < 2:
             continue
-        named = sum(column_name(field) in _KNOWN_NAMES for field in records[0])
+        named = sum(column_name(field) in KNOWN_COLUMNS for field in records[0])
         if has_no_comma and named > 1:
             return delimiter
         if not _are_alike(records):

@@ -1,9 +1,9 @@
-r"""AutoML's CSV files of texts: ``[ML_USE],TEXT`` and what the task says behind it.
+r"""AutoML's CSV files of texts: ``[ML_USE],TEXT``, followed by the fields of the task.
 
-No header; ML_USE and the labels are optional *per row*. Of text classification::
+No header; ML_USE and the labels are optional *per row*. For text classification::
 
     TRAIN,"Good, and cheap.",praise  →  text "Good, and cheap.", label praise, in train
-    Good and cheap.,praise           →  text "Good and cheap.", label praise, its split drawn
+    Good and cheap.,praise           →  text "Good and cheap.", label praise, split assigned
     TEST,gs://bucket/1.txt           →  the text in that file, without a label, in test
 
 Fields may be quoted, and then hold commas and line breaks (:mod:`recordgen.sources.csv_records`).
