@@ -54,8 +54,7 @@ def limit(paths: list[str], _: str) -> float:
 
     started = time.perf_counter()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for _ in pool.map(check, paths):
-            pass
+        list(pool.map(check, paths))
     return time.perf_counter() - started
 
 
@@ -210,7 +209,7 @@ def main() -> None:
                 print(f"round {number}  {name:17s} {rate:7,.0f} images/s  {peak:6,.0f} MB")
     rates = {name: statistics.median(values) for name, values in rounds.items()}
     peak_mb = {name: statistics.median(values) for name, values in peaks.items()}
-    result = {"images_per_s": rates, "peak_mb": peak_mb, "rounds": rounds}
+    result = {"examples_per_s": rates, "peak_mb": peak_mb, "rounds": rounds}
     if args.json:
         print(json.dumps(result, indent=2))
         return

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 SIDES = (224, 160, 96, 64)
 
@@ -78,9 +79,11 @@ def main() -> None:
         )
 
 
-def _difference(one: object, other: object) -> np.ndarray:
-    difference = np.asarray(one, np.float32) - np.asarray(other, np.float32)
-    return np.abs(difference).astype(np.float16).ravel()[::7]  # every channel comes into the sample
+def _difference(one: npt.ArrayLike, other: npt.ArrayLike) -> npt.NDArray[np.float16]:
+    difference = np.abs(np.asarray(one, np.float32) - np.asarray(other, np.float32))
+    # Every channel comes into the sample.
+    sample: npt.NDArray[np.float16] = difference.astype(np.float16).ravel()[::7]
+    return sample
 
 
 def _milliseconds(decode: Callable[[bytes], object], images: list[bytes]) -> float:

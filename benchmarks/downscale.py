@@ -98,7 +98,7 @@ def main() -> None:
     theirs = [pixels(encoded(image)) for image in images]
     exact = [np.asarray(image).astype(np.int16) for image in images]
     result: dict[str, Any] = {
-        "images_per_s": {name: statistics.median(values) for name, values in rounds.items()},
+        "examples_per_s": {name: statistics.median(values) for name, values in rounds.items()},
         "difference": compare(list(zip(ours, theirs, strict=True))),
         "again": compare(list(zip(exact, theirs, strict=True))),
         "rounds": rounds,
@@ -106,7 +106,7 @@ def main() -> None:
     if args.json:
         print(json.dumps(result, indent=2))
         return
-    for name, value in result["images_per_s"].items():
+    for name, value in result["examples_per_s"].items():
         print(f"median     {name:10s} {value:7.1f} images/s")
     for name in ("difference", "again"):
         values = "  ".join(f"{key} {value:.2f}" for key, value in result[name].items())

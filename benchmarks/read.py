@@ -237,7 +237,7 @@ def compare(setting: Setting, names: Iterable[str], rounds: int, *, quiet: bool)
                 print(f"round {number}  {name:18s} {rate:8,.0f} images/s  {cpu_ms:6.3f} ms CPU")
     return {
         "images": setting.count,
-        "images_per_s": {name: statistics.median(values) for name, values in rates.items()},
+        "examples_per_s": {name: statistics.median(values) for name, values in rates.items()},
         "cpu_ms_per_image": {name: statistics.median(values) for name, values in cpu.items()},
         "rounds": rates,
     }
@@ -399,7 +399,7 @@ def main() -> None:
     if args.json:
         print(json.dumps(result, indent=2))
         return
-    rates, cpu = result["images_per_s"], result["cpu_ms_per_image"]
+    rates, cpu = result["examples_per_s"], result["cpu_ms_per_image"]
     for name, rate in rates.items():
         of_limit = f"  {rate / rates['limit']:.2f} of the limit" if "limit" in rates else ""
         print(f"median   {name:18s} {rate:8,.0f} images/s  {cpu[name]:6.3f} ms CPU{of_limit}")

@@ -44,7 +44,7 @@ def serve(body: bytes, latency_seconds: float, ready: Connection) -> None:
     """Answer reads of any object as Google's storage, S3 and web servers do, until killed."""
     from aiohttp import web
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(latency_seconds)
         if request.path.startswith("/storage/v1/b/"):
             return web.json_response(

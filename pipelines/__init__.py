@@ -1,6 +1,7 @@
 """Runnable pipelines around Recordgen; not installed, run from the repository.
 
 python -m pipelines.demo                                     scanned digits, end to end
+python -m pipelines.samples TASK FOLDER                     only the data of a demo
 python -m pipelines.local --data data/ --workdir work/       your data, on this machine
 python -m pipelines.vertex --project … --output job.json      the same on Vertex AI
 python -m pipelines.submit job.json --project …              once more, with other parameters

@@ -1,9 +1,7 @@
 """``python -m pipelines.component``: compile component.yaml to KFP's intermediate representation.
 
-component.ir.yaml           the same step; as a pipeline of its own it shows the descriptions of
-                            its inputs in the consoles
-component.artifact.ir.yaml  its ``source`` is a Dataset artifact: what an importer or a step before
-                            it hands on
+component.ir.yaml           the same step; consoles show the descriptions of its inputs
+component.artifact.ir.yaml  its ``source`` is a Dataset artifact, from an importer or another step
 """
 
 from __future__ import annotations
@@ -32,25 +30,21 @@ _ARTIFACT_SOURCE = {
 
 
 def load_step(image: str | None = None) -> Any:
-    """Return the step of component.yaml as kfp's component.
-
-    Args:
-        image: the container image; None: the one that the file names.
-    """
-    return _to_component(_specification(), image)
+    """Return the step of component.yaml as kfp's component; ``image`` replaces the file's."""
+    return to_component(_specification(), image)
 
 
 def load_step_from_artifact(image: str | None = None) -> Any:
-    """Return the same step, but that its ``source`` is a Dataset artifact.
+    """Return the step with a Dataset artifact as ``source``.
 
-    It is a component of its own: kfp's local runs know no optional input artifacts.
+    It is a component of its own because kfp's local runs have no optional input artifacts.
     """
     specification = _specification()
     inputs = specification["inputs"]
     specification["inputs"] = [
         _ARTIFACT_SOURCE if item["name"] == _ARTIFACT_SOURCE["name"] else item for item in inputs
     ]
-    return _to_component(specification, image)
+    return to_component(specification, image)
 
 
 def compile_steps(folder: str, image: str | None = None) -> None:
@@ -68,12 +62,13 @@ def _specification() -> dict[str, Any]:
     return specification
 
 
-def _to_component(specification: dict[str, Any], image: str | None) -> Any:
+def to_component(specification: dict[str, Any], image: str | None = None) -> Any:
+    """Return kfp's component for a specification like component.yaml's."""
     if image is not None:
         specification["implementation"]["container"]["image"] = image
     text = yaml.safe_dump(specification, allow_unicode=True)
     component = components.load_component_from_text(text)
-    # kfp leaves the descriptions out when it reads a file like ours.
+    # kfp drops the descriptions of such a file.
     for kind in ("inputs", "outputs"):
         for item in specification[kind]:
             found = getattr(component.component_spec, kind)[item["name"]]

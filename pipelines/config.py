@@ -1,36 +1,44 @@
-"""What a pipeline is made of: one frozen value, valid once it exists."""
+"""The settings of a TFX pipeline, and the options of the commands that build it."""
 
 from __future__ import annotations
 
+import argparse
 import os
 from dataclasses import dataclass, field
 from typing import Any
 
 from recordgen import storage
+from recordgen.cli import add_options
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.options import AUTO, OPTIONS, ConvertOptions
 from recordgen.tables.schema import Schema
-from recordgen.tasks import Declared, ImageClassification, Tabular
+from recordgen.tasks import TASKS, Declared, ImageClassification, Tabular
 from recordgen.training import TrainingConfig
+from recordgen.training.config import TRAINING_OPTIONS
 
-# By its class path and in memory: plain "DirectRunner" may be Prism in newer Beams, which it
-# downloads; and more processes cost more to start than small data takes.
+# "DirectRunner" may be Prism in newer Beams, which downloads it; and for small data, more processes
+# take longer to start than they save.
 LOCAL_BEAM_ARGS = (
     "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner",
     "--direct_running_mode=in_memory",
     "--direct_num_workers=1",
-    # Without an image TFX packs its own sources for workers elsewhere, at the start of each step
-    # that uses Beam: seconds that nobody here needs. No container is started.
+    # Without an image, TFX packs its sources for remote workers at the start of each Beam step,
+    # which takes seconds. No container is started.
     "--sdk_container_image=none",
 )
 
-# What a pattern has spans by: numbers, or days since 1970 that stand as dates.
+# Marks of spans in a pattern: numbers, or dates, which count as days since 1970.
 SPAN_MARKS = ("{SPAN", "{YYYY}")
+
+
+# The options of conversion and training that a pipeline has; one seed serves both.
+CONVERSION = ("schema", "target_column", "weight_column", "eval_from", "max_reject_fraction")
+TRAINING = ("model", "weights", "image_size", "frames", "batch_size", "epochs", "learning_rate")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineConfig:
-    """What :func:`pipelines.pipeline.create_pipeline` builds.
+    """The settings of :func:`pipelines.pipeline.create_pipeline`.
 
     Attributes:
         name: the pipeline's name in ML Metadata; runs of one name share a cache.
@@ -38,16 +46,14 @@ class PipelineConfig:
         pattern: the import files in it; may hold ``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}``.
         pipeline_root: folder or URL for all artifacts.
         serving_dir: folder or URL to which blessed models are pushed.
-        metadata_path: file of the SQLite metadata store; None where the platform has its own.
-        span: the span to read, of a pattern that has spans or dates; None: the latest.
+        metadata_path: file of the SQLite metadata store; None if the platform has its own.
+        span: the span to read, if the pattern has spans or dates; None: the latest.
         dataset_version: your own name for the data, part of the cache key; None: none.
         fingerprint_images: put size and time of every image into the cache key.
-        options: how to convert; see :attr:`task` for the task in them.
-        training: how to train.
+        options: the options of the conversion.
+        training: the settings of the training.
         train_steps: steps to train in all, instead of ``training.epochs``; None: by epochs.
-        min_score: score on ``eval`` from which a model is blessed, 0..1: its accuracy; of tasks
-            with several labels the mean of these labels' AUC, of ``object_detection`` the mean
-            average precision.
+        min_score: score on ``eval`` from which a model is blessed, 0..1; the task's measure.
         beam_args: Beam options of all components.
     """
 
@@ -80,11 +86,9 @@ class PipelineConfig:
 
     @property
     def task(self) -> str:
-        """What rows mean and the model predicts.
+        """The task. The measure is fixed before there are data, so ``auto`` is resolved here.
 
-        What is measured is fixed before there are data: where the options say ``auto``, this is
-        ``image_classification``, or ``tabular`` if one of them is for tables, and the conversion is
-        told so.
+        It is ``tabular`` if an option is for tables, else ``image_classification``.
         """
         if self.options.task != AUTO:
             return self.options.task
@@ -92,7 +96,7 @@ class PipelineConfig:
 
 
 def _check_target(task: str, options: ConvertOptions) -> None:
-    """Check that a table says what a model is to predict, before all of it is converted."""
+    """Check that a table has a column to predict, before all of it is converted."""
     if task == Tabular.name and not options.target_column:
         raise UsageError(
             "a model of a table needs target_column, the column that it is to predict: "
@@ -108,7 +112,7 @@ def _check_target(task: str, options: ConvertOptions) -> None:
 
 
 def check_span(span: int | None, pattern: str) -> None:
-    """Check that ``span`` can be found by ``pattern``, as TFX's drivers do. Raises: UsageError."""
+    """Check that ``pattern`` has spans, as TFX's drivers do. Raises: UsageError."""
     if span is None:
         return
     if span < 0:
@@ -129,13 +133,9 @@ def check_train_steps(steps: int | None) -> None:
 def local_config(
     data: str, workdir: str, *, pattern: str = "*.csv", **settings: Any
 ) -> PipelineConfig:
-    """Return the config of a pipeline that keeps everything in one folder.
+    """Return the config of a pipeline that keeps artifacts, metadata and models in ``workdir``.
 
-    Args:
-        data: a folder of import files, or one import file.
-        workdir: folder for artifacts, metadata and pushed models.
-        pattern: the import files in the folder ``data``.
-        **settings: further fields of :class:`PipelineConfig`.
+    ``data`` is a folder of import files or one file; ``settings`` are fields of PipelineConfig.
 
     Raises:
         SourceError: there is nothing at ``data``.
@@ -162,3 +162,43 @@ def local_config(
 def metadata_path(workdir: str) -> str:
     """Return the file of the metadata store in ``workdir``."""
     return os.path.join(os.path.abspath(workdir), "metadata.db")
+
+
+def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) -> None:
+    """Add the options of :func:`pipeline_settings`; ``other_task`` is the default in the help."""
+    add = parser.add_argument
+    add(
+        "--task",
+        choices=TASKS,
+        help=f"the task of the rows and the model; default: {other_task}",
+    )
+    add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
+    add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
+    add_options(parser, (OPTIONS[name] for name in CONVERSION))
+    add("--seed", type=int, default=0, help="seed of conversion and training")
+    add_options(parser, (TRAINING_OPTIONS[name] for name in TRAINING))
+    add(
+        "--min-score",
+        type=float,
+        default=0.8,
+        help="score on eval from which a model is blessed: accuracy; mean AUC of several labels, "
+        "mean average precision of boxes, F1 of entities, R² of numbers",
+    )
+
+
+def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the fields of :class:`PipelineConfig` that the options give. Raises: UsageError."""
+    return {
+        "name": args.name,
+        "fingerprint_images": not args.no_fingerprint_images,
+        "options": ConvertOptions(
+            task=args.task or AUTO,
+            seed=args.seed,
+            **{name: getattr(args, name) for name in CONVERSION},
+        ),
+        "training": TrainingConfig(
+            **{name: getattr(args, name) for name in ("seed", *TRAINING) if name != "image_size"},
+            image_size=tuple(args.image_size),
+        ),
+        "min_score": args.min_score,
+    }

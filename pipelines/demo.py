@@ -19,7 +19,7 @@ _DEFAULT = ImageClassification.name
 
 
 def demo_config(task: str, workdir: str, *, images: int | None = None) -> PipelineConfig:
-    """Write the demo's data if it is not there, and return its pipeline's config."""
+    """Write the demo's data, and return the config of its pipeline."""
     sample = sample_of(task)
     return local_config(
         sample.write(os.path.join(workdir, "data"), images),
@@ -32,11 +32,7 @@ def demo_config(task: str, workdir: str, *, images: int | None = None) -> Pipeli
 
 
 def run_demo(task: str, workdir: str, *, images: int | None = None) -> None:
-    """Run the demo of a task and print what came out of it.
-
-    Raises:
-        RecordgenError: something is at fault.
-    """
+    """Run the demo of a task, and print its results. Raises: RecordgenError."""
     from pipelines.lineage import lineage_lines, pushed_model
     from pipelines.local import print_report, run_pipeline
     from pipelines.metadata import Metadata

@@ -16,8 +16,8 @@ import kfp
 from kfp import compiler, dsl, local
 from packaging.version import Version
 
-from pipelines.component import load_step
-from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from pipelines import component
+from pipelines.kubeflow_steps import load_step
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.cli import add_options
@@ -36,13 +36,13 @@ _LOCAL_RUNS = Version("2.16")  # of kfp: the oldest that ran the pipeline in con
 _OPTIONS = ConvertOptions()
 _TRAINING = TrainingConfig()
 
-# kfp asks for a container's log after it has started it, which an engine at work may let wait.
-# Where the container is gone by then, so is its log, and kfp ends the run: so containers linger.
+# kfp fetches a container's log after its start. On a busy engine a short container is gone by then,
+# and kfp ends the run, so containers linger.
 _ENTRYPOINT = ("sh", "-c", '"$@"; code=$?; sleep 3; exit $code', "sh")
 
 
 class Outcome(NamedTuple):
-    """What the pipeline hands on, and what a local run prints."""
+    """The outputs of the pipeline."""
 
     examples: int
     score: float
@@ -50,14 +50,13 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What a step asks a cluster for.
+    """The resources of a step.
 
     Attributes:
         cpu: cores, such as ``4`` or ``500m``.
         memory: such as ``8G``.
-        accelerator: what the platform calls it: ``nvidia.com/gpu`` on Kubernetes,
-            ``NVIDIA_TESLA_T4`` on Vertex AI; None: none.
-        accelerators: how many of them.
+        accelerator: ``nvidia.com/gpu`` on Kubernetes, ``NVIDIA_TESLA_T4`` on Vertex AI; None: none.
+        accelerators: the number of accelerators.
     """
 
     cpu: str
@@ -68,18 +67,17 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeflowConfig:
-    """What :func:`create_pipeline` builds, fixed when it is compiled.
+    """The settings of :func:`create_pipeline`, fixed when it is compiled.
 
     Attributes:
         name: the pipeline's name.
         image: the image of all steps, as the cluster pulls it.
-        pipeline_root: where artifacts go, ``gs://…``, ``minio://…`` or ``s3://…``; None: where the
-            cluster is set to put them.
-        serving_dir: where a model that is good enough is pushed to; None: nowhere.
-        caching: take a step whose inputs did not change from the cache.
-        retries: how often a step that fails is tried again.
-        convert: what the conversion asks for.
-        train: what training and evaluation ask for.
+        pipeline_root: ``gs://…``, ``minio://…`` or ``s3://…`` for artifacts; None: the cluster's.
+        serving_dir: where to push a model that is good enough; None: nowhere.
+        caching: take a step with unchanged inputs from the cache.
+        retries: tries after a step's first.
+        convert: resources of the conversion.
+        train: resources of training and evaluation.
     """
 
     name: str = "recordgen"
@@ -100,16 +98,12 @@ class KubeflowConfig:
 
 
 def create_pipeline(config: KubeflowConfig) -> Any:
-    """Build the pipeline that ``config`` describes, as kfp's component.
-
-    Its parameters can be given anew with every run; what it outputs are ``examples`` and
-    ``score``.
-    """
-    convert_images = load_step(config.image)
-    compute_statistics = statistics_step(config.image)
-    train_model = train_step(config.image)
-    evaluate_model = evaluate_step(config.image)
-    push_model = push_step(config.image)
+    """Build the pipeline as kfp's component; its outputs are ``examples`` and ``score``."""
+    convert_images = component.load_step(config.image)
+    compute_statistics = load_step("statistics", config.image)
+    train_model = load_step("train", config.image)
+    evaluate_model = load_step("evaluate", config.image)
+    push_model = load_step("push", config.image)
 
     def prepare(task: dsl.PipelineTask, resources: Resources) -> None:
         task.set_caching_options(config.caching)
@@ -132,7 +126,8 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         weight_column: str = _OPTIONS.weight_column,
         model: str = _TRAINING.model,
         weights: str = NO_WEIGHTS,
-        image_size: list = list(_TRAINING.image_size),  # noqa: B006  (kfp's default, never changed)
+        # kfp's type and default, which is never changed
+        image_size: list = list(_TRAINING.image_size),  # type: ignore[type-arg]  # noqa: B006
         batch_size: int = _TRAINING.batch_size,
         epochs: int = _TRAINING.epochs,
         learning_rate: float = _TRAINING.learning_rate,
@@ -148,16 +143,16 @@ def create_pipeline(config: KubeflowConfig) -> Any:
             split_fractions: shares of train,eval,test for rows that name no split.
             eval_from: share of a split that moves to eval, such as train:10; empty: none.
             max_reject_fraction: the run fails above this share of rejected rows.
-            target_column: of a table, the column that is to be predicted.
-            weight_column: of a table, the column of its rows' weights.
+            target_column: tables: the column to predict.
+            weight_column: tables: the column of the rows' weights.
             model: small_cnn, or a model of keras.applications.
             weights: none, or imagenet.
             image_size: height and width for the model, in pixels.
             batch_size: examples per step.
             epochs: passes over split train.
             learning_rate: of Adam, at the start.
-            min_score: on split eval, for a model to be pushed: accuracy, of several labels the
-                mean of their AUC, of boxes mean average precision, of entities F1, of numbers R².
+            min_score: score on split eval from which a model is pushed: accuracy; mean AUC of
+                several labels, mean average precision of boxes, F1 of entities, R² of numbers.
         """
         records = convert_images(
             source=source,
@@ -199,7 +194,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
                     model=training.outputs["model"], serving_dir=config.serving_dir
                 ).set_display_name("Push")
                 prepare(pushing, plain)
-                # Whoever asks for a run wants a model to be there after it.
+                # Every run has to push its model.
                 pushing.set_caching_options(False)
 
         return Outcome(records.outputs["examples"], evaluation.outputs["score"])
@@ -208,11 +203,7 @@ def create_pipeline(config: KubeflowConfig) -> Any:
 
 
 def compile_pipeline(config: KubeflowConfig, path: str) -> None:
-    """Write the package that ``kfp.Client`` or Vertex AI's ``PipelineJob`` take.
-
-    Raises:
-        UsageError: kfp does not take a setting.
-    """
+    """Write the package for ``kfp.Client`` or Vertex AI. Raises: UsageError: kfp refuses it."""
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     try:
         compiler.Compiler().compile(create_pipeline(config), path)
@@ -221,16 +212,15 @@ def compile_pipeline(config: KubeflowConfig, path: str) -> None:
 
 
 def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome:
-    """Run the pipeline on this machine, each step in a container, and return what came out.
+    """Run the pipeline on this machine, each step in a container, and return its outputs.
 
     Args:
         config: its image must be known to the container engine.
-        folder: holds the import file and its images; artifacts are written to it. Nothing else of
-            this machine is seen by the steps.
-        **parameters: of the pipeline.
+        folder: holds the import file, its images, and the artifacts; the steps see nothing else.
+        **parameters: parameters of the pipeline.
 
     Raises:
-        UsageError: a setting does not go with a local run, or kfp is too old for it.
+        UsageError: a setting is not for local runs, or kfp is too old.
         RunnerError: no container engine answers, or a step failed.
     """
     if config.serving_dir is not None:
@@ -259,18 +249,17 @@ def run_local(config: KubeflowConfig, folder: str, **parameters: Any) -> Outcome
     local.init(local_runner(), pipeline_root=folder)
     try:
         outputs = create_pipeline(config)(source=source, **parameters).outputs
-    # kfp takes a failed step for a good one if its container is gone before it asks for the exit
-    # code; it then stumbles over the outputs that are missing.
+    # If a failed step's container is gone early, kfp only notices the missing outputs.
     except (RuntimeError, ValueError, docker.errors.DockerException) as exc:
         raise RunnerError(f"a step failed, its log above tells why ({exc})") from exc
     return Outcome(int(outputs["examples"]), float(outputs["score"]))
 
 
 def local_runner() -> Any:
-    """Return kfp's runner of containers, set to write as the caller and to show what failed.
+    """Return kfp's runner of containers, which writes as this user.
 
     Raises:
-        UsageError: this kfp has none that runs whole pipelines.
+        UsageError: this kfp cannot run whole pipelines.
     """
     if Version(kfp.__version__) < _LOCAL_RUNS:
         raise UsageError(

@@ -4,145 +4,113 @@ Each starts ``python -m recordgen.kubeflow STEP`` in the one image and hands it 
 description of the call: nothing is installed when a step starts, and the image needs no kfp.
 """
 
-# No postponed annotations: kfp reads them from the functions as they are. And a function that says
-# what it returns would have an output of that type.
+from __future__ import annotations
 
-from kfp import dsl
-from kfp.dsl import Artifact, ClassificationMetrics, Dataset, Input, Metrics, Model, Output
+import json
+from typing import Any, NamedTuple
 
+from pipelines.component import to_component
 from recordgen.dataset.splits import EVAL
 from recordgen.kubeflow.train import NO_WEIGHTS
-from recordgen.training import TrainingConfig
+from recordgen.options import Option
+from recordgen.training.config import TRAINING_OPTIONS
 
-_TRAINING = TrainingConfig()
+
+class _Value(NamedTuple):
+    """An input or output; ``type`` is KFP's name for it, a default is written as text."""
+
+    name: str
+    type: str
+    description: str
+    default: str | None = None
 
 
-def _container(image, step):
-    return dsl.ContainerSpec(
-        image=image,
-        command=["python", "-m", "recordgen.kubeflow", step],
-        args=["--executor-input", dsl.PIPELINE_TASK_EXECUTOR_INPUT_PLACEHOLDER],
+class _Step(NamedTuple):
+    description: str
+    inputs: list[_Value]
+    outputs: list[_Value]
+
+
+def _setting(option: Option) -> _Value:
+    """Return the input for a field of ``TrainingConfig``."""
+    name = "model_name" if option.name == "model" else option.name  # an output is named model
+    kind = "List" if option.metavar == "H W" else option.kind.__name__
+    default = NO_WEIGHTS if option.default is None else option.default
+    text = default if isinstance(default, str) else json.dumps(default)
+    types = {"str": "String", "int": "Integer", "float": "Float"}
+    return _Value(name, types.get(kind, kind), option.plain_help, text)
+
+
+_DATASET = _Value("dataset", "Dataset", "what the conversion wrote")
+_MODEL = _Value("model", "Model", "what the training saved")
+
+_STEPS = {
+    "statistics": _Step(
+        "Compute statistics of each split, infer a schema from train, check the others against it.",
+        [_DATASET],
+        [
+            _Value("statistics", "Artifact", "folder of Split-train/FeatureStats.pb and so on"),
+            _Value("schema", "Artifact", "folder of schema.pbtxt"),
+            _Value("anomalies", "Artifact", "folder of anomalies.txt, one line per anomaly"),
+            _Value("anomaly_count", "Integer", "number of anomalies"),
+        ],
+    ),
+    "train": _Step(
+        "Train a model on split train, and validate it on eval.",
+        [_DATASET, *map(_setting, TRAINING_OPTIONS.values())],
+        [
+            _Value("model", "Model", "SavedModel: serving_default, evaluate and truth"),
+            _Value("logs", "Artifact", "folder of TensorBoard's logs"),
+        ],
+    ),
+    "evaluate": _Step(
+        "Compare a model's answers with the labels of a split.",
+        [_DATASET, _MODEL, _Value("split", "String", "the split to evaluate on", EVAL)],
+        [
+            _Value("metrics", "Metrics", "score, loss and examples; scores of up to 100 labels"),
+            _Value(
+                "confusion",
+                "ClassificationMetrics",
+                "confusion matrix of up to 100 labels, for examples with one label each",
+            ),
+            _Value(
+                "score",
+                "Float",
+                "0..1: accuracy; for several labels mean AUC, for boxes mean average precision, "
+                "for entities F1, for numbers R²",
+            ),
+            _Value(
+                "loss",
+                "Float",
+                "mean cross-entropy; for boxes mean of 1 - IoU, for numbers mean squared error",
+            ),
+            _Value("examples", "Integer", "number of labelled examples"),
+        ],
+    ),
+    "push": _Step(
+        "Copy a model to serving_dir/VERSION, as TensorFlow Serving expects it.",
+        [_MODEL, _Value("serving_dir", "String", "folder or URL that the step can write to")],
+        [_Value("pushed_to", "String", "where the model was copied to")],
+    ),
+}
+
+
+def load_step(name: str, image: str) -> Any:
+    """Return a step as kfp's component: ``statistics``, ``train``, ``evaluate`` or ``push``."""
+    step = _STEPS[name]
+    command = ["python", "-m", "recordgen.kubeflow", name]
+    arguments = ["--executor-input", {"executorInput": None}]
+    container = {"image": image, "command": command, "args": arguments}
+    return to_component(
+        {
+            "name": name,
+            "description": step.description,
+            "inputs": list(map(_described, step.inputs)),
+            "outputs": list(map(_described, step.outputs)),
+            "implementation": {"container": container},
+        }
     )
 
 
-def statistics_step(image: str):
-    """Return the step that looks at a dataset with TensorFlow Data Validation."""
-
-    @dsl.container_component
-    def statistics(
-        dataset: Input[Dataset],
-        statistics: Output[Artifact],
-        schema: Output[Artifact],
-        anomalies: Output[Artifact],
-        anomaly_count: dsl.OutputPath(int),
-    ):
-        """Statistics of each split, a schema of train, and what in the others breaks it.
-
-        Args:
-            dataset: what conversion wrote.
-            statistics: folder of Split-train/FeatureStats.pb and so on.
-            schema: folder of schema.pbtxt.
-            anomalies: folder of anomalies.txt, a line for each.
-            anomaly_count: how many there are.
-        """
-        return _container(image, "statistics")
-
-    return statistics
-
-
-def train_step(image: str):
-    """Return the step that trains; its parameters are the fields of ``TrainingConfig``."""
-
-    @dsl.container_component
-    def train(
-        dataset: Input[Dataset],
-        model: Output[Model],
-        logs: Output[Artifact],
-        model_name: str = _TRAINING.model,
-        weights: str = NO_WEIGHTS,
-        scale: str = _TRAINING.scale,
-        image_size: list = list(_TRAINING.image_size),  # noqa: B006  (kfp's default, never changed)
-        batch_size: int = _TRAINING.batch_size,
-        epochs: int = _TRAINING.epochs,
-        learning_rate: float = _TRAINING.learning_rate,
-        dropout: float = _TRAINING.dropout,
-        augmentation: float = _TRAINING.augmentation,
-        seed: int = _TRAINING.seed,
-        top_k: int = _TRAINING.top_k,
-        frames: int = _TRAINING.frames,
-    ):
-        """Train an image classifier on split train, and validate it on eval.
-
-        Args:
-            dataset: what conversion wrote.
-            model: SavedModel with the signatures serving_default, evaluate and truth.
-            logs: folder of TensorBoard's logs.
-            model_name: small_cnn, or a model of keras.applications.
-            weights: none, or imagenet, which Keras downloads.
-            scale: the range of pixels that the model takes; auto, what it was trained on.
-            image_size: height and width to which images are resized, in pixels.
-            batch_size: examples per step.
-            epochs: passes over split train.
-            learning_rate: of Adam, at the start.
-            dropout: share of features dropped before the last layer.
-            augmentation: shift, turn and zoom training images by up to this share.
-            seed: of weights, order, dropout and augmentation.
-            top_k: labels that the model answers with, best first.
-            frames: of a video's segment so many are looked at.
-        """
-        return _container(image, "train")
-
-    return train
-
-
-def evaluate_step(image: str):
-    """Return the step that asks a model for the labels of one split."""
-
-    @dsl.container_component
-    def evaluate(
-        dataset: Input[Dataset],
-        model: Input[Model],
-        metrics: Output[Metrics],
-        confusion: Output[ClassificationMetrics],
-        score: dsl.OutputPath(float),
-        loss: dsl.OutputPath(float),
-        examples: dsl.OutputPath(int),
-        split: str = EVAL,
-    ):
-        """Compare a model's answers with the labels of a split.
-
-        Args:
-            dataset: what conversion wrote.
-            model: what train saved.
-            metrics: score, loss and examples, and the score of each of up to a hundred labels.
-            confusion: the confusion matrix of up to a hundred labels, where there is one of each.
-            score: 0..1: share of right answers; of several labels the mean of their AUC, of boxes
-                mean average precision, of entities F1, of numbers R².
-            loss: mean cross-entropy; of boxes mean of 1 - IoU, of numbers mean squared error.
-            examples: labelled examples that were looked at.
-            split: the split to look at.
-        """
-        return _container(image, "evaluate")
-
-    return evaluate
-
-
-def push_step(image: str):
-    """Return the step that copies a model to where a server finds it."""
-
-    @dsl.container_component
-    def push(
-        model: Input[Model],
-        serving_dir: str,
-        pushed_to: dsl.OutputPath(str),
-    ):
-        """Copy a model to serving_dir/VERSION, as TensorFlow Serving expects it.
-
-        Args:
-            model: what train saved.
-            serving_dir: folder or URL that the step can write to.
-            pushed_to: where it went.
-        """
-        return _container(image, "push")
-
-    return push
+def _described(value: _Value) -> dict[str, str]:
+    return {key: text for key, text in value._asdict().items() if text is not None}

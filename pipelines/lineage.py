@@ -14,16 +14,12 @@ from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import DataError
 
 PUSHED_MODEL = "PushedModel"
-# The order in which a model's ancestors read best: the model first, then what vouched for it.
+# The order of a model's ancestors in the output.
 _TYPES_FIRST = ("Model", "Examples", "ModelBlessing")
 
 
 def pushed_model(metadata: Metadata, number: int | None = None) -> Artifact:
-    """Return the latest model that was pushed, or the one with the artifact ``number``.
-
-    Raises:
-        DataError: no model was pushed, or not that one.
-    """
+    """Return the latest pushed model, or the one with this ``number``. Raises: DataError: none."""
     pushed = [a for a in metadata.artifacts(PUSHED_MODEL) if a.properties.get("pushed")]
     if not pushed:
         raise DataError("no model was pushed yet: none was trained to the end, or none was blessed")
@@ -38,10 +34,7 @@ def pushed_model(metadata: Metadata, number: int | None = None) -> Artifact:
 
 
 def lineage_lines(metadata: Metadata, artifact: Artifact) -> Iterator[str]:
-    """Draw the tree of what made ``artifact``: artifacts, the executions that made them, and so on.
-
-    An artifact that was drawn before is only named again.
-    """
+    """Yield the tree of artifacts and executions behind ``artifact``; repeated ones in one line."""
     yield from _draw(metadata, artifact, "", set())
 
 
@@ -69,14 +62,15 @@ def _reading_order(artifact: Artifact) -> int:
 
 
 def describe_artifact(artifact: Artifact) -> str:
-    """Return what is worth knowing about an artifact, after its name."""
+    """Return the details of an artifact."""
     values = artifact.properties
     if artifact.type == "ModelBlessing":
         return ": blessed" if values.get("blessed") else ": not blessed"
     if artifact.type != "Examples" or "examples" not in values:
         return ""
     splits = ", ".join(
-        f"{name} {values.get(f'examples_{name}', 0)}" for name in json.loads(values["split_names"])
+        f"{name} {values.get(f'examples_{name}', 0)}"
+        for name in json.loads(str(values["split_names"]))
     )
     parts = [
         f"{values['examples']} examples ({splits})",
@@ -96,10 +90,10 @@ def describe_artifact(artifact: Artifact) -> str:
 
 
 def describe_execution(execution: Execution) -> Iterator[str]:
-    """Yield what an execution read that is no artifact: import files, training settings."""
+    """Yield an execution's inputs beside artifacts: import files, training settings."""
     values = execution.properties
     if "input_base" in values and "input_config" in values:
-        for split in json.loads(values["input_config"]).get("splits", []):
+        for split in json.loads(str(values["input_config"])).get("splits", []):
             yield f"from {values['input_base']}/{split['pattern']}"
     settings = values.get("custom_config")
     if settings and settings != "null":

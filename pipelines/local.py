@@ -11,8 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipelines.config import PipelineConfig, local_config
-from pipelines.options import add_pipeline_options, pipeline_settings
+from pipelines.config import (
+    PipelineConfig,
+    add_pipeline_options,
+    local_config,
+    pipeline_settings,
+)
 from pipelines.terminal import run_main, show_progress
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.dataset.manifest import read_dataset
@@ -22,28 +26,27 @@ from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
 from recordgen.tasks import TASKS
 
-# What a pattern has in place of a span, a version, or a part of a date.
+# The placeholders of span, version and date in a pattern.
 _SPAN = re.compile(r"\{[A-Z][^}]*\}")
 
-_LOWEST_LABELS = 5  # of many, those that a model knows least are worth a look
+_LOWEST_LABELS = 5  # the labels with the lowest scores are printed
 
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         examples: examples by split.
         labels: size of the vocabulary.
         rejects: rejected rows.
-        measure: what the score is, such as ``accuracy`` or ``auc``.
-        score: the model's on ``eval``, 0..1.
-        by_label: the score of each label that has one of its own; empty where the measure is of
-            all labels together.
+        measure: the name of the score, such as ``accuracy`` or ``auc``.
+        score: the model's score on ``eval``, 0..1.
+        by_label: the scores of single labels, if the measure has them.
         blessed: whether the model was good enough to be pushed.
         pushed_to: where it was pushed; None if it was not.
-        cached: steps that were taken from the cache.
-        steps: all steps.
+        cached: number of steps taken from the cache.
+        steps: number of steps.
     """
 
     examples: dict[str, int]
@@ -59,11 +62,7 @@ class RunReport:
 
 
 def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
-    """Run the pipeline in this process and return what came out.
-
-    Raises:
-        RecordgenError: the data or a setting is at fault.
-    """
+    """Run the pipeline in this process, and return the result. Raises: RecordgenError."""
     if config.metadata_path is None:
         raise UsageError("a local run needs metadata_path: where its ML Metadata is kept")
     print("loading TFX …", flush=True)
@@ -81,7 +80,7 @@ def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
 
 
 def read_report(metadata_path: str) -> RunReport:
-    """Return what the latest run in a metadata store came to."""
+    """Return the result of the latest run in a metadata store."""
     import tensorflow_model_analysis as tfma
 
     from pipelines.metadata import Metadata
@@ -117,13 +116,13 @@ def read_report(metadata_path: str) -> RunReport:
 
 
 def _value(metrics: Mapping[str, Any], measure: str) -> float:
-    """Return a metric of what TFMA has for one class, or for all of them together."""
+    """Return TFMA's value of a metric."""
     [value] = [value for name, value in metrics.items() if name.rsplit("/", 1)[-1] == measure]
     return float(value["doubleValue"])
 
 
 def print_report(report: RunReport, workdir: str) -> None:
-    """Print what a run came to, and where to look."""
+    """Print the result of a run, and where its files are."""
     if report.cached:
         what = "everything" if report.cached == report.steps else f"{report.cached} steps"
         print(f"\n{what} came from TFX's cache: the same data and settings were run before")
@@ -158,11 +157,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def to_config(args: argparse.Namespace) -> PipelineConfig:
-    """Turn parsed arguments into a config; a task that is found out is printed.
+    """Turn parsed arguments into a config; detect and print the task if none is given.
 
     Raises:
         UsageError: a value is not allowed.
-        SourceError: there is no data.
+        SourceError: there are no data.
     """
     config = local_config(
         args.data,

@@ -1,4 +1,4 @@
-"""What ML Metadata knows: artifacts, executions, and what made what. No TFX is needed."""
+"""Read artifacts and executions from ML Metadata, without TFX."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ class Metadata:
     """A metadata store, read-only."""
 
     def __init__(self, path: str) -> None:
-        """Open the SQLite store at ``path``.
-
-        Raises:
-            SourceError: there is none.
-        """
+        """Open the SQLite store at ``path``. Raises: SourceError: there is none."""
         if not os.path.isfile(path):
             raise SourceError(
                 f"{path}: no metadata store here; run a pipeline in this folder first"
@@ -123,7 +119,7 @@ def _artifact(proto: metadata_store_pb2.Artifact) -> Artifact:
 def _values(
     proto: metadata_store_pb2.Artifact | metadata_store_pb2.Execution,
 ) -> dict[str, Value]:
-    """Return the properties of both kinds as plain values; those that are declared come last."""
+    """Return the properties of both kinds as plain values; declared ones take precedence."""
     return {
         key: getattr(value, value.WhichOneof("value"))
         for properties in (proto.custom_properties, proto.properties)

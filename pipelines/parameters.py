@@ -1,7 +1,7 @@
-"""The runtime parameters of a compiled job: their names, and their values as texts.
+"""The runtime parameters of a compiled job, by name; values are texts.
 
-TFX's drivers and executors read messages as JSON, and a parameter stands for a whole message: it is
-JSON, too. ``span=7`` → ``range_config={"static_range": {"start_span_number": 7, …}}``
+A parameter is a whole message of TFX, as JSON:
+``span=7`` → ``range_config={"static_range": {"start_span_number": 7, …}}``
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ def parameter_values(
     dataset_version: str | None = None,
     train_steps: int | None = None,
 ) -> dict[str, str]:
-    """Return the parameters that say what is given; those of what is not given are left out.
-
-    Raises:
-        UsageError: a value is not allowed.
-    """
+    """Return the parameters for the arguments that are given. Raises: UsageError."""
     values = {}
     if data is not None:
         check_url("--data", data)
@@ -53,7 +49,7 @@ def parameter_values(
     return values
 
 
-#: Of parameters that nobody gives: the latest span, no version, as many epochs as were compiled.
+#: The defaults: the latest span, no version, as many epochs as were compiled.
 UNSET = {RANGE_CONFIG: "", DATASET_VERSION: "", TRAIN_ARGS: "{}"}
 
 
@@ -61,6 +57,11 @@ def check_url(option: str, url: str) -> None:
     """Check that the service can reach ``url``. Raises: UsageError."""
     if not url.startswith(BUCKET) or not url.removeprefix(BUCKET).strip("/"):
         raise UsageError(f"{option} must be a folder in a bucket, gs://BUCKET/… (got {url!r})")
+
+
+def below(folder: str, name: str) -> str:
+    """Return the URL of a folder inside another one."""
+    return f"{folder.rstrip('/')}/{name}"
 
 
 def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: bool) -> None:
@@ -81,11 +82,7 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, str]:
-    """Return what the options above were given; ``--parameter`` overrules the others.
-
-    Raises:
-        UsageError: a value is not allowed.
-    """
+    """Return the parameters on the command line; ``--parameter`` overrules. Raises: UsageError."""
     values = parameter_values(
         data=args.data,
         pattern=args.pattern,
@@ -110,10 +107,10 @@ def parse_parameters(texts: Sequence[str]) -> dict[str, str]:
 
 
 def check_parameters(values: Mapping[str, str]) -> None:
-    """Check what can be known of a job's parameters before the service is asked.
+    """Check a job's parameters before they are sent.
 
     Raises:
-        UsageError: one is not what TFX can read, or they do not go together.
+        UsageError: TFX cannot read one, or they contradict each other.
     """
     check_url(INPUT_BASE, values[INPUT_BASE])
     splits = _message(values, INPUT_CONFIG).get("splits")
@@ -122,7 +119,7 @@ def check_parameters(values: Mapping[str, str]) -> None:
             f'{INPUT_CONFIG} must be {{"splits": [{{"name": …, "pattern": …}}]}} '
             f"(got {values[INPUT_CONFIG]!r})"
         )
-    # Other spellings that TFX reads, such as numbers as texts, are left to it.
+    # TFX reads other spellings, too, such as numbers as texts.
     static = _message(values, RANGE_CONFIG).get("static_range")
     span = static.get("start_span_number") if isinstance(static, dict) else None
     if isinstance(span, int):

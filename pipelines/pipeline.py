@@ -15,18 +15,15 @@ from recordgen.dataset.splits import SplitFractions
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
-from recordgen.kubeflow.scoring import TfmaMetric
 from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT
+from recordgen.training.measures import TfmaMetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInputs:
-    """What may differ from run to run of one pipeline.
-
-    Each is a value, or a ``RuntimeParameter`` that gets one when a run is started.
-    """
+    """Inputs that may differ between runs: values, or ``RuntimeParameter``s."""
 
     input_base: str | RuntimeParameter
     input_config: tfx.proto.Input | RuntimeParameter
@@ -36,7 +33,7 @@ class RunInputs:
 
 
 def fixed_inputs(config: PipelineConfig) -> RunInputs:
-    """Return the inputs that ``config`` says, the same in every run."""
+    """Return the inputs of ``config``, the same in every run."""
     range_config = None
     if config.span is not None:
         span = tfx.proto.StaticRange(start_span_number=config.span, end_span_number=config.span)
@@ -48,7 +45,7 @@ def fixed_inputs(config: PipelineConfig) -> RunInputs:
         ),
         range_config=range_config,
         dataset_version=config.dataset_version,
-        # Zero steps is TFX's "not said": as many epochs as the training config says.
+        # Zero steps is TFX's default; the training config's epochs count then.
         train_args=tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
     )
 
@@ -58,11 +55,7 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
 
     AutoMLExampleGen → StatisticsGen → SchemaGen → ExampleValidator, and AutoMLExampleGen →
     Trainer → Evaluator → Pusher: a model is pushed if its score on ``eval`` is at least
-    ``min_score``.
-
-    Args:
-        config: what to build.
-        inputs: what stands in for those of ``config``; None: they are fixed.
+    ``min_score``. ``inputs`` replace those of ``config``.
     """
     inputs = inputs or fixed_inputs(config)
     options = replace(config.options, task=config.task)
@@ -129,7 +122,7 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
 
 
 def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
-    """Return what the Evaluator computes, and from which score on it blesses a model."""
+    """Return the Evaluator's metrics, and the score from which it blesses a model."""
     found: TfmaMetric = TASKS[task].declared("measure").tfma
     measure = tfma.MetricConfig(
         class_name=found.class_name, module=found.module, config=json.dumps({"name": found.name})
@@ -140,7 +133,7 @@ def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
             tfma.ModelSpec(
                 signature_name=EVALUATE,
                 prediction_key=SCORES,
-                # Not the feature itself: an example without a label would end the evaluation.
+                # Not the feature itself: TFMA fails on an example without a label.
                 preprocessing_function_names=[TRUTH],
                 label_key=LABEL,
                 example_weight_key=WEIGHT,

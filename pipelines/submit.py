@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,38 +16,20 @@ from pipelines.parameters import (
     given_parameters,
 )
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import check_region
+from pipelines.vertex_settings import check_form
 from recordgen import storage
 from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import RecordgenError, SourceError, UsageError
 
 
 class SubmitError(RecordgenError):
-    """Vertex AI was not reached, or did not take the job."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted:
-    """A job that was taken.
-
-    Attributes:
-        name: its resource name, ``projects/…/locations/…/pipelineJobs/…``.
-        console: where it is seen in a browser.
-    """
-
-    name: str
-    console: str
+    """Vertex AI was not reached, or refused the job."""
 
 
 def read_job(path: str) -> dict[str, Any]:
-    """Read a job that ``pipelines.vertex`` has written.
-
-    Raises:
-        SourceError: there is no such file.
-        UsageError: it is not such a job.
-    """
+    """Read a job of ``pipelines.vertex``. Raises: SourceError: no such file; UsageError: no job."""
     try:
-        job = json.loads(storage.read_text(path))
+        job: dict[str, Any] = json.loads(storage.read_text(path))
         given = job["runtimeConfig"]["parameterValues"]
         if not isinstance(job["pipelineSpec"]["pipelineInfo"]["name"], str):
             raise TypeError("its name is not text")
@@ -67,11 +48,7 @@ def read_job(path: str) -> dict[str, Any]:
 
 
 def with_parameters(job: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return ``job`` with other values for some of its runtime parameters.
-
-    Raises:
-        UsageError: a value is not allowed.
-    """
+    """Return ``job`` with other values of runtime parameters. Raises: UsageError."""
     runtime = job["runtimeConfig"]
     values = {**runtime["parameterValues"], **values}
     check_parameters(values)
@@ -80,17 +57,15 @@ def with_parameters(job: Mapping[str, Any], values: Mapping[str, str]) -> dict[s
 
 def submit_job(
     job: Mapping[str, Any], *, project: str, region: str, endpoint: str | None = None
-) -> Submitted:
-    """Start a job: ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``.
+) -> None:
+    """Start a job, and print its name and where to look.
 
-    Args:
-        job: the body of the request; nothing of it is uploaded elsewhere.
-        project: the Google Cloud project.
-        region: where it runs.
-        endpoint: URL of the service; None: the region's own.
+    It calls ``POST https://REGION-aiplatform.googleapis.com/v1/…/pipelineJobs``.
+
+    ``endpoint`` is the URL of the service; None: the region's own.
 
     Raises:
-        UsageError: the job is none, or the client's package is not installed.
+        UsageError: the job is invalid, or the client's package is not installed.
         SubmitError: there are no credentials, or the service was not reached or refused.
     """
     try:
@@ -130,11 +105,12 @@ def submit_job(
         ) from exc
     except (GoogleAPIError, RequestException) as exc:
         raise SubmitError(f"Vertex AI did not take the job: {_first_line(exc)}") from exc
-    return Submitted(taken.name, console_url(taken.name))
+    print(f"submitted  {taken.name}")
+    print(f"console    {console_url(taken.name)}")
 
 
 def console_url(name: str) -> str:
-    """Return where the job with this resource name is seen in a browser."""
+    """Return the console's page for a job."""
     _, project, _, region, _, job = name.split("/")
     return (
         f"https://console.cloud.google.com/vertex-ai/locations/{region}/pipelines/runs/{job}"
@@ -144,12 +120,6 @@ def console_url(name: str) -> str:
 
 def _first_line(exc: Exception) -> str:
     return str(exc).strip().split("\n", 1)[0]
-
-
-def print_submitted(submitted: Submitted) -> None:
-    """Print which job runs, and where to look."""
-    print(f"submitted  {submitted.name}")
-    print(f"console    {submitted.console}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -168,13 +138,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
 
     def run() -> None:
-        check_region(args.region)
+        check_form("region", args.region)
         job = with_parameters(read_job(args.job), given_parameters(args))
         quiet_libraries()
-        submitted = submit_job(
-            job, project=args.project, region=args.region, endpoint=args.endpoint
-        )
-        print_submitted(submitted)
+        submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 
     return run_main(run)
 

@@ -1,7 +1,4 @@
-"""What a person sees who starts a pipeline: progress, one line per error, no noise.
-
-Nothing here happens at import: the entry points call it.
-"""
+"""The terminal output of pipelines: progress, and one line per error."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 def run_main(main: Callable[[], None]) -> int:
     """Call ``main`` and return the exit code: 0, 1 (data or storage), 2 (usage), 130 (Ctrl-C).
 
-    What goes wrong on the user's side is one line on stderr; anything else is a bug and keeps its
-    traceback.
+    An error of the user's is one line on stderr; anything else is a bug and keeps its traceback.
     """
     try:
         main()
@@ -37,10 +33,10 @@ def run_main(main: Callable[[], None]) -> int:
 
 
 class StepProgress(logging.Handler):
-    """Print a line per pipeline step, from what TFX's local runner logs.
+    """Print a line per pipeline step, from the log of TFX's local runner.
 
-    ``[3/7] SchemaGen … 0.2 s``, and ``… from cache`` for a step that was done before. If a TFX
-    version words its log otherwise, the lines are missing and nothing else happens.
+    ``[3/7] SchemaGen … 0.2 s``, or ``… from cache``. If another TFX version logs other words, the
+    lines are missing.
     """
 
     _RUNNING = re.compile(r"Component (\S+) is running\.")
@@ -55,7 +51,7 @@ class StepProgress(logging.Handler):
         self._cached = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print what ``record`` says about a step, if anything."""
+        """Print the progress in ``record``, if any."""
         message = record.getMessage()
         if match := self._RUNNING.fullmatch(message):
             self._number += 1
@@ -69,45 +65,34 @@ class StepProgress(logging.Handler):
             print(f"[{self._number}/{self._steps}] {match[1]}: {how}", flush=True)
 
 
-class EpochProgress(logging.Handler):
-    """Print Recordgen's own log lines, indented below their step."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print ``record``."""
-        print(f"      {record.getMessage()}", flush=True)
-
-
-class UserWarnings(logging.Handler):
-    """Show on stderr what the user's own code warns of through absl, as TFX's does."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print ``record`` if it does not come from an installed library."""
-        if "site-packages" not in record.pathname:
-            print(f"{record.levelname} {record.getMessage()}", file=sys.stderr, flush=True)
+def _is_own(record: logging.LogRecord) -> bool:
+    """Return whether a record comes from the user's code, not from an installed library."""
+    return "site-packages" not in record.pathname
 
 
 def show_progress(steps: int, *, verbose: bool = False) -> None:
     """Print progress of a run with ``steps`` components; call it after importing TFX.
 
-    Args:
-        steps: components in the pipeline.
-        verbose: let TFX's own log through as well.
+    ``verbose`` shows TFX's own log, too.
     """
     if verbose:
         logging.basicConfig(level=logging.INFO, force=True)
     import absl.logging
 
-    # Not by the logger's own setLevel: TensorFlow sets absl's verbosity back to what absl knows.
+    # Not by the logger's setLevel: TensorFlow resets absl's verbosity.
     absl.logging.set_verbosity(absl.logging.INFO)
     tfx_log = logging.getLogger("absl")
     tfx_log.handlers = [StepProgress(steps)]
     if not verbose:
-        tfx_log.addHandler(UserWarnings())
+        warnings = logging.StreamHandler()
+        warnings.setLevel(logging.WARNING)
+        warnings.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+        warnings.addFilter(_is_own)
+        tfx_log.addHandler(warnings)
     tfx_log.propagate = verbose
     own_log = logging.getLogger("recordgen")
-    own_log.handlers = [EpochProgress(logging.INFO)]
+    epochs = logging.StreamHandler(sys.stdout)
+    epochs.setFormatter(logging.Formatter("      %(message)s"))  # indented below their step
+    own_log.handlers = [epochs]
     own_log.setLevel(logging.INFO)
     own_log.propagate = False

@@ -8,28 +8,21 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines.config import PipelineConfig
-from pipelines.options import add_pipeline_options, pipeline_settings
+from pipelines.config import PipelineConfig, add_pipeline_options, pipeline_settings
 from pipelines.parameters import (
     UNSET,
     add_parameter_options,
+    below,
     check_parameters,
     check_url,
     given_parameters,
     parameter_values,
 )
-from pipelines.submit import print_submitted, submit_job
+from pipelines.submit import submit_job
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import (
-    Dataflow,
-    VertexSettings,
-    check_name,
-    parse_label,
-    parse_machine,
-)
+from pipelines.vertex_settings import VertexSettings
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
-from recordgen.errors import UsageError
 
 DEFAULT_PATTERN = "*.csv"
 
@@ -72,55 +65,18 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def to_settings(args: argparse.Namespace) -> VertexSettings:
-    """Turn parsed arguments into what Vertex AI and Dataflow are told.
-
-    Raises:
-        UsageError: a value is not allowed.
-    """
-    return VertexSettings(
-        project=args.project,
-        region=args.region,
-        image=args.image,
-        trainer_image=args.trainer_image,
-        machines=dict(map(parse_machine, args.machine)),
-        service_account=args.service_account,
-        network=args.network,
-        labels=dict(map(parse_label, args.label)),
-        dataflow=_dataflow(args),
-    )
-
-
-def _dataflow(args: argparse.Namespace) -> Dataflow | None:
-    more = {
-        "temp_location": args.dataflow_temp_location,
-        "machine_type": args.dataflow_machine_type,
-        "max_workers": args.dataflow_max_workers,
-        "subnetwork": args.dataflow_subnetwork,
-    }
-    given = {name: value for name, value in more.items() if value is not None}
-    if args.dataflow_image is None:
-        if given:
-            names = ", ".join(f"--dataflow-{name.replace('_', '-')}" for name in given)
-            raise UsageError(f"{names} needs --dataflow-image: what Dataflow's workers run")
-        return None
-    default = {"temp_location": _below(args.pipeline_root, "dataflow")}
-    return Dataflow(image=args.dataflow_image, **{**default, **given})
-
-
 def to_config(args: argparse.Namespace, settings: VertexSettings) -> PipelineConfig:
     """Turn parsed arguments into the pipeline's config.
 
     Raises:
         UsageError: a value is not allowed.
     """
-    check_name(args.name)
     check_url("--pipeline-root", args.pipeline_root)
-    serving_dir = args.serving_dir or _below(args.pipeline_root, "serving")
+    serving_dir = args.serving_dir or below(args.pipeline_root, "serving")
     check_url("--serving-dir", serving_dir)
     more: dict[str, Any] = pipeline_settings(args)
-    if (beam_args := settings.beam_args()) is not None:
-        more["beam_args"] = beam_args
+    if settings.beam_args is not None:
+        more["beam_args"] = settings.beam_args
     return PipelineConfig(
         input_base=args.data,
         pipeline_root=args.pipeline_root,
@@ -140,16 +96,12 @@ def to_parameters(args: argparse.Namespace) -> dict[str, str]:
     return values
 
 
-def _below(folder: str, name: str) -> str:
-    return f"{folder.rstrip('/')}/{name}"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     args = build_parser().parse_args(argv)
 
     def run() -> None:
-        settings = to_settings(args)
+        settings = VertexSettings.from_args(args)
         config = to_config(args, settings)
         values = to_parameters(args)
         quiet_libraries()
@@ -164,14 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, value in sorted(values.items()):
             print(f"parameter  {name}={value}")
         if args.submit:
-            print_submitted(
-                submit_job(
-                    job,
-                    project=settings.project,
-                    region=settings.region,
-                    endpoint=args.endpoint,
-                )
-            )
+            submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 
     return run_main(run)
 

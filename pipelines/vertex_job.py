@@ -1,4 +1,4 @@
-"""From a pipeline to the job that Vertex AI Pipelines takes: a PipelineJob as JSON."""
+"""Compile a pipeline to a job of Vertex AI Pipelines: a PipelineJob as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfx.orchestration.data_types import RuntimeParameter
 from pipelines import parameters
 from pipelines.config import PipelineConfig
 from pipelines.pipeline import RunInputs, create_pipeline
-from pipelines.vertex_settings import Machine, VertexSettings
+from pipelines.vertex_settings import VertexSettings
 from recordgen.errors import UsageError
 from recordgen.examplegen import vertex_driver
 
@@ -21,22 +21,19 @@ TRAINER = "Trainer"
 def compile_job(
     config: PipelineConfig, settings: VertexSettings, values: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the job: the body of the request that starts it, as JSON has it.
+    """Return the job: the JSON body of the request that starts it.
 
-    Args:
-        config: what the pipeline is made of; what differs from run to run stands in ``values``.
-        settings: where and as whom it runs.
-        values: the runtime parameters, each one of :data:`pipelines.parameters.NAMES`.
+    ``values`` are the runtime parameters, by :data:`pipelines.parameters.NAMES`.
 
     Raises:
-        UsageError: a machine is given for a step that is not there.
+        UsageError: a machine is for a step that does not exist.
     """
     pipeline = create_pipeline(config, runtime_inputs())
     images = {"default_image_path": settings.image, TRAINER: settings.trainer_image}
     runner = tfx.orchestration.experimental.KubeflowV2DagRunner(
         tfx.orchestration.experimental.KubeflowV2DagRunnerConfig(
             default_image={step: image for step, image in images.items() if image},
-            # 2.0 knows no results of a driver: neither span nor fingerprint would be seen.
+            # 2.0 ignores a driver's results: span and fingerprint.
             use_pipeline_spec_2_1=True,
         )
     )
@@ -54,39 +51,22 @@ def compile_job(
 
 def runtime_inputs() -> RunInputs:
     """Return inputs that get their values when a run is started."""
-
-    def text(name: str) -> RuntimeParameter:
-        return RuntimeParameter(name, ptype=str)
-
-    return RunInputs(
-        input_base=text(parameters.INPUT_BASE),
-        input_config=text(parameters.INPUT_CONFIG),
-        range_config=text(parameters.RANGE_CONFIG),
-        dataset_version=text(parameters.DATASET_VERSION),
-        train_args=text(parameters.TRAIN_ARGS),
-    )
+    return RunInputs(**{name: RuntimeParameter(name, ptype=str) for name in parameters.NAMES})
 
 
-def set_machines(spec: dict[str, Any], machines: Mapping[str, Machine]) -> None:
-    """Write into a pipeline's specification what its steps need.
+def set_machines(spec: dict[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the resources of steps into a pipeline's specification.
 
-    Not by TFX's ``with_platform_config``: it writes the same, but for a file-based ExampleGen
-    nothing.
+    TFX's ``with_platform_config`` does the same, but nothing for a file-based ExampleGen.
 
     Raises:
         UsageError: there is no such step.
     """
     executors = spec["deploymentSpec"]["executors"]
-    for step, machine in machines.items():
+    for step, resources in machines.items():
         if step not in spec["components"]:
             raise UsageError(
                 f"--machine needs one of the steps {', '.join(sorted(spec['components']))} "
                 f"(got {step!r})"
             )
-        resources: dict[str, Any] = {"cpuLimit": machine.cpus, "memoryLimit": machine.memory_gb}
-        if machine.accelerator is not None:
-            resources["accelerator"] = {
-                "type": machine.accelerator,
-                "count": str(machine.accelerators),  # 64 bits: a text in JSON
-            }
         executors[spec["components"][step]["executorLabel"]]["container"]["resources"] = resources

@@ -87,15 +87,13 @@ REFUSALS = [
         LOCAL,
         "https://host/1.jpg",
         (),
-        "rows of a local import file reach https:// only if that is asked for; --allow-scheme "
-        "https allows it",
+        "rows of a local import file may not reach https://; --allow-scheme https allows it",
     ),
     (
         GS,
         "s3://b/1.jpg",
         (),
-        "rows of an import file on gs:// reach s3:// only if that is asked for; --allow-scheme s3 "
-        "allows it",
+        "rows of an import file on gs:// may not reach s3://; --allow-scheme s3 allows it",
     ),
     (LOCAL, "local:///data/1.jpg", (), "local:// is not read; write the path alone"),
     (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import ExifTags, Image
 
-from pipelines.digits import write_digits
+from pipelines.samples.digits import write_digits
 from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
 from recordgen.conversion.api import plan

@@ -74,10 +74,10 @@ def test_convert_measures_contenders(photos: Path) -> None:
         "convert", "--images", photos, "--rows", 4, "--rounds", 1, "--json", "--only", *names
     )
     found = json.loads(done.stdout)
-    assert list(found) == ["images_per_s", "peak_mb", "rounds"]
+    assert list(found) == ["examples_per_s", "peak_mb", "rounds"]
     for figures in found.values():
         assert list(figures) == names
-    assert all(rate > 0 for rate in found["images_per_s"].values())
+    assert all(rate > 0 for rate in found["examples_per_s"].values())
     assert all(size > 10 for size in found["peak_mb"].values())
 
 

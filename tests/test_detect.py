@@ -114,6 +114,7 @@ CSV = [
 def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_path: Path) -> None:
     finding = found(tmp_path, "a.csv", lines)
     assert (finding.options.task, finding.options.input_format) == (task, "csv")
+    assert finding.header or task != "tabular"
     assert finding.reason.startswith(f"{tmp_path / 'a.csv'}:")
     assert finding.reason.endswith(reason)
 
@@ -122,6 +123,12 @@ def test_lines_of_csv_tell_their_task(lines: str, task: str, reason: str, tmp_pa
 JSONL = [
     ('{"imageGcsUri": "a", "boundingBoxAnnotations": [{}]}', "object_detection", "Annotations"),
     ('{"imageGcsUri": "a"}', "image_classification", "no line has an annotation"),
+    ('{"imageGcsUri": "a", "boundingBoxAnnotations": []}', "object_detection", "Annotations"),
+    (
+        '{"imageGcsUri": "a", "classificationAnnotations": [], "boundingBoxAnnotations": [{}]}',
+        "object_detection",
+        "boundingBoxAnnotations",
+    ),
     ('{"textGcsUri": "a", "classificationAnnotation": {}}', "text_classification", "tation"),
     (
         '{"textContent": "a", "classificationAnnotations": [{}]}',
@@ -324,7 +331,7 @@ STOPS: list[tuple[str, str, dict[str, str], str, tuple[str, str, str]]] = [
     ),
     (
         "a.jpg,train,cat,.1,.2,,,.5,.6,,\nb.jpg,test,cat,.1,.2,,,.5,.6,,\n",
-        "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,BOX",
+        "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,",
         {"columns": "path=1,split=2,label=3,xmin=4,ymin=5,xmax=8,ymax=9"},
         "object_detection",
         ("train", "a.jpg", '[["cat",0.1,0.2,0.5,0.6]]'),
@@ -808,6 +815,9 @@ def test_frames_stop_as_files_do() -> None:
         recordgen.check(frame, columns={"path": "image_uri", "label": "labl"})
     with pytest.raises(UsageError, match="header is for CSV files"):
         recordgen.check(frame, header="no")
+    table = pd.DataFrame({"age": [31, 40], "category": ["a", "b"], "label": ["x", "x"]})
+    _, decided = open_source(table, ConvertOptions())
+    assert decided.task == "tabular"  # two columns that may be labels are features of a table
     twice = pd.DataFrame([["1.jpg", "2.jpg", "a"]], columns=["path", "path", "label"])
     with pytest.raises(UsageError, match="two columns are named 'path'"):
         recordgen.check(twice)

@@ -24,7 +24,7 @@ from aiohttp import web
 from PIL import Image
 
 import recordgen
-from pipelines.digits import write_digits, write_scattered_digits
+from pipelines.samples.digits import write_digits, write_scattered_digits
 from recordgen import cli
 from recordgen.tasks import TASKS
 from tests.conftest import encoded

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import recordgen
-from pipelines.travels import write_tagged, write_travels
+from pipelines.samples.travels import sentences, write_travels
 from recordgen import cli, storage
 from recordgen.console.summaries import detection_lines
 from recordgen.options import ConvertOptions
@@ -39,6 +39,7 @@ from recordgen.sources.readers import RowReader
 from recordgen.sources.source import open_source
 from recordgen.tasks import TASKS, ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes
+from recordgen.tasks.tags import tags_of, tokenize
 from recordgen.tasks.text_entities import TextEntities
 from tests.conftest import encoded, noise, run_python
 from tests.pages import ROOT, blocks, pages
@@ -288,10 +289,22 @@ def test_both_formats_of_entities_say_the_same(tmp_path: Path) -> None:
     assert labels == ["0 to 4 (person), 13 to 21 (city)"] * 2
 
 
+def write_tagged(folder: Path, count: int) -> None:
+    """Write the sentences of the sample as tokens and tags; every fifth is in ``eval``."""
+    for number, (text, spans) in enumerate(sentences(count)):
+        split = folder / ("train" if number % 5 else "eval")
+        split.mkdir(parents=True, exist_ok=True)
+        tokens = tokenize(text)
+        words = (text[start:end] for start, end in tokens)
+        for name, line in (("sentences", words), ("labels", tags_of(tokens, spans))):
+            with open(split / f"{name}.txt", "a", encoding="utf-8") as file:
+                file.write(" ".join(line) + "\n")
+
+
 def test_the_sample_of_entities_is_what_the_script_writes(tmp_path: Path) -> None:
     """The files in examples/ are those of the commands that the page names."""
     write_travels(str(tmp_path), 60)
-    write_tagged(str(tmp_path / "iob"), 40)
+    write_tagged(tmp_path / "iob", 40)
     sample = ROOT / "examples/text_entities"
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")}
     assert written == {path.relative_to(sample) for path in sample.rglob("*.*")}

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from pipelines.digits import write_digit_groups, write_digits
+from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import convert, train_dataset
 from tests.conftest import run_python
 from tests.preloaded import WITH_TENSORFLOW

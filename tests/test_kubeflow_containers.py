@@ -15,8 +15,8 @@ from docker.errors import DockerException
 from kfp import dsl, local
 
 from pipelines.component import load_step, load_step_from_artifact
-from pipelines.digits import write_digits
 from pipelines.kubeflow import local_runner
+from pipelines.samples.digits import write_digits
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from tests.conftest import COMPONENTS

@@ -13,16 +13,23 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import recordgen
-from pipelines.digits import write_digit_groups, write_digits
-from pipelines.kubeflow_steps import evaluate_step, push_step, statistics_step, train_step
+from pipelines.kubeflow_steps import load_step
+from pipelines.samples.digits import write_digit_groups, write_digits
 from recordgen import features
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.kubeflow import convert, evaluate, push, statistics, train
-from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
-from recordgen.kubeflow.places import launcher_path, place_of, read_place, write_place
-from recordgen.kubeflow.scoring import ManyLabelsAccumulator, OneLabelAccumulator
+from recordgen.kubeflow.execution import (
+    Artifact,
+    StepInput,
+    StepOutput,
+    launcher_path,
+    place_of,
+    read_place,
+    write_place,
+)
 from recordgen.training import TrainingConfig
+from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TFX
 from tests.steps import StepCall, call, executor_input
@@ -42,7 +49,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> str:
 def trained(digits: str, tmp_path_factory: pytest.TempPathFactory) -> StepCall:
     """A model that saw the digits often enough to know most of them."""
     return call(
-        train_step(IMAGE),
+        load_step("train", IMAGE),
         tmp_path_factory.mktemp("train"),
         inputs={"dataset": digits},
         image_size=[16, 16],
@@ -145,7 +152,7 @@ def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
 @pytest.mark.outside
 def test_evaluate_counts_right_answers(trained: StepCall, digits: str, tmp_path: Path) -> None:
     """Accuracy, loss and confusion are those of the answers, counted anew here."""
-    component = evaluate_step(IMAGE)
+    component = load_step("evaluate", IMAGE)
     step = step_input(component, tmp_path, {"dataset": digits, "model": trained.uris["model"]})
     output = evaluate.run(step)
     eval_split = read_dataset(digits).splits["eval"]
@@ -185,7 +192,7 @@ def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model that tells their labels better than chance."""
     settings = {"image_size": [16, 48], "epochs": 5, "learning_rate": 3e-3}
     folder = tmp_path_factory.mktemp("train")
-    train.run(step_input(train_step(IMAGE), folder, {"dataset": groups}, **settings))
+    train.run(step_input(load_step("train", IMAGE), folder, {"dataset": groups}, **settings))
     return str(folder / "model")
 
 
@@ -194,7 +201,7 @@ def group_model(groups: str, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_evaluate_tells_labels_apart(groups: str, group_model: str, tmp_path: Path) -> None:
     """Several labels per image: AUC and loss are those of the answers, as scikit-learn has them."""
     inputs = {"dataset": groups, "model": group_model}
-    output = evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
+    output = evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
 
     import tensorflow as tf
 
@@ -229,7 +236,7 @@ def test_evaluate_needs_labels_that_differ(group_model: str, tmp_path: Path) -> 
     recordgen.convert(str(source), str(tmp_path / "dataset"), task="image_multi_label")
     inputs = {"dataset": str(tmp_path / "dataset"), "model": group_model}
     with pytest.raises(DataError, match=r"split 'eval' has no label that only some .* no auc"):
-        evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs))
+        evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs))
 
 
 def test_scores_that_tell_nothing() -> None:
@@ -264,14 +271,14 @@ def test_evaluate_needs_labels(trained: StepCall, digits: str, tmp_path: Path) -
     with pytest.raises(
         DataError, match=r"split 'dev' has no labelled examples .*train, eval, test"
     ):
-        evaluate.run(step_input(evaluate_step(IMAGE), tmp_path, inputs, split="dev"))
+        evaluate.run(step_input(load_step("evaluate", IMAGE), tmp_path, inputs, split="dev"))
 
 
 @pytest.mark.slow
 @pytest.mark.outside
 def test_push_copies_a_version(trained: StepCall, tmp_path: Path) -> None:
     """The copy lies under a number and answers as the model does."""
-    component = push_step(IMAGE)
+    component = load_step("push", IMAGE)
     serving = f"{tmp_path}/serving"
     step = step_input(component, tmp_path, {"model": trained.uris["model"]}, serving_dir=serving)
     pushed = Path(str(push.run(step).parameters["pushed_to"]))
@@ -287,14 +294,16 @@ def test_push_refuses(tmp_path: Path) -> None:
     """No folder to push to, or nothing that could be served."""
     model = {"model": str(tmp_path)}
     with pytest.raises(UsageError, match="serving_dir must be a folder or URL"):
-        push.run(step_input(push_step(IMAGE), tmp_path, model, serving_dir=""))
+        push.run(step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=""))
     with pytest.raises(SourceError, match=r"no saved_model\.pb here"):
-        push.run(step_input(push_step(IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving"))
+        push.run(
+            step_input(load_step("push", IMAGE), tmp_path, model, serving_dir=f"{tmp_path}/serving")
+        )
 
 
 def test_train_refuses(digits: str, tmp_path: Path) -> None:
     """A wrong setting is said before TensorFlow is loaded; there must be a dataset."""
-    component = train_step(IMAGE)
+    component = load_step("train", IMAGE)
     with pytest.raises(UsageError, match="epochs must be at least 1"):
         train.run(step_input(component, tmp_path, {"dataset": digits}, epochs=0))
     with pytest.raises(SourceError, match=r"no dataset\.json here"):
@@ -303,7 +312,7 @@ def test_train_refuses(digits: str, tmp_path: Path) -> None:
 
 def test_train_defaults_are_those_of_training() -> None:
     """Every setting of a training is an input with its default."""
-    inputs = train_step(IMAGE).component_spec.inputs
+    inputs = load_step("train", IMAGE).component_spec.inputs
     defaults = {name: item.default for name, item in inputs.items() if name != "dataset"}
     defaults["model"] = defaults.pop("model_name")
     assert defaults.pop("weights") == train.NO_WEIGHTS
@@ -316,7 +325,9 @@ def test_train_defaults_are_those_of_training() -> None:
 def test_statistics(digits: str, tmp_path: Path) -> None:
     """Each split is described as StatisticsGen does it; what train does not know is an anomaly."""
     tfdv = pytest.importorskip("tensorflow_data_validation")
-    found = call(statistics_step(IMAGE), tmp_path, inputs={"dataset": digits}, run=WITH_TFX.run)
+    found = call(
+        load_step("statistics", IMAGE), tmp_path, inputs={"dataset": digits}, run=WITH_TFX.run
+    )
     assert found.done.returncode == 0, found.done.stderr
     assert found.parameters == {"anomaly_count": 0}
     for name, split in read_dataset(digits).splits.items():
@@ -343,7 +354,9 @@ def test_statistics_find_anomalies(tmp_path: Path) -> None:
     )
     source.write_text("\n".join(rows).replace("UNASSIGNED", "TRAIN"))
     recordgen.convert(str(source), str(tmp_path / "dataset"))
-    step = step_input(statistics_step(IMAGE), tmp_path, {"dataset": str(tmp_path / "dataset")})
+    step = step_input(
+        load_step("statistics", IMAGE), tmp_path, {"dataset": str(tmp_path / "dataset")}
+    )
     assert statistics.run(step).parameters == {"anomaly_count": 1}
     [line] = (tmp_path / "anomalies/anomalies.txt").read_text().splitlines()
     assert line.startswith("test: ")
@@ -363,7 +376,7 @@ def test_statistics_of_boxes(tmp_path: Path) -> None:
     source.write_text("\n".join(["TRAIN,0.png", *lines]))
     dataset = str(tmp_path / "dataset")
     recordgen.convert(source, dataset, task="object_detection")
-    step = step_input(statistics_step(IMAGE), tmp_path, {"dataset": dataset})
+    step = step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": dataset})
     # The test split's one image has more boxes than any, and the label of the fifth is new.
     assert statistics.run(step).parameters == {"anomaly_count": 1}
     path = tmp_path / "statistics/Split-train/FeatureStats.pb"
@@ -382,7 +395,7 @@ def test_statistics_without_tfx(digits: str, tmp_path: Path) -> None:
     if find_spec("tensorflow_data_validation"):
         pytest.skip("TensorFlow Data Validation is installed")
     with pytest.raises(UsageError, match="needs TensorFlow Data Validation"):
-        statistics.run(step_input(statistics_step(IMAGE), tmp_path, {"dataset": digits}))
+        statistics.run(step_input(load_step("statistics", IMAGE), tmp_path, {"dataset": digits}))
 
 
 def test_labels_in_metadata_are_bounded(digits: str) -> None:

@@ -35,6 +35,7 @@ SEPARATED = [
     ("TRAIN;a.jpg;cat", "semicolons"),
     ("image_uri\tlabel", "tabs"),
     ("validation;a.jpg", "semicolons"),
+    ("a.m4v;run", "semicolons"),
     ("\ufeff,,\r\na.JPG;cat\r\n", "semicolons"),
     ("a.jpg;cat\nb.jpg;dog", "semicolons"),
     ("Good and cheap;praise\nBad and dear;complaint", "semicolons"),

@@ -17,6 +17,7 @@ from recordgen.planning import bucket_files
 from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
 from recordgen.planning.resolve import resolve_bucket
 from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.columns import columns_of, rows_of
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow, bucket_of
 from recordgen.rows.row import Row
@@ -37,25 +38,22 @@ def plan_all(
     for bucket, together in by_bucket.items():
         planned, summary = resolve_bucket(
             bucket,
-            together,
+            columns_of(PlacedRow, together),
             options=options,
             task=ImageClassification(),
             drop_unnamed=False,
-            infos=lambda asked: [FileInfo(sizes[row.uri], "1") for row in asked],
+            infos=lambda uris, sources: [FileInfo(sizes[uri], "1") for uri in uris],
             content_keys=lambda asked: [row.uri.encode() for row in asked],
         )
         summaries.append(summary)
-        contents[str(bucket)], file = bucket_files.encode_bucket(
-            bucket,
-            str(bucket),
-            {group: bucket_files.encode_rows(rows) for group, rows in planned.items()},
-        )
+        name = str(bucket)
+        contents[name], file = bucket_files.encode_bucket(bucket, name, planned)
         files.append(file)
     plan = make_plan(summaries, read=len(rows), parse_rejected={}, adjusted={}, options=options)
     shards = {}
     for outline in bucket_files.cut(plan, files):
         read = [contents[at.file][at.offset :][: at.length] for at in outline.byte_ranges]
-        if found := list(bucket_files.rows_of(outline, read)):
+        if found := list(rows_of(PlannedRow, bucket_files.planned_rows(outline, read))):
             shards[outline.split, outline.label, outline.index] = found
     return shards
 
@@ -68,7 +66,7 @@ LABELLED_SIZES = st.lists(
 SHARD_MB = st.sampled_from([0.5, 2.0, 128.0])
 
 
-def rows_of(labelled: Sequence[tuple[str | None, int]]) -> tuple[list[Row], dict[str, int]]:
+def rows_for(labelled: Sequence[tuple[str | None, int]]) -> tuple[list[Row], dict[str, int]]:
     """Return one row for each (label, size), without a split, and the sizes by uri."""
     rows = [Row("a", n, None, f"{n}.jpg", label) for n, (label, _) in enumerate(labelled)]
     return rows, {f"{n}.jpg": size for n, (_, size) in enumerate(labelled)}
@@ -79,7 +77,7 @@ def test_plan_does_not_depend_on_buckets(
     labelled: list[tuple[str | None, int]], seed: int, shard_mb: float, shard_by: str
 ) -> None:
     """Every row is in exactly one shard, and the number of buckets changes nothing."""
-    rows, sizes = rows_of(labelled)
+    rows, sizes = rows_for(labelled)
     options = ConvertOptions(seed=seed, shard_mb=shard_mb, shard_by=shard_by)
     one = plan_all(rows, sizes, options, buckets=1)
     assert plan_all(rows, sizes, options, buckets=7) == one
@@ -92,7 +90,7 @@ def test_a_label_has_the_shards_that_it_would_have_alone(
     labelled: list[tuple[str | None, int]], shard_mb: float
 ) -> None:
     """With shard_by=label, rows of other labels change the numbers of shards, not their rows."""
-    rows, sizes = rows_of(labelled)
+    rows, sizes = rows_for(labelled)
     options = ConvertOptions(shard_mb=shard_mb, shard_by="label")
     together = plan_all(rows, sizes, options, buckets=7)
     for label in {row.annotation for row in rows}:
@@ -320,11 +318,11 @@ def test_equal_content_never_straddles_splits() -> None:
     placed = [PlacedRow(*placing(0)(row.uri), *row) for row in rows]
     planned, _ = resolve_bucket(
         0,
-        placed,
+        columns_of(PlacedRow, placed),
         options=ConvertOptions(split_by="content"),
         task=ImageClassification(),
         drop_unnamed=False,
-        infos=lambda asked: [FileInfo(1, "1")] * len(asked),
+        infos=lambda uris, sources: [FileInfo(1, "1")] * len(uris),
         content_keys=lambda asked: [b"the same"] * len(asked),
     )
     assert len(planned) == 1

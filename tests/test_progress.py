@@ -53,7 +53,7 @@ FIELDS = {
     "planned": ROWS | {"planned_bytes"},
     "progress": ROWS
     | {"planned_bytes", "examples_written", "payloads_rejected", "payload_bytes"}
-    | {"images_per_s", "seconds_left"},
+    | {"examples_per_s", "seconds_left"},
     "warning": set(),
     "finished": ROWS
     | {"rows_duplicate", "rows_merged", "rows_dropped", "rows_existing", "examples_written"}
@@ -403,7 +403,7 @@ def snapshot(examples: int, **more: Any) -> Snapshot:
         "rows_read": 1_000_010,
         "rows_rejected": 10,
         "seconds": 61.0,
-        "images_per_s": None,
+        "examples_per_s": None,
         "seconds_left": None,
         "noun": "image",
     }
@@ -424,7 +424,7 @@ def test_lines_come_now_and_then(
     progress.writing(snapshot(0))
     progress.writing(snapshot(10))
     now[0] = 10.0
-    progress.writing(snapshot(430_000, images_per_s=1234.5, seconds_left=3723.4))
+    progress.writing(snapshot(430_000, examples_per_s=1234.5, seconds_left=3723.4))
     progress.writing(snapshot(430_001))
     progress.finished()
     progress.finished()

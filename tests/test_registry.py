@@ -36,8 +36,8 @@ def test_a_task_is_declared_in_one_place(name: str) -> None:
     task = TASKS[name]
     assert task.name == name
     assert getattr(tasks, task.__name__) is task
+    assert task.readers
     assert all(callable(task.reader(one)) for one in task.readers)
-    assert bool(task.readers) != task.by_columns
     assert isinstance(kind_for(name), Kind)
     assert issubclass(task.declared("trainer"), TaskTrainer)
     assert task.declared("measure")(2).needs
@@ -71,7 +71,7 @@ def test_what_a_task_has_not() -> None:
         name = "plain"
         sample = None
         trainer = "nowhere.model:Trainer"
-        measure = "recordgen.kubeflow.scoring:NoAccumulator"
+        measure = "recordgen.training.measures:NoAccumulator"
 
     with pytest.raises(UsageError, match="the task plain has no sample"):
         NoSample.declared("sample")

@@ -12,8 +12,9 @@ import pytest
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.planning.resolve import merge_rows, resolve_bucket
+from recordgen.planning.resolve import merge_rows
 from recordgen.rejects import Reject
+from recordgen.rows.columns import PlannedBatch, columns_of
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow, bucket_of
 from recordgen.rows.row import content_uri
@@ -28,6 +29,7 @@ from recordgen.tasks import (
     VideoClassification,
     task_for,
 )
+from tests.planned import resolved
 
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
 CSV = "/d/a.csv"
@@ -76,13 +78,13 @@ def resolve(
 ) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
     """Resolve a bucket whose payloads have ``SIZE`` bytes, and their uri as content."""
 
-    def infos(asked: Sequence[PlacedRow]) -> list[FileInfo | PayloadError]:
+    def infos(uris: Sequence[str], _: Sequence[str]) -> list[FileInfo | PayloadError]:
         return [
-            PayloadError("missing_file", "gone") if one.uri in refused else FileInfo(SIZE, one.uri)
-            for one in asked
+            PayloadError("missing_file", "gone") if uri in refused else FileInfo(SIZE, uri)
+            for uri in uris
         ]
 
-    return resolve_bucket(
+    return resolved(
         3,
         rows,
         options=ConvertOptions(**options),
@@ -90,7 +92,7 @@ def resolve(
         drop_unnamed=drop_unnamed,
         infos=infos,
         content_keys=lambda asked: [one.uri.encode() for one in asked],
-        known=known,
+        known=list(known),
         folders=folders,
     )
 
@@ -100,7 +102,7 @@ def outcome(rows: Iterable[PlacedRow], task: Task = IMAGE, **more: Any) -> Outco
     names = ("duplicates", "merged", "dropped", "existing", "moved")
     counts = {name: getattr(summary, name) for name in names}
     return Outcome(
-        [(one.line, group.split, one.drawn) for group, rows in groups.items() for one in rows],
+        [(one.line, group.split, one.assigned) for group, rows in groups.items() for one in rows],
         [(one.line, one.code, one.message) for one in summary.rejects],
         {name: count for name, count in counts.items() if count},
     )
@@ -582,13 +584,19 @@ def test_payloads_of_a_row() -> None:
     assert [(one.line, one.code, one.message) for one in summary.rejects] == [
         (2, "missing_file", "/b2.jpg: gone")
     ]
-    assert [(one.uri, one.bytes, one.version) for one in payload_rows(planned[1], pair)] == [
+    parts = payloads_of(planned[1], pair)
+    assert [(one.uri, one.bytes, one.version) for one in parts] == [
         ("/c1.jpg", SIZE, "/c1.jpg"),
         ("/c2.jpg", SIZE, "/c2.jpg"),
     ]
     one = PlannedRow(1, CSV, 1, "/x.jpg", "cat", SIZE, "v", False)
-    assert payload_rows(one, IMAGE) == [one]
-    assert payload_rows(one, VIDEO) == []
+    assert payloads_of(one, IMAGE) == [one]
+    assert payloads_of(one, VIDEO) == []
+
+
+def payloads_of(row: PlannedRow, task: Task) -> list[PlannedRow]:
+    [found] = payload_rows(PlannedBatch(columns_of(PlannedRow, [row])), task)
+    return list(found)
 
 
 def test_refused_payloads_are_rejects_of_their_row() -> None:
@@ -602,13 +610,13 @@ def test_refused_payloads_are_rejects_of_their_row() -> None:
 def test_a_refusal_that_names_its_payload() -> None:
     """It is not named twice."""
     pair = task_for(ConvertOptions(schema='{"left": "image", "right": "image"}'))
-    _, summary = resolve_bucket(
+    _, summary = resolved(
         0,
         [row(1, "train", '["/1.jpg", "/2.jpg"]', "")],
         options=ConvertOptions(),
         task=pair,
         drop_unnamed=False,
-        infos=lambda asked: [FileInfo(1, "v"), PayloadError("missing_file", "no file: /2.jpg")],
+        infos=lambda *_: [FileInfo(1, "v"), PayloadError("missing_file", "no file: /2.jpg")],
         content_keys=lambda asked: [],
     )
     assert [one.message for one in summary.rejects] == ["no file: /2.jpg"]
@@ -622,8 +630,7 @@ def test_payloads_in_the_row() -> None:
     uri = content_uri("text")
     rows = [row(line, "train", SAID, uri, sort_key=line) for line in (1, 2)]
     [planned] = resolve(rows, TEXT, refused={uri})[0].values()
-    size = TEXT.own_bytes(rows[0])
-    assert [(one.bytes, one.version) for one in planned] == [(size, "row")] * 2
+    assert [(one.bytes, one.version) for one in planned] == [(len(SAID), "row")] * 2
 
 
 def split_by_content(name: bytes) -> str:
@@ -649,7 +656,7 @@ def test_splits_by_content() -> None:
 
     def of(share: str | None) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
         asked.clear()
-        groups, summary = resolve_bucket(
+        groups, summary = resolved(
             0,
             [
                 row(1, "train", uri="/1.jpg", sort_key=1),
@@ -660,7 +667,7 @@ def test_splits_by_content() -> None:
             options=ConvertOptions(split_by="content", eval_from=share),
             task=IMAGE,
             drop_unnamed=False,
-            infos=lambda asked: [FileInfo(1, "v")] * len(asked),
+            infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
             content_keys=keys,
         )
         rejects = [(one.line, one.code, one.message) for one in summary.rejects]

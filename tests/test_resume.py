@@ -37,10 +37,10 @@ from recordgen.rows.planned import PlannedRow
 from recordgen.runs import commit, lease
 from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING
-from recordgen.shards.rows import PlannedRows
 from recordgen.shards.task import ShardTask
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes
 from tests.deaths import DEATHS, PROCESSES, WHEN_ALL_IS_WRITTEN, Death, convert_and_die
+from tests.planned import planned
 from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.once
@@ -525,12 +525,10 @@ def test_too_many_rejects_can_be_allowed_later(
 def test_payloads_without_a_version_are_not_known() -> None:
     """Where storage cannot tell an image from its successor, a shard has no fingerprint."""
     row = PlannedRow(1, "a.csv", 1, "1.jpg", "cat", 5, "7", False)
-    task = ShardTask("train", None, 0, 1, PlannedRows((row,)))
+    task = ShardTask("train", None, 0, 1, planned([row]))
     arguments = (Vocabulary("text", ("cat",)), ConvertOptions(task="image_classification"))
     assert len(task.fingerprint(*arguments)) == 64
-    assert (
-        replace(task, rows=PlannedRows((row._replace(version=""),))).fingerprint(*arguments) == ""
-    )
+    assert replace(task, rows=planned([row._replace(version="")])).fingerprint(*arguments) == ""
 
 
 # --- finished datasets ---------------------------------------------------------------------------

@@ -28,10 +28,11 @@ from recordgen.beam import graph
 from recordgen.beam.runners import beam_flags, pipeline_factory
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
-from recordgen.planning.bucket_files import encode_bucket, encode_rows
+from recordgen.planning.bucket_files import encode_bucket
 from recordgen.planning.messages import RowBlock
+from recordgen.rows.columns import columns_of, packed
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import Group, PlannedRow
+from recordgen.rows.planned import Group, PlacedRow, PlannedRow
 from recordgen.runs.commit import Run
 from recordgen.runs.staging import Staging
 from recordgen.sources.import_file import find_import_files
@@ -505,11 +506,12 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
     source = "gs://my-bucket/labels.csv"
     placed = [(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)]
-    assert len(pickle.dumps(RowBlock.of(placed))) / len(uris) < costs.ROW_BYTES
+    block = RowBlock(packed(columns_of(PlacedRow, placed)))
+    assert len(pickle.dumps(block)) / len(uris) < costs.ROW_BYTES
     version = str(1_700_000_000_000_000)
     planned = [
         PlannedRow(placing(0)(uri).sort_key, source, n, uri, "rose", 100_000 + n, version, True)
         for n, uri in enumerate(uris)
     ]
-    content, _ = encode_bucket(0, "0", {Group("train", None): encode_rows(planned)})
+    content, _ = encode_bucket(0, "0", {Group("train", None): columns_of(PlannedRow, planned)})
     assert len(content) / len(uris) < costs.STAGED_ROW_BYTES

@@ -12,14 +12,13 @@ import pytest
 from recordgen.dataset.splits import parse_ml_use
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
-from recordgen.rows.row import Adjustments, Lines, Row
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv, automl_jsonl, text_csv
 from recordgen.sources import declared_rows as declared
 from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
-from recordgen.sources.table_columns import find_table
-from recordgen.sources.table_csv import read_table
 from recordgen.tasks import ImageClassification, TextClassification, task_for
 
 IMAGE, TEXT = ImageClassification(), TextClassification()
@@ -65,10 +64,10 @@ def of_table(word: str, folder: Path) -> Row | Reject:
     path = folder / "a.csv"
     path.write_text(f"fold,n\ntrain,1\n{word},2\n")
     options = ConvertOptions(task="tabular", split_column="fold")
-    table = find_table([ImportFile(str(path))], options)
-    lines, *rest = sorted(read_table(str(path), table), key=lambda item: isinstance(item, Reject))
-    assert isinstance(lines, Lines)
-    return rest[0] if rest else Row("f", 3, lines.splits[1], "", None)
+    file = ImportFile(str(path))
+    rows = list(RowReader(detect([file], options).options).read(file))
+    [row] = [row for row in rows if row.line == 3]
+    return row
 
 
 def of_folder(word: str, folder: Path) -> Row | Reject:

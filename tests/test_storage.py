@@ -30,6 +30,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
+from recordgen.payloads.sizes import listed_infos, worth_listing
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import Source
 from recordgen.storage import RequestContext
@@ -736,3 +737,29 @@ def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "many")
     with pytest.raises(UsageError, match="RECORDGEN_STORAGE_"):
         RetryPolicy.from_environment()
+
+
+# --- listings ---------------------------------------------------------------------------------
+
+
+def test_a_listing_says_what_look_ups_say(tmp_path: Path) -> None:
+    """Files directly in a folder, with the versions of look-ups; elsewhere there is no page."""
+    folder = f"memory://{tmp_path.name}/a b"
+    paths = [f"{folder}/{number}.jpg" for number in range(100)]
+    for path in (*paths, f"{folder}/below/1.jpg"):
+        storage.write_bytes(path, path.encode())
+    [page] = storage.list_infos(folder, RequestContext())
+    assert page == {path: storage.info(path) for path in paths}
+    assert listed_infos(paths) == page
+    assert listed_infos(paths[1:]) == {}
+    for other in (str(tmp_path), "https://example.org/a", f"{folder}/none", "az://bucket/a"):
+        assert list(storage.list_infos(other, RequestContext())) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pages", "worth"),
+    [(99, 1, False), (100, 1, True), (199, 2, False), (200, 2, True), (0, 0, True)],
+)
+def test_worth_listing(wanted: int, pages: int, worth: bool) -> None:
+    """A page of a listing must spare a hundred look-ups."""
+    assert worth_listing(wanted, pages) is worth

@@ -20,10 +20,12 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import Fetcher
+from recordgen.payloads.sizes import listed_infos
 from recordgen.rows.planned import PlannedRow
+from recordgen.storage import listing
 from tests.conftest import encoded, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
-from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying
+from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying, serving
 
 pytestmark = pytest.mark.outside
 
@@ -336,7 +338,7 @@ def test_splits_by_content(store: Store, tmp_path: Path) -> None:
 def test_a_replaced_object_is_rejected(store: Store, difference: int) -> None:
     """What has another size than it was planned with is neither cut nor half the old image."""
     url = store.put("1.jpg", b"x" * 1000)
-    row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", drawn=False)
+    row = PlannedRow(0, "labels.csv", 1, url, None, 1000 + difference, "", assigned=False)
     with Fetcher([row], ConvertOptions(task="image_classification")) as fetcher:
         with pytest.raises(PayloadError, match="the file changed") as refused:
             fetcher.start(row)()
@@ -418,6 +420,77 @@ def test_a_file_is_looked_up_by_one_request(store: Store) -> None:
     store.proxy.reset()
     assert storage.size(url) == 3
     assert store.proxy.seen.total() == 1
+
+
+def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages say what look-ups say; what they do not hold, and a few files, are looked up alone."""
+    monkeypatch.setattr(listing, "PAGE_OBJECTS", 120)
+    store.put_all({f"images/{n:03}.jpg": b"x" * (n % 7) for n in range(400)})
+    store.put_all({"images/below/1.jpg": b"x", "images2/1.jpg": b"x", "1.jpg": b"x"})
+    paths = [f"{store.url}/images/{n:03}.jpg" for n in range(300)]
+    others = [f"{store.url}/1.jpg", f"{store.url}/images/below/1.jpg"]
+    store.proxy.reset()
+    found = listed_infos([*paths, *others, *paths[:10]])
+    # The emulator of Google's storage knows one page, of all objects.
+    assert store.proxy.seen.total() == (3 if store.url.startswith("s3") else 1)
+    assert sorted(found) == paths
+    for path in (paths[0], paths[119], paths[120], paths[299]):
+        assert found[path] == storage.info(path)
+    store.proxy.reset()
+    assert listed_infos(paths[::100]) == {}
+    assert store.proxy.seen.total() == 0
+
+
+def test_pages_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page names the next one; names that look like a version are left to look-ups."""
+    names = [*(f"a b/{n:04}.jpg" for n in range(2100)), "a b/x.jpg#12"]
+    asked: list[dict[str, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.path == "/storage/v1/b/bucket/o"
+        asked.append(dict(request.query))
+        start, count = int(request.query.get("pageToken", "0")), int(request.query["maxResults"])
+        end = start + count
+        items = [
+            {"name": name, "size": "7", "generation": f"1{n:04}"} for n, name in enumerate(names)
+        ]
+        more = {"nextPageToken": str(end)} if end < len(names) else {}
+        return web.json_response({"items": items[start:end], **more})
+
+    with serving(answer) as url:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        found = listed_infos(f"gs://bucket/{name}" for name in names)
+    assert len(asked) == 3
+    assert {item["prefix"] for item in asked} == {"a b/"}
+    assert found == {
+        f"gs://bucket/{name}": storage.FileInfo(7, f"1{n:04}") for n, name in enumerate(names[:-1])
+    }
+
+
+def test_a_listing_that_holds_little_is_given_up(store: Store) -> None:
+    """Where few of a page are wanted, there is no second request; what it gave is used."""
+    store.put_all({f"{n:04}.jpg": b"x" for n in range(120)})
+    paths = [f"{store.url}/{n:04}.jpg" for n in range(20, 220)]
+    store.proxy.reset()
+    assert sorted(listed_infos(paths)) == paths[:100]
+    assert store.proxy.seen.total() == 1
+
+
+def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An outage is an error, and a hiccup is not; no permission and no folder leave look-ups."""
+    store.put_all({f"images/{n:03}.jpg": b"x" for n in range(100)})
+    paths = [f"{store.url}/images/{n:03}.jpg" for n in range(100)]
+    store.proxy.spoil_first(1, 503)
+    assert sorted(listed_infos(paths)) == paths
+    store.proxy.fault = lambda request: 503
+    with pytest.raises(StorageError, match="tried 4 times"):
+        listed_infos(paths)
+    store.proxy.fault = lambda request: 403
+    assert listed_infos(paths) == {}
+    store.proxy.reset()
+    assert listed_infos([f"{store.url}/none/{n}.jpg" for n in range(100)]) == {}
+    assert listed_infos([f"{store.url}-none/{n}.jpg" for n in range(100)]) == {}
+    assert store.proxy.seen.total() == 2
 
 
 def test_one_version_of_an_object(new_store: Callable[[str], Store]) -> None:

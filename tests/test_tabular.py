@@ -29,24 +29,25 @@ from recordgen.errors import (
 )
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
-from recordgen.planning.bucket_files import cut, encode_bucket
+from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
-from recordgen.planning.resolve_lines import LineBlock, lines_of, place, resolve_lines, shares_of
+from recordgen.planning.resolve import resolve_bucket
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.tfrecord import frame
 from recordgen.records.tfrecord import read_records as read_shard
 from recordgen.rejects import Reject
 from recordgen.report import inspection
+from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import PlacedRow, bucket_of
-from recordgen.rows.row import Lines
-from recordgen.shards.lines import PlannedLines, framed
+from recordgen.rows.planned import PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.row import RowBatch
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.table_columns import in_blocks
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
-from recordgen.tables.examples import count_labels, make_examples
+from recordgen.tables.examples import count_labels, framed, make_examples
+from recordgen.tasks import task_for
 from tests.conftest import run_python, tree_bytes
 
 PAGE = (Path(__file__).parents[1] / "docs/tasks/tabular.md").read_text(encoding="utf-8")
@@ -502,68 +503,65 @@ LINE = st.tuples(
 
 
 @given(st.lists(LINE, max_size=25), st.booleans(), st.integers(1, 3), st.integers(1, 4))
-def test_lines_go_where_rows_would(
+def test_lines_keep_their_order_on_the_way_to_a_shard(
     said: list[tuple[str, str | None, str]], drop: bool, buckets: int, shards: int
 ) -> None:
-    """By columns, lines come to the groups, order, sizes and shards of rows, one by one."""
+    """Each line is an example of its split, ordered by place, file and number, in one shard."""
     table = Table((Column("n", "int64"), Column("y", "bytes")), None, "y", None, "classification")
     options = ConvertOptions(task="tabular", table=table.to_json(), seed=3)
-    placing_rows = placing(options.seed)
-    blocks: dict[int, list[LineBlock]] = {bucket: [] for bucket in range(buckets)}
-    rows: dict[int, list[PlacedRow]] = {bucket: [] for bucket in range(buckets)}
+    place = placing(options.seed)
+    batches = [
+        RowBatch(source, [line], [split], [""], [text])
+        for line, (source, split, text) in enumerate(said, start=1)
+    ]
+    rows: dict[int, list[PlacedRow]] = {}
     for line, (source, split, text) in enumerate(said, start=1):
-        for bucket, block in place(Lines(source, [line], [split], [text]), options.seed, buckets):
-            blocks[bucket].append(block)
-        row = PlacedRow(*placing_rows(text), source, line, split, "", text)
-        rows[bucket_of(row.sort_key, buckets)].append(row)
-    for bucket in range(buckets):
-        found, summary = resolve_lines(
+        row = PlacedRow(*place(text), source, line, split, "", text)
+        rows.setdefault(bucket_of(row.sort_key, buckets), []).append(row)
+    read = dict(by_bucket(placed(batches, [text for *_, text in said], options.seed), buckets))
+    assert {bucket: sorted(rows_of(PlacedRow, found)) for bucket, found in read.items()} == {
+        bucket: sorted(found) for bucket, found in rows.items()
+    }
+    for bucket, columns in read.items():
+        found, summary = resolve_bucket(
             bucket,
-            reversed(blocks[bucket]),
-            fractions=options.split_fractions,
-            share=None,
-            table=table,
+            columns,
+            options=options,
+            task=task_for(options),
             drop_unnamed=drop,
+            infos=lambda uris, sources: [],
+            content_keys=lambda asked: [],
         )
-        expected: dict[str, list[tuple[str, int, str, bool]]] = {}
-        for row in sorted(rows[bucket]):
+        expected: dict[str, list[tuple[str, int, str | None, bool]]] = {}
+        for row in sorted(rows[bucket], key=lambda row: row[:4]):
             if row.split or not drop:
                 split = row.split or options.split_fractions.choose(row.split_hash)
-                kept = (row.source, row.line, row.annotation or "", row.split is None)
+                kept = (row.source, row.line, row.annotation, row.split is None)
                 expected.setdefault(split, []).append(kept)
         assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected
         assert summary.dropped == (sum(not row.split for row in rows[bucket]) if drop else 0)
         assert summary.rows == {group: len(expected[group.split]) for group in found}
-        assert summary.bytes == {group: lines.payload_bytes for group, lines in found.items()}
         for group, lines in found.items():
-            content, file = encode_bucket(bucket, "0", {group: lines.encode()})
+            content, file = encode_bucket(bucket, "0", {group: lines})
             cut_group = GroupPlan(summary.rows[group], summary.bytes[group], 0, shards)
             splits = {group.split: SplitPlan(shards, {None: cut_group})}
             plan = Plan(splits, Vocabulary("text", ()), 0, 0, 0, {}, 0, 0, {})
-            again = []
+            again: list[tuple[str, int, str | None, bool]] = []
+            before = 0
             for outline in cut(plan, [file]):
-                read = [content[at.offset :][: at.length] for at in outline.byte_ranges]
-                mine = lines_of(outline, read)
+                ranges = [content[at.offset :][: at.length] for at in outline.byte_ranges]
+                mine = planned_rows(outline, ranges)
                 # A shard has the lines whose first byte falls into its part.
                 ends = [cut_group.bytes * (outline.index + more) / shards for more in (0, 1)]
-                before = sum(size for _, size in again)
-                assert not mine.blocks or ends[0] <= before < ends[1]
-                again += [
-                    (kept, size)
-                    for block in mine.blocks
-                    for kept, size in zip(
-                        kept_lines(PlannedLines([block])),
-                        block.column("bytes").to_pylist(),
-                        strict=True,
-                    )
-                ]
-            assert [kept for kept, _ in again] == kept_lines(lines)
+                assert not len(mine) or ends[0] <= before < ends[1]
+                again += kept_lines(mine)
+                before += sum(mine["bytes"].to_pylist())
+            assert again == kept_lines(lines)
 
 
-def kept_lines(lines: PlannedLines) -> list[tuple[str, int, str, bool]]:
-    names = ("source", "line", "text", "drawn")
+def kept_lines(lines: Columns) -> list[tuple[str, int, str | None, bool]]:
     return [
-        tuple(row[name] for name in names) for block in lines.blocks for row in block.to_pylist()
+        (row.source, row.line, row.annotation, row.assigned) for row in rows_of(PlannedRow, lines)
     ]
 
 

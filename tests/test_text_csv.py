@@ -14,7 +14,8 @@ from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row, content_uri
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect_frame
-from recordgen.sources.text_csv import is_file, parse_lines
+from recordgen.sources.field_kinds import is_file
+from recordgen.sources.text_csv import parse_lines
 from recordgen.tasks import ImageClassification, TextClassification, TextMultiLabel, TextSentiment
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent

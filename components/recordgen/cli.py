@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         logs.interrupted(exc, _INTERRUPTED, traceback=debug)
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone: point stdout elsewhere for the final flush.
+        # The reader of our output has gone: point stdout elsewhere for the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
@@ -78,7 +78,7 @@ def exit_main() -> NoReturn:
 
 
 def _offer_resume(arguments: Sequence[str]) -> None:
-    """Say how to go on, if the conversion that just ended has left anything to go on with."""
+    """Point to --resume if the conversion that just ended has left finished shards."""
     from recordgen import storage
     from recordgen.runs.commit import count_unfinished
 
@@ -335,7 +335,8 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument(
         "--to",
         metavar="DIR",
-        help="write their images there, byte for byte; those with boxes anew, boxes drawn on them",
+        help="write their images there, byte for byte; images with boxes are encoded again, with "
+        "the boxes drawn on them",
     )
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"
@@ -425,7 +426,7 @@ def _schema_text(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text}: cannot read this schema: {exc}") from exc
 
 
-# Of the options whose text is more than a value of their type.
+# Parsers of options whose text is more than a value of their type.
 _PARSERS: Mapping[str, Callable[[str], Any]] = {
     "split_fractions": _fractions,
     "schema": _schema_text,

@@ -1,4 +1,4 @@
-"""The exception tree. Every error that a user can cause or mend is one of these.
+"""The exception tree. Every error that a user can cause or fix is one of these.
 
 RecordgenError
 ├── UsageError             an option or argument is wrong                      exit code 2
@@ -20,7 +20,8 @@ RecordgenError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class DataError(RecordgenError):
 
     Attributes:
         message: what is wrong.
-        rejects: the rows that were left out, as far as they are to blame.
+        rejects: the skipped rows that caused it.
         rejects_file: where they were written; it stands at the end of the error's text.
     """
 
@@ -103,7 +104,7 @@ class FileTooLargeError(StorageError):
     """A file has more bytes than were asked for.
 
     Attributes:
-        size: its bytes, as far as they are known: at least so many.
+        size: its known bytes; it may have more.
     """
 
     def __init__(self, message: str, size: int = 0) -> None:
@@ -129,8 +130,22 @@ class PayloadError(RecordgenError):
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = str(code)
         self.message = message
 
     def __reduce__(self) -> tuple[type[PayloadError], tuple[str, str]]:
         return type(self), (self.code, self.message)
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """Return the end of a message about an unknown name: the one that was probably meant.
+
+    ``"lable"``, ``["label", "path"]`` → ``"; did you mean 'label'?"``
+
+    Args:
+        name: what was given.
+        known: the names that there are.
+        otherwise: the end of the message where no known name is close.
+    """
+    close = get_close_matches(str(name), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else otherwise

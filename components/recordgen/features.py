@@ -190,7 +190,7 @@ VIDEO_CLASSIFICATION: Mapping[str, FeatureSpec] = {
     VIDEO_CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
 }
 
-#: Features whose statistics say something; bytes of pixels and unique keys do not.
+#: Features with useful statistics; those of pixel bytes and unique keys are useless.
 STATISTICS_ALLOWLIST = (
     IMAGE_FORMAT,
     IMAGE_HEIGHT,
@@ -212,12 +212,12 @@ STATISTICS_ALLOWLIST = (
     VIDEO_CLASS_LABEL,
 )
 
-# Of an image in a column of any name, what bytes of pixels and unique keys are.
+# Endings of features that hold pixel bytes and unique keys, for images in columns.
 _UNTELLING = ("/encoded", "/source_id", "/sha256")
 
 
 def statistics_features(task: str, declared: Iterable[str] = ()) -> list[str] | None:
-    """Return the features of a task whose statistics say something; None: all of them do.
+    """Return the features of a task with useful statistics; None: all features.
 
     Args:
         task: a name of :data:`recordgen.tasks.TASKS`.

@@ -12,20 +12,19 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.dataset.vocabulary import LABEL_MODES
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, did_you_mean
 from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
 from recordgen.storage.access import Access
 from recordgen.tables.schema import Schema
 
-#: What is to be found out from the import files themselves.
+#: Value of options that are detected from the import files.
 AUTO = "auto"
 
 COMPRESSIONS = ("none", "gzip")
@@ -35,7 +34,7 @@ _DECLARED = "declared"
 #: The options that only tables have.
 TABLE_OPTIONS = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
 
-#: What stands for no value where an option that takes several cannot be left out.
+#: The word for an empty list where an option cannot be left out.
 NO_NAMES = "none"
 
 
@@ -50,7 +49,7 @@ class Option:
         help: what the option does, in one sentence without a capital or a full stop. Values and
             other code stand in backticks; see :attr:`plain_help`.
         choices: the values that are allowed; None: not a choice.
-        metavar: what stands for the value in a usage line, its unit or form: ``MB``, ``FILE``, or
+        metavar: the placeholder in a usage line, a unit or form: ``MB``, ``FILE``, or
             ``H W`` for two values; empty: the choices.
         unset: what happens by default, where the default is no value (None, nothing).
         above_zero: only numbers above 0 are allowed.
@@ -348,7 +347,7 @@ class ConvertOptions:
         return Access(self.allow_scheme, self.allow_root)
 
     def recorded(self) -> dict[str, Any]:
-        """Return the options that decide what is written, as they stand in ``dataset.json``."""
+        """Return the options that decide what is written, as ``dataset.json`` holds them."""
         values = asdict(self)
         values["split_fractions"] = str(self.split_fractions)
         values["allow_scheme"] = list(self.allow_scheme)  # as JSON gives them back
@@ -422,7 +421,7 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
 def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
     """Decode an option that takes several values: a list, or text with commas between them.
 
-    ``none`` and an empty list stand for no values at all.
+    ``none`` and an empty list mean no values.
 
     Raises:
         UsageError: only empty texts are given. A variable may be unset that was meant to say what
@@ -442,9 +441,8 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
     """Check the names of keyword options. Raises: UsageError, with the name that was meant."""
     for name in given:
         if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-            raise UsageError(f"unknown option {name!r}; {hint}")
+            hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
+            raise UsageError(f"unknown option {name!r}{hint}")
 
 
 def check_image_size(size: object) -> None:

@@ -35,7 +35,7 @@ def map_in_order(
         threads: how many work at once.
         ahead: most items whose results are not taken yet; None: three for each thread.
         bytes_of: returns what an item and its result take in memory.
-        max_bytes: no item is begun while those under way take so much; needs ``bytes_of``.
+        max_bytes: limit for the bytes of items under way; needs ``bytes_of``.
         on_leave: called at the end, before the wait: lets functions that are under way return soon.
 
     Raises:

@@ -73,7 +73,7 @@ class TaskRegistry(Mapping[str, Any]):
         return name in self._own or name in self._installed
 
     def refresh(self) -> None:
-        """Look for installed tasks anew, after a package was installed into this process."""
+        """Look for installed tasks again, after a package was installed into this process."""
         self._loaded.clear()
         vars(self).pop("_installed", None)
 

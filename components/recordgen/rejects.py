@@ -1,4 +1,4 @@
-"""What is said of rows that are refused, and of parts of rows that are left out or changed."""
+"""Rejected rows, and findings: parts of rows that were dropped or changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 
 class RejectCode(str, Enum):
-    """Why a row is not in the dataset. The values stand in ``rejects.jsonl``."""
+    """Why a row is not in the dataset. ``rejects.jsonl`` holds the values."""
 
     BAD_LINE = "bad_line"
     BAD_ENCODING = "bad_encoding"
@@ -45,7 +45,7 @@ class Reject(NamedTuple):
     Attributes:
         source: the import file as it was named.
         line: 1-based physical line number in that file.
-        uri: the payload's address, as far as the line gives one.
+        uri: the payload's address, if the line gives one.
         code: a :class:`RejectCode` value.
         message: what was found, what was expected, and the remedy.
     """

@@ -12,9 +12,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, did_you_mean
 
 #: The image's size in pixels, where boxes are in pixels.
 SIZE_ROLES = ("width", "height")
@@ -43,9 +42,8 @@ def parse_columns(value: str | Mapping[str, str | int | Sequence[str | int]]) ->
     found: dict[str, tuple[str, ...]] = {}
     for role, name in _pairs(value):
         if role not in ROLES:
-            close = get_close_matches(role, ROLES, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"roles: {', '.join(ROLES)}"
-            raise UsageError(f"columns: there is no role {role!r}; {hint}")
+            hint = did_you_mean(role, ROLES, f"; roles: {', '.join(ROLES)}")
+            raise UsageError(f"columns: there is no role {role!r}{hint}")
         if not name:
             raise UsageError(f"columns: the role {role!r} needs the name of a column (got none)")
         if role in found and role != _REPEATS:

@@ -101,7 +101,7 @@ def scale_of(name: str) -> PixelScale:
     """Return the scale of a range (``"-1..1"``) or of a model of ``keras.applications``.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: the name is unknown.
     """
     known = {**RANGES, AUTO: _UNIT, **BACKBONES}
     if isinstance(name, str) and name in known:
@@ -120,7 +120,7 @@ def scale_for(name: str, dtype: str) -> PixelScale:
     """Return the scale for pixels of a type; ``auto`` is 0..1 for floats, 0..255 for ``uint8``.
 
     Raises:
-        UsageError: there is none of this name, or it gives fractions and the type has none.
+        UsageError: the name is unknown, or the scale needs fractions and the type has none.
     """
     if dtype == "uint8" and name != AUTO and scale_of(name) != _LEVELS:
         raise UsageError(

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
-from recordgen.errors import UsageError
+from recordgen.errors import UsageError, did_you_mean
 from recordgen.records.float32 import as_float32
 
 # What is written, by kind: dtype of the feature, and what a value must be.
@@ -68,9 +67,8 @@ class ColumnType:
             if given in _OTHER_NAMES:
                 return _OTHER_NAMES[given]
         known = [*_KINDS, *_OTHER_NAMES, "floats[N]"]
-        close = get_close_matches(str(given), known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_KINDS)}"
-        raise UsageError(f"no type of a column is called {given!r}; {hint}")
+        hint = did_you_mean(given, known, f"; there are {', '.join(_KINDS)}")
+        raise UsageError(f"no type of a column is called {given!r}{hint}")
 
     def __str__(self) -> str:
         return self.kind if self.length is None else f"{self.kind}[{self.length}]"

@@ -13,10 +13,12 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from pipelines import demo, digits, lineage, local, meters
+from pipelines import demo, lineage, local
 from pipelines.config import PipelineConfig, local_config
-from pipelines.digits import IMPORT_FILE, write_digit_groups, write_digits
-from pipelines.meters import write_meters
+from pipelines.samples import __main__ as samples
+from pipelines.samples import meters
+from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
+from pipelines.samples.meters import write_meters
 from pipelines.terminal import run_main
 from recordgen.errors import SourceError, UsageError
 
@@ -229,7 +231,7 @@ def test_readings_follow_from_their_columns(tmp_path):
 
 def test_the_sample_of_declared_columns_is_what_the_script_writes(tmp_path, capsys):
     """The files in examples/ are those of the command that the task's page names."""
-    assert meters.main([str(tmp_path), "--readings", "12"]) == 0
+    assert samples.main(["declared", str(tmp_path), "--examples", "12"]) == 0
     assert capsys.readouterr().out == f"{tmp_path}/meters.csv\n"
     sample = Path(__file__).parents[2] / "examples/declared"
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")}
@@ -238,8 +240,8 @@ def test_the_sample_of_declared_columns_is_what_the_script_writes(tmp_path, caps
         assert (sample / name).read_bytes() == (tmp_path / name).read_bytes()
 
 
-def test_digits_as_a_command(tmp_path, capsys):
+def test_a_sample_as_a_command(tmp_path, capsys):
     """It writes the sample of a task, and says where its import file is."""
-    assert digits.main([str(tmp_path), "--task", "image_multi_label", "--images", "3"]) == 0
+    assert samples.main(["image_multi_label", str(tmp_path), "--examples", "3"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
     assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3

@@ -116,7 +116,7 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
 def test_images_that_do_not_decode_end_the_reading(tmp_path):
     """The error names them, and what to do."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
-    message = r"do not decode; mend them, or read with on_error=.*skip.*\[pet 0\]"
+    message = r"do not decode; fix them, or read with on_error=.*skip.*\[pet 0\]"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         list(eval_dataset(source, **WITH_IDS))
 
@@ -298,7 +298,7 @@ def test_images_written_with_recordgen_write(tmp_path):
     write(examples, str(tmp_path / "out"))
     assert sorted(ids(eval_dataset(tmp_path / "out", split="train", **WITH_IDS))) == NAMES[:6]
     write([{"x": 1}], str(tmp_path / "other"))
-    with pytest.raises(DataError, match=r"without image/encoded; use recordgen\.read"):
+    with pytest.raises(DataError, match=r"without a feature 'image/encoded'; use recordgen\.read"):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 

@@ -340,12 +340,6 @@ def test_all_images_are_read_for_their_boxes(options):
         # what is read, what is asked for, what is said
         (
             ours(),
-            dict(task="object_detection"),
-            "task='object_detection', but dataset.json says 'image_classification'; leave task out",
-        ),
-        (ours(task="text"), {}, "dataset.json says 'text', and only images are read here"),
-        (
-            ours(),
             dict(box_format="xyxy"),
             r"box_format is for boxes, and .* \(image_classification\); leave it out$",
         ),

@@ -11,7 +11,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.travels import sentences, write_travels
+from pipelines.samples.travels import sentences, write_travels
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError

@@ -12,7 +12,7 @@ from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.training.config import TrainingConfig
 from recordgen.training.image_labels import OneImageLabel
-from recordgen.training.serving import save_for_serving
+from recordgen.training.run import save_for_serving
 from tests.conftest import encoded
 
 # With as many labels as a batch of one image has values, the answers are the pixels.

@@ -126,9 +126,19 @@ def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
         ([1, 0, 1], [[0.2, 0.8], [0.4, 0.6], [0.1, 0.9]], 2 / 3),
         ([1.0, 2.0, 3.0], [[1.0], [2.5], [3.0]], 1 - 0.25 / 2),
     ):
-        combiner = tfma_table_score._CountRows(key, None)
+        [computation] = tfma_table_score.TableScore().computations(
+            model_names=[""], output_names=[""]
+        )
+        combiner = computation.combiner
         parts = [
-            combiner.count(None, np.array([value]), np.array(score, np.float32), 1.0)
+            combiner.add_input(
+                None,
+                metrics.StandardMetricInputs(
+                    label=np.array([value]),
+                    prediction=np.array(score, np.float32),
+                    example_weight=np.array([1.0]),
+                ),
+            )
             for value, score in zip(truth, scores, strict=True)
         ]
         found = combiner.extract_output(combiner.merge_accumulators(parts))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pipelines.clips import clip, write_clips
+from pipelines.samples.clips import clip, write_clips
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, UsageError

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apache_beam as beam
 
@@ -43,10 +43,6 @@ from recordgen.runs.staging import Staging
 from recordgen.shards.task import ShardResult
 from recordgen.shards.write import check_shard, write_shard
 from recordgen.sources.source import ROW_BYTES, Source
-from recordgen.tasks import TASKS
-
-if TYPE_CHECKING:
-    pass
 
 # A bucket's rows are held in memory together, so small sources have small ones; of large ones, each
 # takes so many bytes of import file.
@@ -77,13 +73,13 @@ def plan_rows(
     """
     buckets = _buckets(source, existing)
     folder = existing.folder if existing else storage.folder_of(source.names[0])
-    read, resolve = _planning_steps(options, buckets, folder, staging, existing)
+    folders = existing.folders if existing else frozenset()
     # Create spreads several sources over the workers by a shuffle, which one does not need.
     parts = [
         pipeline
-        | "ListSources"  # ImportFile | (Row, …)
+        | "ListSources"  # ImportFile | (RowBatch, …)
         >> beam.Create(source.parts(), reshuffle=len(source.files) + len(source.rows) > 1)
-        | "ReadRows" >> beam.ParDo(read)
+        | "ReadRows" >> beam.ParDo(ReadRows(options, buckets, folder, staging))
     ]  # (bucket, RowBlock | ReadSummary)
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
         parts.append(
@@ -102,40 +98,13 @@ def plan_rows(
     return (
         together
         | "GroupByBucket" >> beam.GroupByKey()
-        | "ResolveBuckets" >> beam.ParDo(resolve)  # (ALL, BucketSummary | BucketFile | ReadSummary)
+        | "ResolveBuckets"  # (ALL, BucketSummary | BucketFile | ReadSummary)
+        >> beam.ParDo(ResolveBuckets(options, folders, staging))
         | "GatherSummaries" >> beam.GroupByKey()
         | "MakePlan"
         >> beam.ParDo(MakePlan(options, existing.base if existing else Base(), staging))
         | "SpreadShards" >> beam.GroupByKey()  # (ShardKey, [ShardOutline])
     )
-
-
-def _planning_steps(
-    options: ConvertOptions,
-    buckets: int,
-    folder: str,
-    staging: Staging,
-    existing: Existing | None,
-) -> tuple[beam.DoFn, beam.DoFn]:
-    """Return what reads rows and what resolves buckets."""
-    if TASKS[options.task].by_columns:
-        from recordgen.beam.table_steps import ReadLines, ResolveLines
-
-        return ReadLines(options, buckets, staging), ResolveLines(options, staging)
-    folders = existing.folders if existing else frozenset()
-    return (
-        ReadRows(options, buckets, folder, staging),
-        ResolveBuckets(options, folders, staging),
-    )
-
-
-def _working(work: Callable[..., ShardResult], options: ConvertOptions, staging: Staging) -> Any:
-    """Return the step that does ``work`` on every shard."""
-    if TASKS[options.task].by_columns:
-        from recordgen.beam.table_steps import read_lines
-
-        return beam.ParDo(WorkOnShards(work, partial(read_lines, staging), staging))
-    return beam.ParDo(WorkOnShards(work, staging.read_rows, staging))
 
 
 def _buckets(source: Source, existing: Existing | None) -> int:
@@ -154,7 +123,7 @@ def write_shards(shards: beam.PCollection, options: ConvertOptions, run: Run) ->
         work = partial(
             keep_or_write_shard, staging=run.staging, leftovers=run.leftovers, options=options
         )
-    return shards | "WriteShards" >> _working(work, options, run.staging)
+    return shards | "WriteShards" >> beam.ParDo(WorkOnShards(work, run.staging))
 
 
 def check_shards(
@@ -162,7 +131,7 @@ def check_shards(
 ) -> beam.PCollection:
     """Check every shard and write nothing but its result; gives shard names."""
     work = partial(check_shard, options=options)
-    return shards | "CheckShards" >> _working(work, options, staging)
+    return shards | "CheckShards" >> beam.ParDo(WorkOnShards(work, staging))
 
 
 def compare_shards(
@@ -170,7 +139,7 @@ def compare_shards(
 ) -> beam.PCollection:
     """Check every shard, and the file in ``output`` that is its own; gives shard names."""
     work = partial(compare_shard, output=output, options=options)
-    return shards | "CompareShards" >> _working(work, options, staging)
+    return shards | "CompareShards" >> beam.ParDo(WorkOnShards(work, staging))
 
 
 def _summary_of_any_bucket(element: Any) -> Iterator[tuple[int, ReadSummary]]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, TypeAlias, TypeVar
@@ -18,24 +17,34 @@ from recordgen.errors import PayloadError, RecordgenError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, content_keys, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
-from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut, encode_rows
+from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.planning.messages import KnownBlock, ReadSummary, RowBlock, SplitsNamed
 from recordgen.planning.plan import Base, make_plan, too_many
 from recordgen.planning.resolve import resolve_bucket
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, KnownRow, bucket_of
-from recordgen.rows.row import BLOCK_ROWS, Row
+from recordgen.rows.columns import (
+    by_bucket,
+    columns_of,
+    packed,
+    placed,
+    rows_of,
+    together,
+    unpacked,
+)
+from recordgen.rows.planned import BucketSummary, KnownRow, PlacedRow
+from recordgen.rows.row import BATCH_ROWS, Row, RowBatch, batched
 from recordgen.runs import counters
 from recordgen.runs.staging import Staging
-from recordgen.shards.task import Planned, ShardResult, ShardTask
+from recordgen.shards.task import ShardResult, ShardTask
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
 from recordgen.storage.access import Access
 from recordgen.tasks import task_for
 
+# Rows are handed on in blocks, one for each bucket that some of them fall into.
 _BLOCK_ROWS_PER_BUCKET = 250
 _MAX_BLOCK_ROWS = 200_000
+_BLOCK_CHARACTERS = 16 << 20
 
 # Findings wait in files of about 2 MB.
 _FINDINGS_AT_ONCE = 10_000
@@ -48,9 +57,6 @@ _T = TypeVar("_T")
 
 #: Split and number of a shard: plain, so that it encodes to the same bytes everywhere.
 ShardKey: TypeAlias = "tuple[str, int]"
-
-#: Gives what a shard is made of.
-ReadPlanned: TypeAlias = Callable[[ShardOutline], Planned]
 
 
 class Step(beam.DoFn):
@@ -74,42 +80,13 @@ class PlanningStep(Step):
         self._heartbeat = self._staging.planning_heartbeat()
 
 
-@dataclass
-class _Block:
-    """Rows read since the last block was handed on, by bucket, as RowBlock packs them."""
-
-    buckets: dict[int, list[tuple[Any, ...]]] = field(default_factory=dict)
-    read: int = 0
-    named: bool = False
-    rejects: list[Reject] = field(default_factory=list)
-
-    def flush(self) -> Iterator[Any]:
-        for bucket, rows in self.buckets.items():
-            yield bucket, RowBlock.of(rows)
-        yield summarised(ReadSummary(self.read, self.named, tuple(self.rejects)))
-
-
 def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
     """Return a summary and its bucket: all go to one place in the end, and 0 is always there."""
     return 0, summary
 
 
-class ReadingStep(PlanningStep):
-    """A step that counts the rows it reads."""
-
-    def __init__(self, staging: Staging) -> None:
-        super().__init__(staging)
-        self._rows = counter(counters.ROWS_READ)
-        self._rejected = counter(counters.ROWS_REJECTED)
-
-    def _count(self, read: int, rejected: int) -> None:
-        self._rows.inc(read)
-        self._rejected.inc(rejected)
-        self._heartbeat.add(read, 0, rejected)
-
-
-class ReadRows(ReadingStep):
-    """ImportFile or rows → (bucket, RowBlock), and (0, ReadSummary)."""
+class ReadRows(PlanningStep):
+    """ImportFile, or rows of a DataFrame → (bucket, RowBlock), and (0, ReadSummary)."""
 
     def __init__(
         self, options: ConvertOptions, buckets: int, folder: str, staging: Staging
@@ -118,45 +95,69 @@ class ReadRows(ReadingStep):
         self._options = options
         self._buckets = buckets
         self._folder = folder
-        rows = min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS)
-        self._block_rows = max(BLOCK_ROWS, rows)
+        self._block_rows = _block_rows(buckets)
+        self._rows = counter(counters.ROWS_READ)
+        self._rejected = counter(counters.ROWS_REJECTED)
 
     def process(self, source: Any) -> Any:  # noqa: D102
         return self._reported(self._blocks(source))
 
     def _blocks(self, source: Any) -> Iterator[Any]:
-        reader = RowReader(self._options)
-        rows = reader.read(source) if isinstance(source, ImportFile) else iter(source)
-        place, task = placing(self._options.seed), task_for(self._options)
-        access = self._options.access
-        block = _Block()
+        batches: list[RowBatch] = []
+        rejects: list[Reject] = []
         findings: list[Finding] = []
         numbers = count()
-        for row in rows:
-            if isinstance(row, Finding):
-                findings.append(row)
-                if len(findings) == _FINDINGS_AT_ONCE:
-                    yield self._left(findings, next(numbers))
-                    findings = []
-                continue
-            block.read += 1
-            if task.by_address and isinstance(row, Row):
-                row = located(row, self._folder, access)
-            if isinstance(row, Reject):
-                block.rejects.append(row)
+        rows = size = 0
+        for item in self._items(source):
+            if isinstance(item, RowBatch):
+                batches.append(item)
+                rows += len(item.lines)
+                size += sum(map(len, filter(None, item.annotations)))
+            elif isinstance(item, Reject):
+                rejects.append(item)
             else:
-                where = place(task.placed_by(row, self._folder))
-                bucket = bucket_of(where.sort_key, self._buckets)
-                block.buckets.setdefault(bucket, []).append((*where, *row))
-                block.named = block.named or row.split is not None
-            if block.read == self._block_rows:
-                self._count(block.read, len(block.rejects))
-                yield from block.flush()
-                block = _Block()
-        self._count(block.read, len(block.rejects))
-        yield from block.flush()
+                findings.append(item)
+            if rows + len(rejects) >= self._block_rows or size >= _BLOCK_CHARACTERS:
+                yield from self._flushed(batches, rejects)
+                batches, rejects, rows, size = [], [], 0, 0
+            if len(findings) == _FINDINGS_AT_ONCE:
+                yield self._left(findings, next(numbers))
+                findings = []
+        # Also of a source without a row: that nothing was read has to be known.
+        yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
+
+    def _items(self, source: Any) -> Iterator[RowBatch | Reject | Finding]:
+        items: Iterator[RowBatch | Reject | Finding] = (
+            RowReader(self._options).read_batches(source)
+            if isinstance(source, ImportFile)
+            else iter(source)
+        )
+        if not task_for(self._options).by_address:
+            return items
+        return chain.from_iterable(map(self._located, items))
+
+    def _located(self, item: RowBatch | Reject | Finding) -> Iterable[RowBatch | Reject | Finding]:
+        if not isinstance(item, RowBatch):
+            return [item]
+        access = self._options.access
+        return batched(located(row, self._folder, access) for row in item.rows)
+
+    def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
+        """Yield what was read, the rows by bucket, and its summary."""
+        if batches:
+            task = task_for(self._options)
+            names = chain.from_iterable(task.names(batch, self._folder) for batch in batches)
+            rows = placed(batches, names, self._options.seed)
+            for bucket, columns in by_bucket(rows, self._buckets):
+                yield bucket, RowBlock(packed(columns))
+        read = sum(len(batch.lines) for batch in batches) + len(rejects)
+        self._rows.inc(read)
+        self._rejected.inc(len(rejects))
+        self._heartbeat.add(read, 0, len(rejects))
+        named = any(any(batch.splits) for batch in batches)
+        yield summarised(ReadSummary(read, named, tuple(rejects)))
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
         """Leave findings in the staging folder; memory does not grow with them."""
@@ -178,7 +179,7 @@ def located(row: Row, folder: str, access: Access) -> Row | Reject:
     """
     path = storage.address(row.uri, row.source)
     try:
-        check_reach(path, row, access)
+        check_reach(path, row.source, access)
     except PayloadError as exc:
         return Reject(row.source, row.line, row.uri, exc.code, exc.message)
     outside = storage.is_relative(row.uri)
@@ -195,18 +196,16 @@ class ReadExisting(Step):
         self._options = options
         self._buckets = buckets
         self._folder = folder
+        self._block_rows = _block_rows(buckets)
 
     def process(self, shard: ExistingShard) -> Any:  # noqa: D102
         return self._reported(self._blocks(shard))
 
     def _blocks(self, shard: ExistingShard) -> Iterator[Any]:
         rows = known_rows(shard, self._options, self._folder)
-        while some := list(islice(rows, BLOCK_ROWS)):
-            blocks: dict[int, list[KnownRow]] = {}
-            for row in some:
-                blocks.setdefault(bucket_of(row.sort_key, self._buckets), []).append(row)
-            for bucket, known in blocks.items():
-                yield bucket, KnownBlock.of(known)
+        while some := list(islice(rows, self._block_rows)):
+            for bucket, columns in by_bucket(columns_of(KnownRow, some), self._buckets):
+                yield bucket, KnownBlock(packed(columns))
 
 
 class ResolveBuckets(PlanningStep):
@@ -228,31 +227,26 @@ class ResolveBuckets(PlanningStep):
 
     def _resolve(self, bucket: int, grouped: Iterable[Any]) -> Iterator[Any]:
         parts = list(grouped)
-        blocks, summary = self._planned(bucket, parts)
-        self._count(summary)
-        yield ALL, self._staging.write_bucket(bucket, blocks)
-        yield ALL, summary
-        for part in parts:
-            if isinstance(part, ReadSummary):
-                yield ALL, part
-
-    def _planned(
-        self, bucket: int, parts: Sequence[Any]
-    ) -> tuple[Mapping[Group, Iterable[tuple[bytes, int]]], BucketSummary]:
-        """Return the planned rows by group, encoded in blocks, and the summary."""
         options = self._options
+        known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
+        rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
         planned, summary = resolve_bucket(
             bucket,
-            chain.from_iterable(part.rows for part in parts if isinstance(part, RowBlock)),
+            together(PlacedRow, chain.from_iterable(rows)),
             options=options,
             task=task_for(options),
             drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
             infos=partial(payload_infos, options=options),
             content_keys=partial(content_keys, options=options),
-            known=chain.from_iterable(part.rows for part in parts if isinstance(part, KnownBlock)),
+            known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
             folders=self._folders,
         )
-        return {group: encode_rows(rows) for group, rows in planned.items()}, summary
+        self._count(summary)
+        yield ALL, self._staging.write_bucket(bucket, planned)
+        yield ALL, summary
+        for part in parts:
+            if isinstance(part, ReadSummary):
+                yield ALL, part
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())
@@ -304,12 +298,9 @@ class MakePlan(Step):
 class WorkOnShards(Step):
     """(ShardKey, [ShardOutline]) → the shard's file name; the rest goes to staging."""
 
-    def __init__(
-        self, work: Callable[..., ShardResult], read_planned: ReadPlanned, staging: Staging
-    ) -> None:
+    def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
         super().__init__(staging)
         self._work = work
-        self._read_planned = read_planned
         self._vocabulary: Vocabulary | None = None
         self._examples = counter(counters.EXAMPLES_WRITTEN)
         self._rejects = counter(counters.PAYLOADS_REJECTED)
@@ -323,7 +314,7 @@ class WorkOnShards(Step):
     def _run(self, outline: ShardOutline) -> Iterator[str]:
         if self._vocabulary is None:
             self._vocabulary = self._staging.read_vocabulary()
-        rows = self._read_planned(outline)
+        rows = self._staging.read_rows(outline)
         task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
         heartbeat = self._staging.heartbeat(task.split, task.index)
         result = self._work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
@@ -335,6 +326,11 @@ class WorkOnShards(Step):
         self._bytes.inc(size)
         self._shard_bytes.inc(result.shard.bytes)
         yield result.shard.file
+
+
+def _block_rows(buckets: int) -> int:
+    """Return how many rows are read before they are handed on, so that blocks are worth it."""
+    return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))
 
 
 def counter(name: str) -> Any:

@@ -38,7 +38,7 @@ FORMATS = ("text", "json")
 
 _LINE_SECONDS = 5.0
 
-# What the command says on stdout when it is done, and what it was called with, needs no line.
+# Events without a line of text: the command prints them on stdout.
 _SAID_ON_STDOUT = frozenset({"started", "warning", "finished"})
 
 _log = logging.getLogger("recordgen")
@@ -50,7 +50,7 @@ def set_up(log_format: str, *, level: int) -> None:
     A program that has set up logging already keeps its own ways.
 
     Args:
-        log_format: one of ``FORMATS``. As JSON, Python's warnings and what nobody caught come as
+        log_format: one of ``FORMATS``. As JSON, Python's warnings and uncaught exceptions come as
             log records too.
         level: the least level of libraries' records.
     """
@@ -181,14 +181,14 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
 
 
 def interrupted(error: BaseException, exit_code: int, *, traceback: bool) -> None:
-    """Log that somebody stopped the command."""
+    """Log that the user stopped the command."""
     message = "interrupted; nothing was committed, run it again"
     shown = error if traceback else None
     _say("interrupted", message, {"exit_code": exit_code}, level=logging.ERROR, error=shown)
 
 
 def unfinished(output: str, shards: int) -> None:
-    """Log that a run which has ended left something to go on with."""
+    """Log that --resume could keep finished shards."""
     count = "1 finished shard waits" if shards == 1 else f"{shards} finished shards wait"
     _log.warning("%s in %s: --resume keeps %s", count, output, "it" if shards == 1 else "them")
 
@@ -248,7 +248,7 @@ class ProgressLog:
             counters.PAYLOADS_REJECTED: snapshot.payloads_rejected,
             counters.PAYLOAD_BYTES: snapshot.done_bytes,
             "planned_bytes": snapshot.bytes,
-            "images_per_s": _rounded(snapshot.images_per_s),
+            "examples_per_s": _rounded(snapshot.examples_per_s),
             "seconds_left": _rounded(snapshot.seconds_left),
         }
         _say("progress", _progress_message(snapshot), fields)
@@ -263,8 +263,8 @@ def _progress_message(snapshot: Snapshot) -> str:
         f"{snapshot.examples:,} of {snapshot.rows:,} {snapshot.noun}s ({share:.0%})",
         megabytes(snapshot.done_bytes),
     ]
-    if snapshot.images_per_s is not None:
-        words.append(f"{snapshot.images_per_s:,.0f} {snapshot.noun}s/s")
+    if snapshot.examples_per_s is not None:
+        words.append(f"{snapshot.examples_per_s:,.0f} {snapshot.noun}s/s")
     if snapshot.seconds_left is not None:
         words.append(time_left(snapshot.seconds_left))
     return ", ".join([*words, f"{snapshot.rejects:,} rejects"])

@@ -39,8 +39,8 @@ class ProgressBar:
     def writing(self, snapshot: Snapshot) -> None:
         """Move the bar."""
         words = [f"{snapshot.examples:,} of {snapshot.rows:,}", megabytes(snapshot.done_bytes)]
-        if snapshot.images_per_s is not None:
-            words.append(f"{snapshot.images_per_s:,.0f}/s")
+        if snapshot.examples_per_s is not None:
+            words.append(f"{snapshot.examples_per_s:,.0f}/s")
         if snapshot.seconds_left is not None:
             words.append(time_left(snapshot.seconds_left))
         self._bar.update(

@@ -1,4 +1,4 @@
-"""Keep from the users of our commands what they cannot act on: libraries' talk about themselves.
+"""Hide messages of libraries that users of our commands cannot act on.
 
 Google's libraries warn of Python versions and of each other, TensorFlow of drivers that are not
 there. Commands call :func:`quiet_libraries` first of all, and those that need TensorFlow then
@@ -83,12 +83,12 @@ def quiet_libraries() -> None:
     ignored = (f"ignore::FutureWarning:{module}" for module in _WARNING_MODULES)
     os.environ.setdefault("PYTHONWARNINGS", ",".join(ignored))
     warnings.filterwarnings("ignore", module=rf"({'|'.join(_LIBRARIES)})(\.|\Z)")
-    # The compiler's, about text in a file that nobody has compiled before, know only its path.
+    # SyntaxWarnings from first-time compilation carry a file path, not a module name.
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/\\]site-packages[/\\]")
 
 
 def load_tensorflow() -> None:
-    """Import TensorFlow without the lines that ``TF_CPP_MIN_LOG_LEVEL`` says nobody wants.
+    """Import TensorFlow without the lines that ``TF_CPP_MIN_LOG_LEVEL`` turns off.
 
     Its newer versions write some of them whatever that variable says, straight to the process's
     stderr. All other lines appear as they are written, also the last words of an import that aborts

@@ -280,17 +280,15 @@ def _class_table(dataset: Dataset, where: str) -> list[str]:
 
 def _row_lines(dataset: Dataset) -> list[str]:
     rows = dataset.rows
-    lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples"]
-    if rows.assigned:
-        lines[0] += f", {rows.assigned:,} with a drawn split"
-    if rows.duplicates:
-        lines[0] += f", {rows.duplicates:,} duplicates"
-    if rows.merged:
-        lines[0] += f", {rows.merged:,} merged into one of their {_noun(dataset)}"
-    if rows.dropped:
-        lines[0] += f", {rows.dropped:,} dropped without a split"
-    if rows.existing:
-        lines[0] += f", {rows.existing:,} whose example was there"
+    counts = {
+        "with an assigned split": rows.assigned,
+        "duplicates": rows.duplicates,
+        f"merged into one of their {_noun(dataset)}": rows.merged,
+        "dropped without a split": rows.dropped,
+        "whose example was there": rows.existing,
+    }
+    more = "".join(f", {count:,} {words}" for words, count in counts.items() if count)
+    lines = [f"Rows       {rows.read:,} read, {rows.examples:,} examples{more}"]
     if rows.adjusted:
         lines.append(f"Adjusted  {_detail(rows.adjusted)}")
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")

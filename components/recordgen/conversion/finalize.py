@@ -32,7 +32,7 @@ _FINDINGS_KEPT = 10_000
 
 
 def read_plan(staging: Staging) -> StagedPlan:
-    """Return the plan. Raises: RunnerError: there is none."""
+    """Return the plan. Raises: RunnerError: the run left no plan."""
     staged = staging.read_plan()
     if staged is None:
         raise RunnerError(f"the run ended without a plan in {staging.root}")
@@ -75,7 +75,7 @@ def all_rejects(staged: StagedPlan, results: Sequence[ShardResult]) -> tuple[Rej
 
 
 def first_findings(staging: Staging, staged: StagedPlan) -> tuple[Finding, ...]:
-    """Return what was changed in rows, by import file and line, as far as results hold it."""
+    """Return the first findings, by import file and line."""
     return tuple(islice(staging.read_findings(staged), _FINDINGS_KEPT))
 
 
@@ -96,13 +96,13 @@ def stop_unless_usable(
         raise TooManyRejectsError(
             f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
             f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}), such as "
-            f"{_shown(rejects[0])}; mend them or raise max_reject_fraction",
+            f"{_shown(rejects[0])}; fix them or raise max_reject_fraction",
             rejects=rejects,
             rejects_file=path,
         )
     raise NothingToConvertError(
         f"nothing to convert: {staged.read} rows read, {len(rejects)} rejected "
-        f"({_by_reason(rejects)}), {staged.dropped} dropped for want of a split",
+        f"({_by_reason(rejects)}), {staged.dropped} dropped because they name no split",
         rejects=rejects,
         rejects_file=path if rejects else None,
     )
@@ -145,7 +145,7 @@ def to_dataset(
                 shards,
                 images,
                 unlabelled,
-                assigned=sum(result.drawn for result in mine),
+                assigned=sum(result.assigned for result in mine),
             )
     reencoded: Counter[str] = Counter()
     for result in results:
@@ -159,7 +159,7 @@ def to_dataset(
         adjusted=dict(sorted(staged.adjusted.items())),
         dropped=staged.dropped,
         existing=staged.existing,
-        assigned=sum(result.drawn for result in results),
+        assigned=sum(result.assigned for result in results),
         rejected=dict(sorted(Counter(item.code for item in rejects).items())),
     )
     return Dataset(

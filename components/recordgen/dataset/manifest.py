@@ -92,7 +92,7 @@ class ImageStats:
     def of(cls, images: Mapping[tuple[str, int | None, int | None], int]) -> ImageStats | None:
         """Return what images have in common: how many there are of each (format, height, width).
 
-        None if one of them has a size that is not known, or there are none.
+        None if a size is unknown, or there are no images.
         """
         return cls.merge(
             None
@@ -156,7 +156,7 @@ class RowCounts:
     that was appended to, these are the sums over all its runs.
 
     Attributes:
-        read: rows in the import files (blank lines and header lines are none).
+        read: rows in the import files without blank lines and header lines.
         examples: rows that became an example.
         duplicates: further rows of an example, saying the same.
         merged: further rows of an example, adding labels or boxes to it.
@@ -233,7 +233,7 @@ class Dataset:
         return sum(split.bytes for split in self.splits.values())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the dataset as it stands in ``dataset.json``."""
+        """Return the content of ``dataset.json``."""
         values = {"format": FORMAT, **asdict(self)}
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
         for name in ("features", "folder"):

@@ -1,4 +1,4 @@
-"""Splits: the words of ML_USE, and the seeded draw for rows that name none."""
+"""Splits: the words of ML_USE, and the seeded assignment of rows without a split."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def is_ml_use(text: str) -> bool:
 
 
 def parse_ml_use(text: str) -> str | None:
-    """Return the split that a word of ML_USE names, or None for "draw one".
+    """Return the split that a word of ML_USE names, or None for "assign one".
 
     ``TRAIN``, ``training`` → ``"train"``; ``Validate``, ``val``, ``dev`` → ``"eval"``;
     ``UNASSIGNED`` → None.
@@ -81,7 +81,7 @@ def parse_ml_use(text: str) -> str | None:
 
 
 def split_named(name: str) -> str:
-    """Return the split that a name stands for: ``val`` → ``"eval"``; other names stay."""
+    """Return the split that a name means: ``val`` → ``"eval"``; other names stay."""
     return (parse_ml_use(name) if is_ml_use(name) else None) or name
 
 
@@ -104,7 +104,7 @@ class SplitFractions:
     """Named shares for rows that name no split, such as train 80, eval 10, test 10.
 
     Attributes:
-        names: the splits, in the order in which they are drawn.
+        names: the splits, in the order of their shares.
         weights: one whole number ≥ 0 per split; only their ratio counts.
     """
 
@@ -193,7 +193,7 @@ class EvalFrom:
         """Say whether a row of ``split`` moves to ``eval``.
 
         Args:
-            split: the split that the row names, or that was drawn for it.
+            split: the split that the row names, or that was assigned to it.
             split_hash: its 64-bit split hash.
         """
         return split == self.split and split_hash & SECOND_DRAW < self.end

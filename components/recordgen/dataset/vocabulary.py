@@ -1,4 +1,4 @@
-"""The label vocabulary: which number stands for which label text."""
+"""The label vocabulary: the number of each label text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _plain(name: str) -> str:
 
 
 def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
-    """Add labels to a vocabulary whose numbers stand in records already.
+    """Add labels to a vocabulary that records already use.
 
     New text comes behind the old, sorted: ``cat`` 0, ``dog`` 1 and ``{"bee"}`` → ``bee`` 2. Whole
     numbers stay themselves.
@@ -80,14 +80,14 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     odd = next((label for label in new if not _WHOLE_NUMBER.fullmatch(label)), None)
     if odd is not None:
         raise DataError(
-            f"the dataset's labels are whole numbers, and {odd!r} is none; convert all rows anew, "
-            f"with --overwrite"
+            f"the dataset's labels are whole numbers, and {odd!r} is not one; convert all rows "
+            f"again, with --overwrite"
         )
     size = max([len(known.names), *(int(label) + 1 for label in new)])
     if size > _sparse_limit(len(known.names) + len(new)):
         raise DataError(
             f"the dataset's labels are whole numbers up to {len(known.names) - 1}, and "
-            f"{size - 1} is far beyond; convert all rows anew, with --overwrite"
+            f"{size - 1} is far beyond; convert all rows again, with --overwrite"
         )
     return Vocabulary("integer", tuple(map(str, range(size))))
 

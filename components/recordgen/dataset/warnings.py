@@ -14,7 +14,7 @@ from recordgen.dataset.vocabulary import Vocabulary, look_alikes
 # sample holds "Baked goods", so this is advice.
 _ADVISED_LABEL = re.compile(r"[A-Za-z0-9_]+")
 
-# Whoever has more of them will not read them all.
+# Nobody reads a longer list.
 _LOOK_ALIKES_SHOWN = 5
 
 # AutoML's quotas: at least ten images, or texts, per label.

@@ -19,10 +19,7 @@ _Parameter = component_spec.ExecutionParameter
 
 
 class AutoMLExampleGenSpec(component_spec.ComponentSpec):
-    """TFX's specification for file-based ExampleGens, with typed parameters.
-
-    There is one for each option, instead of TFX's ``custom_config``.
-    """
+    """TFX's specification for file-based ExampleGens, with a typed parameter for each option."""
 
     PARAMETERS: ClassVar[dict[str, component_spec.ExecutionParameter]] = {
         **{
@@ -30,7 +27,7 @@ class AutoMLExampleGenSpec(component_spec.ComponentSpec):
             for key, value in specs.FileBasedExampleGenSpec.PARAMETERS.items()
             if key != specs.CUSTOM_CONFIG_KEY
         },
-        # Unset is a value of its own: 80/10/10, or the input splits' names.
+        # Unset means 80/10/10, or the names of the input splits.
         specs.OUTPUT_CONFIG_KEY: _Parameter(type=example_gen_pb2.Output, optional=True),
         parameters.DATASET_VERSION_KEY: _Parameter(type=str, optional=True),
         parameters.FINGERPRINT_IMAGES_KEY: _Parameter(type=int, optional=True),
@@ -53,22 +50,21 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         images/3.png,cat
 
     becomes an ``Examples`` artifact: ``Split-train`` with 1.jpg, ``Split-eval`` with 2.jpg, 3.png
-    in a split that is drawn, each record with the features of :mod:`recordgen.features`, and
+    in an assigned split, each record with the features of :mod:`recordgen.features`, and
     ``dataset.json``, ``labels.txt``, ``rejects.jsonl``, ``findings.jsonl`` and ``report.html``
     beside the splits::
 
         example_gen = AutoMLExampleGen(input_base="gs://bucket/flowers")
         statistics_gen = tfx.components.StatisticsGen(examples=example_gen.outputs["examples"])
 
-    Spans and versions (``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}`` in a pattern) are those of
+    Spans and versions (``{SPAN}``, ``{YYYY}-{MM}-{DD}``, ``{VERSION}`` in a pattern) work as in
     every file-based ExampleGen.
 
-    Vertex AI Pipelines runs TFX's driver for file-based ExampleGens instead of this component's:
-    spans, versions and the import files' fingerprint work, and ``fingerprint_images`` does once
-    :func:`recordgen.examplegen.vertex_driver.use_in` has put another driver into the compiled job.
-    ``with_platform_config`` is ignored by TFX. Open-source Kubeflow Pipelines runs no driver: the
-    executor resolves spans and versions itself. Where images change under their names there, set
-    ``dataset_version``.
+    Vertex AI Pipelines runs TFX's driver for file-based ExampleGens, not this component's; for
+    ``fingerprint_images``, :func:`recordgen.examplegen.vertex_driver.use_in` replaces it in the
+    compiled job. TFX ignores ``with_platform_config`` there. Open-source Kubeflow Pipelines runs no
+    driver: the executor resolves spans and versions, and ``dataset_version`` has to be set if
+    images change under their names.
     """
 
     SPEC_CLASS = AutoMLExampleGenSpec
@@ -122,17 +118,16 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             input_base: folder or URL below which the import files lie.
             input_config: input splits, each a name and a pattern of import files relative to
                 ``input_base``, or a folder of images whose name ends with ``/``. Unset: ``*.csv``,
-                one split. With several, an input split's name is the split of its rows that name
-                none.
+                one split. With several, rows without a split get the name of their input split.
             output_config: ``split_config.splits``: the shares (``hash_buckets``) of the splits for
-                rows that name none; for a single input split only. Unset: train 80, eval 10,
-                test 10. Given and empty: as with several input splits.
+                rows without one; for a single input split only. Unset: train 80, eval 10, test 10.
+                Given and empty: as with several input splits.
             range_config: the span to read (``static_range``); unset: the latest.
-            dataset_version: your own name for this data, such as a date or a commit. It is part of
-                the cache key and stands on the artifact.
+            dataset_version: your own name for this data, such as a date or a commit: part of the
+                cache key, and a property of the artifact.
             fingerprint_images: put size and time (or generation, etag) of every image into the
-                cache key. It asks storage about each image, in 32 threads, before every run; turn
-                it off for millions of images far away and set ``dataset_version``.
+                cache key. This looks up each image, in 32 threads, before every run; for millions
+                of remote images, turn it off and set ``dataset_version``.
             allow_scheme: a list, or text with commas between its items; so is ``allow_root``.
 
         All parameters from ``task`` on are the options of
@@ -170,14 +165,14 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             examples=types.Channel(type=standard_artifacts.Examples),
             **{key: value for key, value in optional.items() if value is not None},
         )
-        # FileBasedExampleGen's own constructor builds its own specification: one class further up.
+        # FileBasedExampleGen's constructor would build its own specification.
         base_beam_component.BaseBeamComponent.__init__(self, spec=spec)
 
 
 def _as_property(value: Any, kind: type) -> Any:
-    """Return an option as TFX takes it: ML Metadata has no lists, and tells 1 from 1.0."""
+    """Return an option for TFX: ML Metadata has no lists, and distinguishes 1 from 1.0."""
     if kind is float and isinstance(value, int):
         return float(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(value) or None  # no values at all: the parameter is unset
+        return ",".join(value) or None  # an empty list is unset
     return value

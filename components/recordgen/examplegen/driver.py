@@ -1,4 +1,4 @@
-"""The driver of AutoMLExampleGen: TFX's own, with a fingerprint that sees the images."""
+"""The driver of AutoMLExampleGen: TFX's own, with images in the fingerprint."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from recordgen.examplegen.parameters import (
 class AutoMLExampleGenDriver(driver.FileBasedDriver):
     """Resolve span and version as TFX does, and add the images to the fingerprint.
 
-    It runs where TFX runs drivers: on the local runner. On Vertex AI Pipelines
+    TFX runs it on the local runner. On Vertex AI Pipelines
     :mod:`recordgen.examplegen.vertex_driver` does the same; open-source Kubeflow Pipelines runs no
     driver.
     """
@@ -37,10 +37,7 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
     ) -> dict[str, Any]:
         """Return the execution properties with ``span``, ``version`` and ``input_fingerprint``.
 
-        Raises:
-            SourceError: an import file cannot be read, or there is none for the patterns' span,
-                date or version.
-            StorageError: storage failed.
+        Raises: as :func:`with_images`; SourceError also without an input for the patterns.
         """
         with span_errors(exec_properties[specs.INPUT_BASE_KEY]):
             properties: dict[str, Any] = super().resolve_exec_properties(
@@ -54,9 +51,7 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
 def with_images(fingerprint: str, properties: Mapping[str, Any]) -> str:
     """Return TFX's fingerprint with that of the images, if ``fingerprint_images`` is set.
 
-    Args:
-        fingerprint: of the import files.
-        properties: the execution properties, with span and version put into ``input_config``.
+    ``properties`` are the execution properties, with span and version put into ``input_config``.
 
     Raises:
         SourceError: an import file cannot be read.

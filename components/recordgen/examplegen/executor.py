@@ -20,9 +20,8 @@ from recordgen.errors import DataError, SourceError
 from recordgen.examplegen.parameters import ExampleGenParameters
 from recordgen.rejects import Reject
 
-# TFX knows TFRecords by this one name and tells compressed files by their ``.gz`` suffix; any
-# other text, ``tfrecords`` for one, stops StatisticsGen and Transform. What the shards really
-# are is in the custom property ``compression``.
+# TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
+# StatisticsGen and Transform. The custom property ``compression`` has the real one.
 _FILE_FORMAT = "tfrecords_gzip"
 
 _SHOWN_REJECTS = 10
@@ -31,8 +30,8 @@ _SHOWN_REJECTS = 10
 class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
     """Convert AutoML import files into the Examples artifact.
 
-    It is not a ``BaseExampleGenExecutor``: that one sends all image bytes through a Beam shuffle,
-    compresses them, and takes the split names from the configuration alone.
+    It is not a ``BaseExampleGenExecutor``, which sends all image bytes through a Beam shuffle,
+    compresses them, and takes split names only from the configuration.
     """
 
     def Do(
@@ -46,13 +45,12 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         Args:
             input_dict: nothing.
             output_dict: ``examples``: one Examples artifact.
-            exec_properties: the component's parameters, and ``span``, ``version`` and
-                ``input_fingerprint`` where a driver ran.
+            exec_properties: the component's parameters; a driver adds ``span``, ``version`` and
+                ``input_fingerprint``.
 
         Raises:
-            RecordgenError: a parameter is wrong, or the data gives no dataset (such as
-                TooManyRejectsError, with the first rejected rows). It ends the execution as failed;
-                it is raised, not returned as TFX's ``ExecutorOutput``, which Vertex AI ignores.
+            RecordgenError: a parameter is wrong, or the data give no dataset; the message has the
+                first rejected rows. Vertex AI would ignore a failure in TFX's ``ExecutorOutput``.
         """
         self._log_startup(input_dict, output_dict, exec_properties)
         examples = artifact_utils.get_single_instance(output_dict[specs.EXAMPLES_KEY])
@@ -69,20 +67,20 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
                 examples.uri,
                 parameters.options,
                 new_pipeline=self._make_beam_pipeline,
-                # The uri is this execution's own: what lies there is left from an attempt of it.
+                # Only this execution writes there: a dataset is left over from an earlier attempt.
                 overwrite=True,
                 resume=True,
                 progress=logs.ProgressLog(),
             )
         except DataError as exc:
-            # TFX removes the folder of a failed execution, and rejects.jsonl with it.
+            # TFX removes the folder of a failed execution, with rejects.jsonl.
             raise type(exc)(f"{exc.message}{_first_lines(exc.rejects)}") from exc
         describe(examples, result.dataset, parameters)
         logs.converted(result)
 
 
 def _first_lines(rejects: Sequence[Reject]) -> str:
-    """Return the first rejects as lines, to stand in an error's message."""
+    """Return the first rejects as lines, for an error's message."""
     lines = [
         f"\n  {item.source}:{item.line}: {item.uri}: {item.message}"
         for item in rejects[:_SHOWN_REJECTS]
@@ -92,11 +90,11 @@ def _first_lines(rejects: Sequence[Reject]) -> str:
 
 
 def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenParameters) -> None:
-    """Set what is known about ``dataset`` on its artifact.
+    """Describe ``dataset`` on its artifact.
 
-    Properties: ``split_names``, ``span``, ``version``. Custom properties: the same two numbers
-    (TFX's resolvers read these, StatisticsGen the former), the formats, the input's fingerprint,
-    and counts, digest, seed and versions for whoever asks ML Metadata later.
+    Properties: ``split_names``, ``span``, ``version``. Custom properties: span and version again
+    (TFX's resolvers read these, StatisticsGen the former), formats, the input's fingerprint,
+    counts, digest, seed and versions.
     """
     examples.split_names = artifact_utils.encode_split_names(list(dataset.splits))
     examples.span = parameters.span

@@ -1,7 +1,7 @@
-"""A fingerprint over the images that import files name.
+"""A fingerprint of the images that import files name.
 
-TFX's own fingerprint covers the import files only: an image that is replaced under its old name
-would be a stale cache hit.
+TFX's own covers the import files only: an image that is replaced under its name would be a stale
+cache hit.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ _NOTHING_SAID = ConvertOptions()
 
 
 def version_or_missing(path: str, context: RequestContext = _ANY_REQUEST) -> str:
-    """Return the version of the file at ``path``, or a word for why it has none.
+    """Return the version of the file at ``path``, or a word for the reason that it has none.
 
-    Such a file is rejected by the conversion later; once it is there, the word changes into a
-    version and the fingerprint with it.
+    The conversion rejects such a file; once it exists, the fingerprint changes.
 
     Raises:
         StorageError: storage failed, so nothing is known about the file.
@@ -53,13 +52,14 @@ def version_or_missing(path: str, context: RequestContext = _ANY_REQUEST) -> str
 
 
 def _payload_versions(row: Row, access: Access, task: Task) -> tuple[int, list[tuple[str, str]]]:
-    """Return how many payloads in storage a row has, and path and version of each.
+    """Return the number of a row's payloads in storage, and path and version of each.
 
-    What it may not reach is not looked at. A payload that stands in the row changes when the row
-    does, also where the row lies in another file.
+    Files that the row may not reach are not looked up. A row without payloads in storage stands for
+    itself.
     """
     found = []
-    for uri in task.uris(row):
+    [uris] = task.stored_uris([row.uri], [row.annotation])
+    for uri in uris:
         path = storage.resolve(uri, row.source)
         if access.refusal(path, row.source) is not None:
             version = "not allowed"
@@ -70,20 +70,18 @@ def _payload_versions(row: Row, access: Access, task: Task) -> tuple[int, list[t
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
-    """Return a text that changes when an import file, an image that it names or a schema does.
+    """Return a text that changes with the import files, their images, and the schema.
 
-    ``images:1797,sha256:6b86b273ff34…`` for import files that name 1,797 images. Files are read
-    and looked up in their own order, which is part of what they say, so memory does not grow
-    with their number.
+    ``images:1797,sha256:6b86b273ff34…`` for import files that name 1,797 images. Memory does not
+    grow with their number.
 
     Args:
-        files: the import files; one that is not there counts as having no rows, the conversion
-            reports it.
-        options: what rows may reach, and how they are read.
+        files: the import files; a missing one has no rows here, and the conversion reports it.
+        options: how rows are read, and what they may reach.
 
     Raises:
         SourceError: an import file cannot be read.
-        UsageError: it is not to be told what they are.
+        UsageError: the format of the files cannot be detected.
         StorageError: storage failed.
     """
     digest = hashlib.sha256()

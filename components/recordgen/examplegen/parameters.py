@@ -1,4 +1,4 @@
-"""Execution properties → one frozen, validated value: the only place that reads them by key."""
+"""Decode execution properties into one frozen, validated value."""
 
 from __future__ import annotations
 
@@ -23,26 +23,25 @@ DATASET_VERSION_KEY = "dataset_version"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
 DEFAULT_PATTERN = "*.csv"
 
-#: The options that are execution parameters, with their types. ``split_fractions`` is not one of
-#: them: ``output_config`` says it, as in every ExampleGen.
+#: The options that are execution parameters, with their types. ``split_fractions`` is in
+#: ``output_config``, as in every ExampleGen.
 OPTION_TYPES: Mapping[str, type] = {
     name: option.kind for name, option in OPTIONS.items() if name != "split_fractions"
 }
 
 
 def default_input_config() -> example_gen_pb2.Input:
-    """Return what is read when no ``input_config`` is given: all CSV files in ``input_base``."""
+    """Return the default of ``input_config``: all CSV files in ``input_base``."""
     return example_gen.make_default_input_config(DEFAULT_PATTERN)
 
 
 def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions:
-    """Return the shares for rows that name no split.
+    """Return the shares for rows without a split; by default train 80, eval 10, test 10.
 
     ``splits {name: "train" hash_buckets: 9} splits {name: "eval" hash_buckets: 1}`` → 9 : 1.
-    Nothing configured → train 80, eval 10, test 10.
 
     Raises:
-        UsageError: a split has no name or no buckets, or is there twice, or splits go by a feature.
+        UsageError: a split lacks name or buckets, or is repeated, or a feature decides the split.
     """
     if output_config is None or not output_config.split_config.splits:
         return DEFAULT_FRACTIONS
@@ -66,11 +65,11 @@ def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFracti
 def check_splits(
     input_config: example_gen_pb2.Input, output_config: example_gen_pb2.Output | None
 ) -> None:
-    """Check that the two configurations go together, as TFX's own ExampleGens do.
+    """Check that the two configurations fit each other, as TFX's own ExampleGens do.
 
     Raises:
-        UsageError: there is no input split, one has no name or pattern or is there twice, or
-            output splits are given for several input splits.
+        UsageError: there is no input split, one lacks name or pattern or is repeated, or there are
+            output splits for several input splits.
     """
     splits = input_config.splits
     names = [split.name for split in splits]
@@ -88,7 +87,7 @@ def check_splits(
 
 @contextmanager
 def span_errors(input_base: str) -> Iterator[None]:
-    """Turn what TFX raises about spans and versions into SourceError."""
+    """Turn TFX's errors about spans and versions into SourceError."""
     try:
         yield
     except ValueError as exc:
@@ -99,15 +98,15 @@ def span_errors(input_base: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleGenParameters:
-    """What one execution of the component is asked to do.
+    """The parameters of one execution.
 
     Attributes:
-        files: the import files, each with the split of its rows that name none.
-        options: how to convert them.
-        span: the span that was read; 0 when the patterns have none.
-        version: the version that was read; None when the patterns have none.
-        fingerprint: what the input looked like to the driver.
-        dataset_version: the caller's own name for this data; empty: none.
+        files: the import files, each with the split of its rows without one.
+        options: the options of the conversion.
+        span: the span that was read; 0 without spans.
+        version: the version that was read; None without versions.
+        fingerprint: the driver's fingerprint of the input.
+        dataset_version: the user's name for this data; empty: none.
     """
 
     files: tuple[ImportFile, ...]
@@ -121,12 +120,12 @@ class ExampleGenParameters:
     def from_exec_properties(cls, properties: Mapping[str, Any]) -> ExampleGenParameters:
         """Decode TFX's execution properties.
 
-        Where a driver ran, it has put numbers into the patterns and left ``span``, ``version``
-        and ``input_fingerprint``. Open-source Kubeflow Pipelines runs none: then they are
-        resolved here, the same way.
+        A driver has put numbers into the patterns and added ``span``, ``version`` and
+        ``input_fingerprint``. Open-source Kubeflow Pipelines runs none: then they are resolved
+        here, in the same way.
 
         Raises:
-            UsageError: a parameter has a value that is not allowed.
+            UsageError: a value is not allowed.
             SourceError: there is no input for the patterns' span, date or version.
         """
         input_base = properties[specs.INPUT_BASE_KEY]
@@ -165,7 +164,7 @@ class ExampleGenParameters:
 
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
     """Return the options among execution properties. Raises: UsageError."""
-    # Numbers come as doubles where a pipeline's parameters travel as JSON (Vertex AI).
+    # Vertex AI passes parameters as JSON, in which numbers are doubles.
     return make_options(
         {
             name: kind(properties[name])
@@ -182,9 +181,9 @@ def import_files(
 ) -> tuple[ImportFile, ...]:
     """Return the import files of all input splits.
 
-    With several input splits, or an ``output_config`` that is given and empty, an input split's
-    name is the split of its rows that name none; else those rows are drawn. A word of ML_USE
-    names the same split as it does in a row: ``val`` is ``eval``.
+    With several input splits, or an ``output_config`` that is given and empty, rows without a split
+    get the name of their input split; else they are assigned one. Words of ML_USE mean the same as
+    in a row: ``val`` is ``eval``.
     """
     named = len(input_config.splits) > 1 or (
         output_config is not None and not output_config.split_config.splits
@@ -197,22 +196,18 @@ def import_files(
 
 
 def _matching(pattern: str) -> list[str]:
-    """Return the import files that a pattern names; one that ends with ``/`` is a folder."""
+    """Return the matching import files; a pattern that ends with ``/`` is a folder."""
     return [pattern] if pattern.endswith("/") else storage.list_files(pattern)
 
 
 def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
-    """Return the message that stands as JSON under ``key``, or None."""
+    """Return the message under ``key``, which is JSON; None without one."""
     text = properties.get(key)
     return proto_utils.json_to_proto(text, kind()) if text else None
 
 
 def check_options(values: Mapping[str, Any]) -> None:
-    """Check option values as far as they are known when a pipeline is defined.
-
-    Raises:
-        UsageError: one has a value that is not allowed.
-    """
+    """Check the option values that are known when a pipeline is defined. Raises: UsageError."""
     make_options(
         {name: value for name, value in values.items() if isinstance(value, int | float | str)}
     )

@@ -1,10 +1,10 @@
-"""What Vertex AI Pipelines may run before it looks into its cache, in place of TFX's own driver.
+"""A driver for Vertex AI Pipelines that adds images to the fingerprint of TFX's own driver.
 
     python -m recordgen.examplegen.vertex_driver --json_serialized_invocation_args {{$}} …
 
-TFX compiles its driver for file-based ExampleGens into ``lifecycle.preCacheCheck``, whatever the
-component's ``DRIVER_CLASS`` is. This one takes the same arguments, calls that one, and adds the
-images to the fingerprint that it leaves; :func:`use_in` puts it into a job.
+TFX always compiles its driver for file-based ExampleGens into ``lifecycle.preCacheCheck``,
+whatever the component's ``DRIVER_CLASS``. This driver takes the same arguments and calls TFX's;
+:func:`use_in` puts it into a job.
 """
 
 from __future__ import annotations
@@ -33,11 +33,7 @@ _EXECUTOR = f"{AutoMLExampleGenExecutor.__module__}.{AutoMLExampleGenExecutor.__
 
 
 def use_in(job: dict[str, Any]) -> None:
-    """Put this driver into a job, wherever TFX's own stands before an AutoMLExampleGen.
-
-    Args:
-        job: what ``KubeflowV2DagRunner.run`` returns, of schema 2.1.
-    """
+    """Replace TFX's driver before AutoMLExampleGen in a job of ``KubeflowV2DagRunner`` (2.1)."""
     for executor in job["pipelineSpec"]["deploymentSpec"]["executors"].values():
         container = executor.get("container", {})
         check = container.get("lifecycle", {}).get("preCacheCheck")
@@ -50,13 +46,8 @@ def use_in(job: dict[str, Any]) -> None:
 def run(args: argparse.Namespace) -> None:
     """Resolve span, version and fingerprint, and write them to the execution's output file.
 
-    Args:
-        args: ``json_serialized_invocation_args``, an ExecutorInput, and
-            ``json_serialized_inputs_spec_args``, the component's inputs.
-
     Raises:
-        SourceError: an import file cannot be read, or there is none for the patterns' span, date
-            or version.
+        SourceError: an import file cannot be read, or none matches span, date or version.
         StorageError: storage failed.
     """
     invocation = pipeline_spec_pb2.ExecutorInput()
@@ -79,7 +70,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the driver. What is at fault ends it with one line, as the last of the step's log."""
+    """Run the driver; an error is one line, the last of the step's log."""
     parser = argparse.ArgumentParser(description=run.__doc__)
     parser.add_argument("--json_serialized_invocation_args", required=True)
     parser.add_argument("--json_serialized_inputs_spec_args", required=True)

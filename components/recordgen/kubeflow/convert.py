@@ -12,11 +12,10 @@ from recordgen.conversion.api import convert
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
-from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput
-from recordgen.kubeflow.places import place_of
+from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
 from recordgen.options import OPTIONS
 
-#: Options that take 0 for "none": an optional number without a default is not known everywhere.
+#: Options with 0 or "" for None: not every backend knows optional numbers without a default.
 UNSET = tuple(option.name for option in OPTIONS.values() if option.default is None)
 
 _LABELS_SHOWN = 1000
@@ -27,8 +26,8 @@ def run(step: StepInput) -> StepOutput:
     """Convert and describe the result.
 
     Raises:
-        RecordgenError: as :func:`recordgen.convert`; the first rejected rows stand in the message,
-            since Kubeflow may keep nothing that a failed step wrote.
+        RecordgenError: as :func:`recordgen.convert`; the message has the first rejected rows, since
+            Kubeflow may drop the files of a failed step.
     """
     values = dict(step.parameters)
     transfer = values.pop("transfer", "auto")
@@ -40,7 +39,7 @@ def run(step: StepInput) -> StepOutput:
         result = convert(
             source,
             output,
-            # The output's place is this task's alone: what lies there is an earlier try of it.
+            # Only this task writes there: a dataset is left over from an earlier attempt.
             overwrite=True,
             resume=True,
             beam_args=beam_args,
@@ -76,10 +75,9 @@ def counts_of(dataset: Dataset) -> dict[str, int | str]:
 
 
 def description_of(dataset: Dataset) -> dict[str, Any]:
-    """Return the metadata of the dataset's artifact: what stands in ``dataset.json``, in short.
+    """Return the metadata of the dataset's artifact: ``dataset.json``, in short.
 
-    Metadata stores limit the size of an artifact: of more than a thousand labels, only the first
-    are named.
+    Metadata stores limit the size of an artifact, so only the first thousand labels are listed.
     """
     return {
         "recordgen_version": dataset.recordgen_version,
@@ -115,16 +113,16 @@ def metrics_of(dataset: Dataset) -> dict[str, float]:
 
 
 def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:
-    """Return the import file that the artifact ``source`` is, or what a folder of it holds.
+    """Return the import file of the artifact ``source``; for a folder, a glob of import files.
 
-    That is a glob of import files, or the folder itself, of images by label.
+    A folder without import files holds images by label, and is returned itself.
 
     Raises:
         SourceError: there is no such artifact, or it is neither.
     """
     if "source" not in artifacts:
         raise SourceError("source is missing: give the import file's URL, or a Dataset artifact")
-    # Rows may name images relative to their import file: where it lies, not where a copy does.
+    # Rows may name images relative to their import file, so do not read a copy of it.
     place = place_of(artifacts["source"], transfer)
     for pattern in (place, storage.join(place, "*.csv"), storage.join(place, "*.jsonl")):
         if storage.list_files(pattern):

@@ -1,4 +1,4 @@
-"""``evaluate``: a SavedModel's answers to one split of a dataset → score, loss, and by label."""
+"""``evaluate``: compare a SavedModel's answers with one split of a dataset."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.splits import EVAL
 from recordgen.errors import DataError
-from recordgen.kubeflow.execution import StepInput, StepOutput
-from recordgen.kubeflow.places import read_place
-from recordgen.kubeflow.scoring import EvalAccumulator, Evaluation
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task
+from recordgen.training.measures import EvalAccumulator, Evaluation
 
 _BATCH = 64
 
@@ -27,8 +26,7 @@ def run(step: StepInput) -> StepOutput:
 
     Raises:
         SourceError: there is no dataset.
-        DataError: there are no models for the dataset's task, or its split does not tell how good
-            one is.
+        DataError: as :func:`evaluate`.
     """
     root = read_place(step.artifacts["dataset"])
     split = str(step.parameters.get("split", EVAL))
@@ -48,11 +46,11 @@ def run(step: StepInput) -> StepOutput:
 
 
 def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluation:
-    """Return what a SavedModel of :mod:`recordgen.training` answers to the examples of ``split``.
+    """Evaluate a SavedModel of :mod:`recordgen.training` on the examples of ``split``.
 
     Raises:
-        DataError: there are no models for the dataset's task; the split is not there, or its labels
-            do not tell how good a model is.
+        DataError: the dataset's task has no models, the split does not exist, or its labels do not
+            determine a score.
     """
     check_task(dataset.task, root)
     if split not in dataset.splits:

@@ -1,4 +1,4 @@
-"""What a backend hands a step, and what the step hands back.
+"""Input and output of a step, and where its artifacts are read and written.
 
 KFP's ``ExecutorInput`` and ``ExecutorOutput`` (pipeline_spec.proto), as JSON:
 
@@ -13,17 +13,30 @@ KFP's ``ExecutorInput`` and ``ExecutorOutput`` (pipeline_spec.proto), as JSON:
 
 A step that decodes this itself has every input typed, optional ones included, and can describe its
 artifacts; placeholders on a command line can do neither.
+
+KFP's launcher (backend/src/v2/component/launcher_v2.go) copies input artifacts of gs://, minio://
+and s3:// to a folder of the container before the step starts, ``gs://bucket/a`` to
+``/gcs/bucket/a``, and uploads the files in the folders of the outputs after the step succeeded. On
+Vertex AI the same folder is the bucket itself, through Cloud Storage FUSE. In kfp's local runs an
+artifact's uri is a path.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recordgen import storage
 from recordgen.errors import UsageError
+
+#: How convert reads and writes: by the uri's scheme, at the uri itself, or through the launcher's
+#: folder.
+TRANSFERS = ("auto", "uri", "path")
+
+_FOLDERS = {"gs": "/gcs/", "minio": "/minio/", "s3": "/s3/"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +44,9 @@ class Artifact:
     """An input or output artifact.
 
     Attributes:
-        name: the backend's name for it, to be handed back as it came.
-        uri: where it lies in the pipeline root: ``gs://…``, ``minio://…``, ``s3://…``, a path.
-        metadata: what the step that made it says about it.
+        name: the backend's name, to be returned unchanged.
+        uri: its address in the pipeline root: ``gs://…``, ``minio://…``, ``s3://…``, a path.
+        metadata: metadata from the step that made it.
     """
 
     name: str
@@ -43,10 +56,10 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """What a step is called with.
+    """The input of a step.
 
     Attributes:
-        parameters: by the input's name; what is not there was not given.
+        parameters: the given parameters by name.
         artifacts: input artifacts by name, the first of each.
         outputs: output artifacts by name.
         output_parameters: names of the output parameters.
@@ -86,31 +99,23 @@ class StepInput:
 
 @dataclass(frozen=True, slots=True)
 class StepOutput:
-    """What a step hands back.
+    """The output of a step.
 
     Attributes:
         parameters: values of all output parameters.
-        metadata: of output artifacts, by the output's name; values are JSON's.
+        metadata: metadata of output artifacts, by name; values are JSON's.
     """
 
     parameters: Mapping[str, str | float | bool] = field(default_factory=dict)
     metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def write(self, step: StepInput) -> None:
-        """Write it where the backend looks for it. Raises: StorageError."""
+        """Write the output to the backend's file. Raises: StorageError."""
         artifacts = {
-            name: {
-                "artifacts": [
-                    {
-                        "name": artifact.name,
-                        "uri": artifact.uri,
-                        "metadata": dict(self.metadata.get(name, {})),
-                    }
-                ]
-            }
+            name: {"artifacts": [{**asdict(artifact), "metadata": self.metadata.get(name, {})}]}
             for name, artifact in step.outputs.items()
         }
-        # A component of an older version may ask for less than there is to say.
+        # A component of an older version may have fewer outputs.
         values = {
             name: value for name, value in self.parameters.items() if name in step.output_parameters
         }
@@ -119,7 +124,7 @@ class StepOutput:
 
 
 def _first_of_each(side: Mapping[str, Any]) -> dict[str, Artifact]:
-    """Return the artifacts of the inputs or outputs; a list of none is an input not given."""
+    """Return the artifacts of inputs or outputs; an empty list is an input that was not given."""
     return {
         name: Artifact(first.get("name", ""), first["uri"], first.get("metadata", {}))
         for name, found in side.get("artifacts", {}).items()
@@ -131,3 +136,39 @@ def _whole(value: object) -> object:
     if isinstance(value, list):
         return [_whole(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def launcher_path(uri: str) -> str:
+    """Return the path in the container: ``minio://bucket/a`` → ``/minio/bucket/a``."""
+    scheme, separator, rest = uri.partition("://")
+    return _FOLDERS[scheme] + rest if separator and scheme in _FOLDERS else uri
+
+
+def place_of(artifact: Artifact, transfer: str) -> str:
+    """Return the path or URL at which convert reads or writes ``artifact``.
+
+    ``auto`` uses ``gs://`` directly: a dataset may be larger than the container's disk, a retried
+    step finds the shards that are finished, and renaming through Cloud Storage FUSE is not atomic.
+    For other schemes, only the launcher may have credentials.
+
+    Raises:
+        UsageError: ``transfer`` is unknown.
+    """
+    if transfer not in TRANSFERS:
+        raise UsageError(f"transfer must be one of {', '.join(TRANSFERS)} (got {transfer!r})")
+    is_direct = transfer == "uri" or (transfer == "auto" and artifact.uri.startswith("gs://"))
+    return artifact.uri if is_direct else launcher_path(artifact.uri)
+
+
+def read_place(artifact: Artifact) -> str:
+    """Return where to read ``artifact``: in the launcher's folder, which TensorFlow can read."""
+    path = launcher_path(artifact.uri)
+    return path if os.path.exists(path) else artifact.uri
+
+
+def write_place(artifact: Artifact) -> str:
+    """Return where to write a small artifact: in the launcher's folder, whose parent is created."""
+    path = launcher_path(artifact.uri)
+    if storage.is_local(path):
+        os.makedirs(os.path.dirname(storage.local_path(path)) or ".", exist_ok=True)
+    return path

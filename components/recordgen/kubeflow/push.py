@@ -1,4 +1,4 @@
-"""``push``: copy a model to where a server looks for new ones."""
+"""``push``: copy a model to a server's folder."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import time
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.errors import SourceError, UsageError
-from recordgen.kubeflow.execution import StepInput, StepOutput
-from recordgen.kubeflow.places import read_place
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 
-# A server that finds this file takes the version for whole.
+# Servers take a version for complete once this file exists.
 _LAST_FILE = "saved_model.pb"
 
 
@@ -34,10 +33,7 @@ def run(step: StepInput) -> StepOutput:
 
 
 def copy_model(model: str, target: str) -> None:
-    """Copy a SavedModel, with the file last by which servers know that it is whole.
-
-    Raises: as :func:`run`.
-    """
+    """Copy a SavedModel, the file that marks it as complete last. Raises: as :func:`run`."""
     files = {path[len(model) :].lstrip("/"): path for path in storage.list_files(f"{model}/**")}
     if _LAST_FILE not in files:
         raise SourceError(f"{model}: no {_LAST_FILE} here: not a SavedModel")

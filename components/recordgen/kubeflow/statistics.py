@@ -1,4 +1,4 @@
-"""``statistics``: what TensorFlow Data Validation finds in a dataset's splits."""
+"""``statistics``: describe a dataset's splits with TensorFlow Data Validation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import Dataset, read_dataset, split_dir
 from recordgen.dataset.splits import TRAIN
 from recordgen.errors import DataError, UsageError
-from recordgen.kubeflow.execution import StepInput, StepOutput
-from recordgen.kubeflow.places import read_place, write_place
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
 
 # The names that TFX's StatisticsGen and SchemaGen use.
 STATISTICS_FILE = "FeatureStats.pb"
@@ -22,9 +21,9 @@ ANOMALIES_FILE = "anomalies.txt"
 def run(step: StepInput) -> StepOutput:
     """Describe the input ``dataset``.
 
-    Written are ``statistics``: ``Split-train/FeatureStats.pb`` and so on; ``schema``:
-    ``schema.pbtxt``, inferred from ``train``; ``anomalies``: ``anomalies.txt``, one line for each
-    thing in another split that is not as that schema says. Their number is an output parameter.
+    Write ``statistics``: ``Split-train/FeatureStats.pb`` and so on; ``schema``: ``schema.pbtxt``,
+    inferred from ``train``; ``anomalies``: ``anomalies.txt``, one line for each violation of that
+    schema in another split. Their number is an output parameter.
 
     Raises:
         SourceError: there is no dataset.
@@ -32,6 +31,8 @@ def run(step: StepInput) -> StepOutput:
         UsageError: the image was built without TFX.
     """
     tfdv = _tfdv()
+    from google.protobuf import text_format
+
     root = read_place(step.artifacts["dataset"])
     dataset = read_dataset(root)
     if TRAIN not in dataset.splits:
@@ -46,7 +47,7 @@ def run(step: StepInput) -> StepOutput:
 
     schema = tfdv.infer_schema(found.pop(TRAIN))
     path = storage.join(write_place(step.outputs["schema"]), SCHEMA_FILE)
-    storage.write_text(path, _as_text(schema))
+    storage.write_text(path, text_format.MessageToString(schema))
     anomalies = [
         f"{split}: {name}: {info.description}"
         for split, statistics in found.items()
@@ -72,13 +73,6 @@ def _statistics(tfdv: Any, root: str, split: str, dataset: Dataset) -> Any:
         ),
         pipeline_options=PipelineOptions(beam_flags(())),
     )
-
-
-def _as_text(message: Any) -> str:
-    from google.protobuf import text_format
-
-    text: str = text_format.MessageToString(message)
-    return text
 
 
 def _tfdv() -> Any:

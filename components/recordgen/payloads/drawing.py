@@ -51,7 +51,7 @@ def draw_boxes(data: bytes, boxes: Sequence[StoredBox]) -> Drawing:
     It shows the stored pixels as TensorFlow's decoder does, which ignores how Exif turns them. A
     box's line is the outermost of its pixels, in the colour of its label, between black ones. The
     label stands above it, or in it where there is no room; it is cut where the image is too narrow,
-    left out where it is too low, and stands as its number, ``#7``, if the font does not have it.
+    left out where it is too low, and replaced by its number, ``#7``, if the font lacks a letter.
 
     Raises:
         PayloadError: the image does not decode.

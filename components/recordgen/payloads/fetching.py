@@ -80,14 +80,14 @@ class Fetcher:
         return self._pool.submit(self._read_far, row, path).result
 
     def _read_local(self, row: PlannedRow, path: str) -> bytes:
-        check_reach(path, row, self._access)
+        check_reach(path, row.source, self._access)
         try:
             return storage.read_bytes(path, self._options.max_image_bytes)
         except _REFUSALS as exc:
             raise _refusal(exc, path, self._options) from exc
 
     def _read_far(self, row: PlannedRow, path: str) -> bytes:
-        check_reach(path, row, self._access)
+        check_reach(path, row.source, self._access)
         context = RequestContext(RowUrlPolicy(self._access, row.source), self._stop)
 
         def read() -> bytes:
@@ -109,23 +109,38 @@ class Fetcher:
 
 
 def payload_infos(
-    rows: Sequence[Named], options: ConvertOptions
+    uris: Sequence[str], sources: Sequence[str], options: ConvertOptions
 ) -> Iterable[FileInfo | PayloadError]:
-    """Return each payload's size and version, or why it is refused. Raises: StorageError."""
+    """Return each payload's size and version, or why it is refused.
+
+    Args:
+        uris: of payloads.
+        sources: the import file that names each.
+        options: how large a payload may be, and what rows may reach.
+
+    Raises:
+        StorageError: storage failed.
+    """
     ask = partial(_payload_info, options=options, access=options.access)
-    return _ask_all(ask, rows, is_far=_any_far(rows))
+    is_far = _any_far(uris) or _any_far(set(sources))
+    return _ask_all(ask, zip(uris, sources, strict=True), is_far=is_far)
 
 
 def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[bytes | PayloadError]:
     """Return the sha256 of each payload, or why it is refused. Raises: StorageError."""
-    sized = zip(rows, payload_infos(rows, options), strict=True)
+    uris, sources = [row.uri for row in rows], [row.source for row in rows]
+    sized = zip(rows, payload_infos(uris, sources, options), strict=True)
     ask = partial(_content_key, options=options, access=options.access)
-    return _ask_all(ask, sized, is_far=_any_far(rows), bytes_of=_size)
+    is_far = _any_far(uris) or _any_far(sources)
+    return _ask_all(ask, sized, is_far=is_far, bytes_of=_size)
 
 
-def check_reach(path: str, row: Named, access: Access) -> None:
-    """Check that a row may reach its payload; no storage is asked. Raises: PayloadError."""
-    reason = access.refusal(path, row.source)
+def check_reach(path: str, source: str, access: Access) -> None:
+    """Check that a row of an import file may reach a payload; no storage is asked.
+
+    Raises: PayloadError.
+    """
+    reason = access.refusal(path, source)
     if reason is None:
         return
     if not storage.is_known(path):
@@ -133,8 +148,8 @@ def check_reach(path: str, row: Named, access: Access) -> None:
     raise _refused(RejectCode.NOT_ALLOWED, f"{path}: {reason}")
 
 
-def _any_far(rows: Iterable[Named]) -> bool:
-    return any("://" in row.uri or "://" in row.source for row in rows)
+def _any_far(names: Iterable[str]) -> bool:
+    return any("://" in name for name in names)
 
 
 def _ask_all(
@@ -159,17 +174,16 @@ def _ask_all(
 
 
 def _payload_info(
-    row: Named, stop: Event, *, options: ConvertOptions, access: Access
+    named: tuple[str, str], stop: Event, *, options: ConvertOptions, access: Access
 ) -> FileInfo | PayloadError:
-    path = _path(row)
+    uri, source = named
+    path = storage.resolve(uri, source)
     try:
-        check_reach(path, row, access)
+        check_reach(path, source, access)
         if storage.is_local(path):
             info = storage.info(path)
         else:
-            context = RequestContext(
-                RowUrlPolicy(access, row.source), stop, options.max_image_bytes
-            )
+            context = RequestContext(RowUrlPolicy(access, source), stop, options.max_image_bytes)
             with _slot():
                 info = storage.info(path, context)
         if info.size == 0:

@@ -52,7 +52,7 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
                 code_bits = data[start - 1]
                 if not (width and height and 1 <= code_bits <= 8):
                     raise PayloadError(
-                        RejectCode.CORRUPT.value,
+                        RejectCode.CORRUPT,
                         f"the GIF has a frame of {width}×{height} pixels with codes of {code_bits} "
                         f"bits (expected at least 1×1, and 1 to 8 bits)",
                     )
@@ -61,12 +61,12 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
                 end = _end_of_blocks(data, at + 2)  # behind the introducer and a label
             else:
                 raise PayloadError(
-                    RejectCode.CORRUPT.value,
+                    RejectCode.CORRUPT,
                     f"the GIF has a block of no known kind (0x{data[at]:02x} at byte {at})",
                 )
             at = end + 1
     except (IndexError, struct.error):
-        raise PayloadError(RejectCode.TRUNCATED.value, "the GIF ends before its trailer") from None
+        raise PayloadError(RejectCode.TRUNCATED, "the GIF ends before its trailer") from None
 
 
 def _end_of_blocks(data: bytes, at: int) -> int:

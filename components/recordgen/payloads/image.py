@@ -81,7 +81,7 @@ def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
         PayloadError: the image is refused.
     """
     if not data:
-        raise _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
+        raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
     check_size(len(data), options)
     kind = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
     if options.check == "none":
@@ -97,7 +97,7 @@ def check_size(size: int, options: ConvertOptions) -> None:
 
 def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
     """Return why a payload of ``size`` bytes, or more, is refused."""
-    return _refused(
+    return PayloadError(
         RejectCode.TOO_MANY_BYTES,
         f"a file must be at most {options.max_image_mb:g} MB (got {size / 1e6:.1f} MB); "
         f"--max-image-mb allows more",
@@ -106,7 +106,7 @@ def too_many_bytes(size: int, options: ConvertOptions) -> PayloadError:
 
 def _check_pixels(height: int, width: int, options: ConvertOptions) -> None:
     if height * width > options.max_image_pixels:
-        raise _refused(
+        raise PayloadError(
             RejectCode.TOO_MANY_PIXELS,
             f"an image must have at most {options.max_image_pixels:,} pixels (got {width}×{height} "
             f"= {height * width:,}); --max-image-pixels allows more",
@@ -308,7 +308,7 @@ def to_8_bit(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I;16"):
         return image.point(lambda value: value / 256, "I").convert("L")
     if image.mode in ("I", "F"):
-        raise _refused(
+        raise PayloadError(
             RejectCode.UNSUPPORTED_PIXELS,
             f"pixels must have 8 or 16 bits per channel (got Pillow mode {image.mode!r}, whose "
             f"range is not defined); scale them to 8 bits first",
@@ -347,7 +347,7 @@ def _open(data: bytes, options: ConvertOptions) -> Image.Image:
         image = decoded("image", lambda: Image.open(io.BytesIO(data), formats=PILLOW_FORMATS))
     except PayloadError as exc:
         if isinstance(exc.__cause__, UnidentifiedImageError):
-            raise _refused(
+            raise PayloadError(
                 RejectCode.NOT_AN_IMAGE,
                 f"expected {EXPECTED} (the file starts with {data[:8]!r})",
             ) from exc
@@ -371,15 +371,11 @@ def decoded(name: str, decode: Callable[[], _T]) -> _T:
     except (MemoryError, PayloadError):
         raise
     except Image.DecompressionBombError as exc:
-        raise _refused(
+        raise PayloadError(
             RejectCode.TOO_MANY_PIXELS, f"Pillow refuses images of so many pixels: {exc}"
         ) from exc
     except Exception as exc:
         words = str(exc) or type(exc).__name__
         cut = any(word in words.lower() for word in ("premature end of jpeg", "truncated", "eof"))
         code = RejectCode.TRUNCATED if cut else RejectCode.CORRUPT
-        raise _refused(code, f"the {name} does not decode to its end: {words}") from exc
-
-
-def _refused(code: RejectCode, message: str) -> PayloadError:
-    return PayloadError(code.value, message)
+        raise PayloadError(code, f"the {name} does not decode to its end: {words}") from exc

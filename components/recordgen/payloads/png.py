@@ -39,11 +39,11 @@ def check_png(data: bytes) -> None:
     """
     chunks = list(_chunks(data))
     if not chunks or chunks[0][0] != b"IHDR" or len(chunks[0][1]) != _IHDR.size:
-        raise _refused(RejectCode.CORRUPT, "the PNG does not start with its header")
+        raise PayloadError(RejectCode.CORRUPT, "the PNG does not start with its header")
     width, height, depth, colour, compression, filtering, interlace = _IHDR.unpack(chunks[0][1])
     samples, depths = _COLOUR_TYPES.get(colour, (0, ()))
     if depth not in depths or compression or filtering or interlace > 1:
-        raise _refused(
+        raise PayloadError(
             RejectCode.CORRUPT,
             f"the PNG header is not legal (colour type {colour}, bit depth {depth}, compression "
             f"{compression}, filter {filtering}, interlace {interlace})",
@@ -51,7 +51,7 @@ def check_png(data: bytes) -> None:
     palettes = [len(body) for kind, body in chunks if kind == b"PLTE"]
     wrong = [size for size in palettes if size % 3 or not 0 < size <= 768]
     if wrong or (colour == 3 and len(palettes) != 1):
-        raise _refused(RejectCode.CORRUPT, f"the PNG palette is not legal ({palettes} bytes)")
+        raise PayloadError(RejectCode.CORRUPT, f"the PNG palette is not legal ({palettes} bytes)")
     expected = sum(
         rows * (1 + -(-columns * samples * depth // 8))
         for x, y, dx, dy in _PASSES[interlace]
@@ -59,7 +59,7 @@ def check_png(data: bytes) -> None:
     )
     found = _inflated_bytes((body for kind, body in chunks if kind == b"IDAT"), expected)
     if found < expected:
-        raise _refused(
+        raise PayloadError(
             RejectCode.TRUNCATED,
             f"the PNG holds {found} of {expected} bytes of pixel data",
         )
@@ -70,13 +70,13 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     at, kind = _SIGNATURE_BYTES, b""
     while kind != b"IEND":
         if at + 12 > len(data):
-            raise _refused(RejectCode.TRUNCATED, "the PNG is truncated: it has no end chunk")
+            raise PayloadError(RejectCode.TRUNCATED, "the PNG is truncated: it has no end chunk")
         (size,) = struct.unpack_from(">I", data, at)
         kind, body, end = data[at + 4 : at + 8], data[at + 8 : at + 8 + size], at + 8 + size
         if end + 4 > len(data):
-            raise _refused(RejectCode.TRUNCATED, f"the PNG is truncated in its {kind!r} chunk")
+            raise PayloadError(RejectCode.TRUNCATED, f"the PNG is truncated in its {kind!r} chunk")
         if zlib.crc32(body, zlib.crc32(kind)).to_bytes(4, "big") != data[end : end + 4]:
-            raise _refused(RejectCode.CORRUPT, f"the PNG's {kind!r} chunk has a wrong checksum")
+            raise PayloadError(RejectCode.CORRUPT, f"the PNG's {kind!r} chunk has a wrong checksum")
         yield kind, body
         at = end + 4
 
@@ -91,12 +91,8 @@ def _inflated_bytes(bodies: Iterator[bytes], enough: int) -> int:
             try:
                 found += len(stream.decompress(waiting, _INFLATE_BYTES))
             except zlib.error as exc:
-                raise _refused(RejectCode.CORRUPT, f"the PNG does not inflate: {exc}") from exc
+                raise PayloadError(RejectCode.CORRUPT, f"the PNG does not inflate: {exc}") from exc
             waiting = stream.unconsumed_tail
     if found < enough and not stream.eof:
         found += len(stream.flush())
     return found
-
-
-def _refused(code: RejectCode, message: str) -> PayloadError:
-    return PayloadError(code.value, message)

@@ -49,7 +49,7 @@ def to_thumbnail(data: bytes, side: int) -> Thumbnail:
     width, height = image.size
     if width * height > (_MAX_JPEG_PIXELS if image.format in ("JPEG", "MPO") else _MAX_PIXELS):
         raise PayloadError(
-            RejectCode.TOO_MANY_PIXELS.value, f"too large for a thumbnail: {width}×{height}"
+            RejectCode.TOO_MANY_PIXELS, f"too large for a thumbnail: {width}×{height}"
         )
     small, kind = decoded(image.format or "image", lambda: _encoded(image, side))
     return Thumbnail(small, kind, height, width)

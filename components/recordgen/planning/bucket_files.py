@@ -3,23 +3,32 @@
 A bucket's rows are left in one file, group after group, each in blocks. Laid end to end in the
 order of buckets, the blocks of a group are its payloads' bytes, of which a shard is a range:
 
-    PlannedRows by Group ──encode_rows──▶ lines ──encode_bucket──▶ a file, BucketFile
+    planned rows by Group ──encode_bucket──▶ a file, BucketFile
     Plan + BucketFiles ──cut──▶ ShardOutline of every shard
-    ShardOutline + lines ──rows_of──▶ its PlannedRows
+    ShardOutline + blocks ──planned_rows──▶ the planned rows of the shard
 
-Lines of a table have blocks of another kind, see :mod:`recordgen.planning.resolve_lines`. Pure
-functions; :class:`recordgen.runs.staging.Staging` writes and reads the files.
+Pure functions; :class:`recordgen.runs.staging.Staging` writes and reads the files.
 """
 
 from __future__ import annotations
 
-import json
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from recordgen.planning.plan import GroupPlan, Plan
+from recordgen.rows.columns import (
+    Columns,
+    PlannedBatch,
+    in_planned_order,
+    packed,
+    together,
+    unpacked,
+)
 from recordgen.rows.planned import Group, PlannedRow
 
 # A shard reads whole blocks: of large images it has a thousand, of small ones it takes many blocks.
@@ -91,30 +100,24 @@ class ShardOutline:
     byte_ranges: tuple[ByteRange, ...]
 
 
-def encode_rows(rows: Sequence[PlannedRow]) -> Iterator[tuple[bytes, int]]:
-    """Yield a line for each block of rows, and their payloads' bytes."""
-    for start in range(0, len(rows), _BLOCK_ROWS):
-        some = rows[start : start + _BLOCK_ROWS]
-        line = json.dumps(some, separators=(",", ":")).encode("ascii") + b"\n"
-        yield line, sum(row.bytes for row in some)
-
-
 def encode_bucket(
-    bucket: int, file: str, groups: Mapping[Group, Iterable[tuple[bytes, int]]]
+    bucket: int, file: str, groups: Mapping[Group, Columns]
 ) -> tuple[bytes, BucketFile]:
     """Return the content of a bucket's file, and what is where in it.
 
     Args:
         bucket: its number.
         file: the file's name.
-        groups: encoded blocks of rows by group, and their payloads' bytes.
+        groups: planned rows by group.
     """
     blocks: dict[Group, list[Block]] = {}
     contents: list[bytes] = []
-    for group, encoded in groups.items():
-        for content, size in encoded:
-            contents.append(content)
-            blocks.setdefault(group, []).append(Block(len(content), size))
+    for group, columns in groups.items():
+        for start in range(0, len(columns), _BLOCK_ROWS):
+            some = PlannedBatch(columns.slice(start, _BLOCK_ROWS))
+            contents.append(packed(some.columns))
+            found = Block(len(contents[-1]), some.payload_bytes)
+            blocks.setdefault(group, []).append(found)
     return b"".join(contents), BucketFile(bucket, file, blocks)
 
 
@@ -152,16 +155,23 @@ def _extend(byte_ranges: list[ByteRange], following: ByteRange) -> None:
     byte_ranges.append(following)
 
 
-def rows_of(outline: ShardOutline, contents: Iterable[bytes]) -> Iterator[PlannedRow]:
-    """Yield the rows of a shard, in order, given what its byte ranges hold.
+def planned_rows(outline: ShardOutline, contents: Iterable[bytes]) -> Columns:
+    """Return the rows of a shard, in order, given what its byte ranges hold.
 
     A row belongs to the shard in which its first byte falls when the group's payloads are laid
-    end to end: shards are contiguous ranges, equal in bytes.
+    end to end: shards are contiguous ranges, equal in bytes. Rows that share a place stand in the
+    order of their uris and import files.
     """
+    group, index = outline.group, outline.index
+    found = []
     for byte_range, content in zip(outline.byte_ranges, contents, strict=True):
         offset = byte_range.start
-        for line in content.splitlines():
-            for row in map(PlannedRow._make, json.loads(line)):
-                if outline.group.shard_at(offset) == outline.index:
-                    yield row
-                offset += row.bytes
+        for block in unpacked(content):
+            ends = offset + np.cumsum(block["bytes"].to_numpy())
+            starts = [offset, *ends[:-1].tolist()]
+            first = bisect_left(starts, index, key=group.shard_at)
+            last = bisect_right(starts, index, key=group.shard_at)
+            if first < last:
+                found.append(block.slice(first, last - first))
+            offset = int(ends[-1])
+    return in_planned_order(together(PlannedRow, found))

@@ -1,52 +1,37 @@
 """What travels between the steps of the pipeline: rows in blocks, and what steps say of them.
 
-Rows travel as bytes: a runner that groups takes apart and packs again whatever it passes on, and
-plain tuples pickle several times as fast as named ones.
+Rows travel as bytes: a runner that groups takes apart and packs again whatever it passes on.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from recordgen.rejects import Reject
-from recordgen.rows.planned import KnownRow, PlacedRow
-
-_Row = TypeVar("_Row")
-_B = TypeVar("_B", bound="_Block[Any]")
 
 
 @dataclass(frozen=True)
-class _Block(Generic[_Row]):
-    """Rows that travel together, in order."""
+class RowBlock:
+    """Placed rows of one bucket.
+
+    Attributes:
+        data: their columns, see :func:`recordgen.rows.columns.packed`.
+    """
 
     data: bytes
 
-    _kind: ClassVar[Any]
 
-    @classmethod
-    def of(cls: type[_B], rows: Iterable[tuple[Any, ...]]) -> _B:
-        """Pack rows, also given as plain tuples of their fields."""
-        return cls(pickle.dumps(list(map(tuple, rows)), protocol=pickle.HIGHEST_PROTOCOL))
+@dataclass(frozen=True)
+class KnownBlock:
+    """Examples of the dataset that is appended to, of one bucket.
 
-    @property
-    def rows(self) -> Iterator[_Row]:
-        """The rows."""
-        return map(self._kind._make, pickle.loads(self.data))
+    Attributes:
+        data: as :class:`RowBlock` has it.
+    """
 
-
-class RowBlock(_Block[PlacedRow]):
-    """Placed rows."""
-
-    _kind = PlacedRow
-
-
-class KnownBlock(_Block[KnownRow]):
-    """Examples of the dataset that is appended to."""
-
-    _kind = KnownRow
+    data: bytes
 
 
 class FindingsFile(NamedTuple):

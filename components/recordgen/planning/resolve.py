@@ -3,28 +3,41 @@
 A row's place is a hash of (seed, uri). All rows of one uri fall into the same bucket, a range of
 that hash, so nothing outside a bucket decides what becomes of its rows:
 
-    rows ─place─▶ bucket ─resolve_bucket─▶ PlannedRows by Group + BucketSummary
+    rows ─placed─▶ bucket ─resolve_bucket─▶ planned rows by Group, BucketSummary
+
+A row that has its place for itself depends on no other one: such rows are planned by columns. Those
+that share a place, duplicates, parts and contradictions among them, are looked at one by one.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordgen import storage
-from recordgen.dataset.splits import EVAL, EvalFrom
+from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode, reject
+from recordgen.rows.columns import Columns, columns_of, grouped, in_order, rows_of, shares_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow, with_uri
+from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow
 from recordgen.rows.row import content_digest, is_content_uri
 from recordgen.storage import FileInfo
-from recordgen.tasks.task import AnnotationError, Task
+from recordgen.tasks.task import AnnotationError, Sizes, Task
 
 _Answer = TypeVar("_Answer")
+
+#: (uris, import files) → the size and version of each payload, or why it is refused
+AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInfo | PayloadError"]]
 
 # The version of a payload that is part of its row.
 _IN_THE_ROW = "row"
@@ -94,88 +107,211 @@ def _line(row: PlacedRow) -> tuple[str, int]:
 
 def resolve_bucket(
     bucket: int,
-    placed: Iterable[PlacedRow],
+    placed: Columns,
     *,
     options: ConvertOptions,
     task: Task,
     drop_unnamed: bool,
-    infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
+    infos: AskInfos,
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
-    known: Iterable[KnownRow] = (),
+    known: Sequence[KnownRow] = (),
     folders: Collection[str] = (),
-) -> tuple[dict[Group, list[PlannedRow]], BucketSummary]:
+) -> tuple[dict[Group, Columns], BucketSummary]:
     """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
 
     Args:
         bucket: its number.
-        placed: all rows of the bucket, in any order.
+        placed: all rows of the bucket, in any order (columns of PlacedRow).
         options: seed, split fractions, eval_from, split_by, shard_by.
         task: what annotations mean.
         drop_unnamed: leave out rows without a split.
-        infos: returns the size and version of each payload in storage, or why it is refused.
+        infos: returns the size and version of payloads in storage, or why one is refused; it gets
+            their uris, and the import file that names each.
         content_keys: returns each payload's sha256; called only for ``split_by=content``.
         known: examples of the dataset that is appended to, of this bucket.
         folders: those of the import files that it was made of.
 
     Returns:
-        Planned rows by group, in their order; and the summary.
+        Planned rows by group, in their order (columns of PlannedRow); and the summary.
     """
-    rejects: list[Reject] = []
-    there = list(known)
     share = options.eval_share
-    ordered = sorted(placed, key=_order)
-    beside: dict[tuple[str, int], bool] = {}
-    if there:
-        ordered = _beside_known_parts(ordered, there, folders, task, share, rejects, beside)
-    distinct, duplicates, merged = _distinct(ordered, task, rejects)
-    new, existing = _without_known(distinct, there, folders, task, share, rejects)
-    kept = [row for row in new if row.split is not None] if drop_unnamed else new
-    # Each row of an image names one file: what holds for all tasks would cost a quarter more.
-    answers = infos(kept) if task.kind == "image" else _infos(kept, task, infos)
-    found = list(_without_refused(kept, answers, rejects))
+    settled = _settled(in_order(placed), task, known, folders, share)
+    rejects = settled.rejects
+    rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
+    dropped = len(settled.rows) - len(rows)
+    rows = _sized(rows, task, infos, rejects)
     if options.split_by == "content":
-        found = list(_draw_by_content(found, options.seed, task, share, content_keys, rejects))
-    moved = 0
-    by_group: dict[tuple[str, str | None], list[PlannedRow]] = {}
-    by_label = options.shard_by == "label"
-    choose = options.split_fractions.choose
-    for (sort_key, split_hash, source, line, named, uri, annotation), (size, version) in found:
-        split, is_drawn = named or choose(split_hash), named is None
-        if share is not None or beside:
-            if (source, line) in beside:
-                is_drawn = beside[source, line]
-                moved += share is not None and split == EVAL
-            elif share is not None and share.moves(split, split_hash):
-                split, is_drawn = EVAL, True
-                moved += 1
-        key = (split, _one_label(annotation, task) if by_label else None)
-        row = PlannedRow(sort_key, source, line, uri, annotation, size, version, is_drawn)
-        by_group.setdefault(key, []).append(row)
-    groups = {Group(*key): rows for key, rows in by_group.items()}
-    planned = chain.from_iterable(groups.values())
-    labels = task.count_labels(row.annotation for row in planned if row.annotation is not None)
+        rows = _placed_by_content(rows, options.seed, task, share, content_keys, rejects)
+    splits, assigned, moved = _in_splits(rows, options.split_fractions, share)
+    planned = pa.table(
+        {
+            **{name: rows[name] for name in ("sort_key", "source", "line", "uri", "annotation")},
+            **{"bytes": rows["bytes"], "version": rows["version"], "assigned": assigned},
+        }
+    )
+    by_label = task if options.shard_by == "label" else None
+    groups = dict(_groups(planned, splits, by_label))
     summary = BucketSummary(
         bucket,
-        {group: len(rows) for group, rows in groups.items()},
-        {group: sum(row.bytes for row in rows) for group, rows in groups.items()},
-        dict(labels),
-        duplicates,
-        merged,
-        len(new) - len(kept),
+        {group: len(columns) for group, columns in groups.items()},
+        {group: pc.sum(columns["bytes"]).as_py() for group, columns in groups.items()},
+        task.count_labels(planned["annotation"].combine_chunks()),
+        settled.duplicates,
+        settled.merged,
+        dropped,
         tuple(rejects),
-        existing,
+        settled.existing,
         moved,
     )
     return groups, summary
 
 
+@dataclass
+class _Settled:
+    """Rows of which each is an example, unless its payload is refused.
+
+    Attributes:
+        rows: columns of PlacedRow, and ``assigned``: whether the split is one that another part of
+            the payload has already, and the row did not name; null: nothing is decided.
+        rejects: rows that contradict others.
+        duplicates: see :class:`BucketSummary`, as all that follow.
+    """
+
+    rows: Columns
+    rejects: list[Reject] = field(default_factory=list)
+    duplicates: int = 0
+    merged: int = 0
+    existing: int = 0
+
+
+def _settled(
+    ordered: Columns,
+    task: Task,
+    known: Sequence[KnownRow],
+    folders: Collection[str],
+    share: EvalFrom | None,
+) -> _Settled:
+    """Look at the rows that share their place with another one, or their uri with an example."""
+    shared = _shares_place(ordered, known)
+    alone = _with_assigned(ordered, [None] * len(ordered))
+    if not shared.any():
+        return _Settled(alone)
+    found = _Settled(alone.filter(pa.array(~shared)))
+    rows = list(rows_of(PlacedRow, ordered.filter(pa.array(shared))))
+    beside: dict[tuple[str, int], bool] = {}
+    if known:
+        rows = _beside_known_parts(rows, known, folders, task, share, found.rejects, beside)
+    rows, found.duplicates, found.merged = _distinct(rows, task, found.rejects)
+    rows, found.existing = _without_known(rows, known, folders, task, share, found.rejects)
+    decided = [beside.get((row.source, row.line)) for row in rows]
+    settled = _with_assigned(columns_of(PlacedRow, rows), decided)
+    both = pa.concat_tables([found.rows, settled]).unify_dictionaries().combine_chunks()
+    # Rows that share a place stand among the settled ones, in the order in which they were left.
+    found.rows = both.take(pa.array(np.argsort(both["sort_key"].to_numpy(), kind="stable")))
+    return found
+
+
+def _with_assigned(columns: Columns, assigned: Sequence[bool | None]) -> Columns:
+    return columns.append_column("assigned", pa.array(assigned, pa.bool_()))
+
+
+def _shares_place(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np.bool_]:
+    """Say of each row whether another one has its place, or an example its uri (bool [n]).
+
+    Rows without a uri are examples of their own, also where they say the same.
+    """
+    keys = ordered["sort_key"].to_numpy()
+    if not len(keys):
+        return np.zeros(0, np.bool_)
+    is_first = np.concatenate(([True], keys[1:] != keys[:-1]))
+    starts = np.flatnonzero(is_first)
+    sizes = np.diff([*starts, len(keys)])
+    has_uri = np.asarray(pc.greater(pc.binary_length(ordered["uri"]), 0))
+    shared = (sizes > 1) & np.logical_or.reduceat(has_uri, starts)
+    uris = pa.array([row.uri for row in known], pa.string())
+    is_known: npt.NDArray[np.bool_] = np.asarray(pc.is_in(ordered["uri"], value_set=uris))
+    return is_known | np.repeat(shared, sizes)
+
+
+def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) -> Columns:
+    """Return the rows whose payloads are not refused, with ``bytes`` and ``version`` of these.
+
+    What stands in a row never changes.
+    """
+    uris, annotations = rows["uri"].combine_chunks(), rows["annotation"].combine_chunks()
+    sizes = task.own_sizes(uris, annotations)
+    if not task.names_payloads:
+        return _with_sizes(rows, sizes, [_IN_THE_ROW] * len(rows))
+    wanted = task.stored_uris(uris.to_pylist(), annotations.to_pylist())
+    sources = rows["source"].to_pylist()
+    asked = [(uri, at) for uri, at in zip(wanted, sources, strict=True)]
+    answers = iter(
+        infos(
+            [uri for mine, _ in asked for uri in mine],
+            [source for mine, source in asked for _ in mine],
+        )
+    )
+    found: list[FileInfo | PayloadError] = []
+    for mine, size in zip(wanted, sizes.to_pylist(), strict=True):
+        if len(mine) == 1:
+            found.append(next(answers))
+        elif mine:
+            found.append(_together(mine, list(islice(answers, len(mine)))))
+        else:
+            found.append(FileInfo(size, _IN_THE_ROW))
+    rows, kept = _without_refused(rows, found, rejects)
+    sizes = pa.array([info.size for info in kept], pa.int64())
+    return _with_sizes(rows, sizes, [info.version for info in kept])
+
+
+def _with_sizes(rows: Columns, sizes: Sizes, versions: Sequence[str]) -> Columns:
+    rows = rows.append_column("bytes", sizes)
+    return rows.append_column("version", pa.array(versions, pa.string()))
+
+
+def _in_splits(
+    rows: Columns, fractions: SplitFractions, share: EvalFrom | None
+) -> tuple[Any, Any, int]:
+    """Return the split of each row, whether it was assigned, and how many moved to ``eval``."""
+    hashes = rows["split_hash"].to_numpy()
+    chosen = pa.array(fractions.names, pa.string()).take(
+        pa.array(shares_of(hashes, fractions.weights))
+    )
+    splits = pc.coalesce(rows["split"].combine_chunks(), chosen)
+    beside = rows["assigned"].combine_chunks()
+    assigned = pc.coalesce(beside, pc.is_null(rows["split"]).combine_chunks())
+    moved = 0
+    if share is not None:
+        is_low = pa.array((hashes & np.uint64(SECOND_DRAW)) < share.end)
+        moves = pc.and_(pc.and_(pc.equal(splits, share.split), is_low), pc.is_null(beside))
+        there = pc.and_(pc.is_valid(beside), pc.equal(splits, EVAL))
+        splits = pc.if_else(moves, EVAL, splits)
+        assigned = pc.or_(assigned, moves)
+        moved = pc.sum(pc.or_(moves, there)).as_py() or 0
+    return splits, assigned, moved
+
+
+def _groups(
+    planned: Columns, splits: Any, by_label: Task | None
+) -> Iterator[tuple[Group, Columns]]:
+    """Yield the rows by split and, if a task says what it is, by their one label."""
+    names = splits.dictionary_encode()
+    numbers = names.indices.to_numpy()
+    labels: list[str | None] = [None]
+    if by_label is not None:
+        said = planned["annotation"].combine_chunks().dictionary_encode("encode")
+        label_of = [_one_label(text, by_label) for text in said.dictionary.to_pylist()]
+        labels = list(dict.fromkeys(label_of))
+        codes = np.array(list(map(labels.index, label_of)), np.intp)
+        numbers = numbers * len(labels) + codes[said.indices.to_numpy()]
+    for number, columns in grouped(planned, numbers):
+        split, label = divmod(number, len(labels))
+        yield Group(names.dictionary[split].as_py(), labels[label]), columns
+
+
 def _one_label(annotation: str | None, task: Task) -> str:
     """Return the label of an example that has one or none, which is ""."""
     return next(iter(task.labels(annotation)), "") if annotation is not None else ""
-
-
-def _order(row: PlacedRow) -> tuple[int, int, str, int]:
-    return row[:4]
 
 
 def _distinct(
@@ -363,26 +499,6 @@ def _contradiction(
     )
 
 
-def _infos(
-    rows: Sequence[PlacedRow],
-    task: Task,
-    infos: Callable[[Sequence[PlacedRow]], Iterable[FileInfo | PayloadError]],
-) -> Iterator[FileInfo | PayloadError]:
-    """Yield the size and version of each row's payloads; what stands in a row never changes."""
-    uris = [task.uris(row) for row in rows]
-    asked = [with_uri(row, uri) for row, mine in zip(rows, uris, strict=True) for uri in mine]
-    answers = iter(infos(asked))
-    of_size: dict[int, FileInfo] = {}  # many rows, few sizes
-    for row, mine in zip(rows, uris, strict=True):
-        if len(mine) == 1:
-            yield next(answers)
-        elif mine:
-            yield _together(mine, list(islice(answers, len(mine))))
-        else:
-            size = task.own_bytes(row)
-            yield of_size.get(size) or of_size.setdefault(size, FileInfo(size, _IN_THE_ROW))
-
-
 def _together(
     uris: Sequence[str], found: Sequence[FileInfo | PayloadError]
 ) -> FileInfo | PayloadError:
@@ -397,33 +513,48 @@ def _together(
 
 
 def _without_refused(
-    items: Iterable[PlacedRow], answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
-) -> Iterator[tuple[PlacedRow, _Answer]]:
-    """Pair rows with what was asked about them; refusals become rejects."""
-    for row, answer in zip(items, answers, strict=True):
-        if isinstance(answer, PayloadError):
-            rejects.append(Reject(row.source, row.line, row.uri, answer.code, answer.message))
-        else:
-            yield row, answer
+    rows: Columns, answers: Iterable[_Answer | PayloadError], rejects: list[Reject]
+) -> tuple[Columns, list[_Answer]]:
+    """Return the rows that no answer refuses, and their answers; refusals become rejects."""
+    found = list(answers)
+    kept = [answer for answer in found if not isinstance(answer, PayloadError)]
+    if len(kept) == len(found):
+        return rows, kept
+    refused = pa.array([isinstance(answer, PayloadError) for answer in found])
+    errors = (answer for answer in found if isinstance(answer, PayloadError))
+    for row, error in zip(rows_of(PlacedRow, rows.filter(refused)), errors, strict=True):
+        rejects.append(Reject(row.source, row.line, row.uri, error.code, error.message))
+    return rows.filter(pc.invert(refused)), kept
 
 
-def _draw_by_content(
-    found: Sequence[tuple[PlacedRow, FileInfo]],
+def _placed_by_content(
+    rows: Columns,
     seed: int,
     task: Task,
     share: EvalFrom | None,
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
-) -> Iterator[tuple[PlacedRow, FileInfo]]:
+) -> Columns:
     """Replace the split hash of rows by their content's, where it decides about their split."""
     place = placing(seed)
     undecided = (None,) if share is None else (None, share.split)
-    asked = [row for row, _ in found if row.split in undecided and task.is_stored(row.uri)]
-    keys = dict(_without_refused(asked, content_keys(asked), rejects))
-    for row, info in found:
-        if row.split in undecided and is_content_uri(row.uri):
-            yield row._replace(split_hash=place(content_digest(row.uri)).split_hash), info
-        elif row.split not in undecided or not task.is_stored(row.uri):
-            yield row, info
-        elif row in keys:
-            yield row._replace(split_hash=place(keys[row]).split_hash), info
+    items = list(rows_of(PlacedRow, rows))
+    is_open = [row.split in undecided for row in items]
+    asked = [
+        row for row, open_ in zip(items, is_open, strict=True) if open_ and task.is_stored(row.uri)
+    ]
+    answers = iter(content_keys(asked))
+    hashes: list[int | PayloadError] = []
+    for row, open_ in zip(items, is_open, strict=True):
+        answer: bytes | PayloadError | None = None
+        if open_ and is_content_uri(row.uri):
+            answer = content_digest(row.uri)
+        elif open_ and task.is_stored(row.uri):
+            answer = next(answers)
+        if isinstance(answer, PayloadError):
+            hashes.append(answer)
+        else:
+            hashes.append(row.split_hash if answer is None else place(answer).split_hash)
+    rows, kept = _without_refused(rows, hashes, rejects)
+    at = rows.schema.get_field_index("split_hash")
+    return rows.set_column(at, "split_hash", pa.array(kept, pa.uint64()))

@@ -1,4 +1,4 @@
-"""Random changes of batches of images. All randomness comes from the seed that is handed in."""
+"""Random changes of batches of images. All randomness comes from the given seed."""
 
 from __future__ import annotations
 
@@ -39,21 +39,15 @@ def augment(images: tf.Tensor, how: Augmentation, seed: tf.Tensor) -> tf.Tensor:
 def augmented_views(
     count: tf.Tensor, size: tf.Tensor, how: Augmentation, seed: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return how :func:`augment` moves what is in the images.
-
-    Args:
-        count: int32 [], the images of the batch.
-        size: int32 [2], their height and width.
-        how: as in :func:`augment`.
-        seed: as in :func:`augment`.
+    """Return how :func:`augment` moves the content of ``count`` images of a size, by the same seed.
 
     Returns:
-        Which part of each image is shown (float32 [batch, 4], see
-        :mod:`recordgen.reading.windows`), and whether that is mirrored afterwards (bool [batch]).
+        The part of each image that is shown (float32 [batch, 4], see
+        :mod:`recordgen.reading.windows`), and whether it is mirrored afterwards (bool [batch]).
     """
     draws = _draws(count, seed)
     start, kept = _crop(how, draws)
-    # The window's first and last pixels are sampled at their centres, and fill the outer pixels.
+    # The window's first and last pixels are sampled at their centres and fill the outer pixels.
     sides = floats(size)
     start = (start * (sides - 1) + (1 - kept) / 2) / sides
     return tf.concat([start, kept], 1), _is_mirrored(draws) & how.flip
@@ -97,8 +91,8 @@ def _mirrored(images: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
 def _recoloured(images: tf.Tensor, how: Augmentation, draws: tf.Tensor) -> tf.Tensor:
     """Change light and colour; draws: float32 [batch, ≥ 4] in [-1, 1).
 
-    Each of these changes is linear in a pixel's channels, so together they are one matrix and one
-    offset per image: one pass over the pixels instead of one for each.
+    Each change is linear in a pixel's channels, so all together are one matrix and one offset per
+    image: one pass over the pixels.
     """
     matrix = _saturation(1 + how.saturation * draws[:, 2])
     if how.hue:

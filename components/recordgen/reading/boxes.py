@@ -1,4 +1,4 @@
-"""The geometry of boxes: how they move with the pixels, what is left of them, and their formats.
+"""The geometry of boxes: moving with the pixels, clipping, and formats.
 
 Corners are float32 [n, 4]: top, left, bottom, right, in shares of the image's height and width.
 """
@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-# A box that is whole must count as whole after its shares were computed in float32.
+# Rounding to float32 must not make a whole box count as clipped.
 _TOLERANCE = 1e-4
 
 
 def moved(corners: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
-    """Return where boxes lie in what is shown of their images; parts may lie outside of 0..1.
+    """Return where boxes lie in the views of their images; parts may lie outside of 0..1.
 
-    The right half is shown: a box from 0.5 to 0.75 lies there from 0 to 0.5.
+    If the right half is shown, a box from 0.5 to 0.75 lies there from 0 to 0.5.
 
     Args:
         corners: float32 [n, 4]
-        views: float32 [n, 4], of each box's image, see :mod:`recordgen.reading.windows`.
+        views: float32 [n, 4], one for each box, see :mod:`recordgen.reading.windows`.
     """
     start, extent = views[:, :2], views[:, 2:]
     return (corners - tf.concat([start, start], 1)) / tf.concat([extent, extent], 1)
@@ -32,12 +32,12 @@ def mirrored(corners: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
 
 
 def clipped(corners: tf.Tensor) -> tf.Tensor:
-    """Cut off what lies outside of the image."""
+    """Clip boxes to their image."""
     return tf.clip_by_value(corners, 0.0, 1.0)
 
 
 def are_visible(corners: tf.Tensor, least: float) -> tf.Tensor:
-    """Say (bool [n]) of which boxes at least a share of the area lies inside the image.
+    """Return (bool [n]) whether at least a share of each box's area lies inside the image.
 
     A box without area is never visible.
     """
@@ -46,12 +46,10 @@ def are_visible(corners: tf.Tensor, least: float) -> tf.Tensor:
 
 
 def are_largest(corners: tf.Tensor, images: tf.Tensor, most: int) -> tf.Tensor:
-    """Say (bool [n]) which boxes are among the largest of their image; of equal ones the first are.
+    """Return (bool [n]) which boxes are among the largest ``most`` of their image.
 
-    Args:
-        corners: float32 [n, 4]
-        images: int64 [n], the number of each box's image, growing.
-        most: how many of each image.
+    Of equal boxes, the first count as larger. ``images`` (int64 [n], growing) numbers the boxes'
+    images.
     """
     by_size = tf.argsort(-_areas(corners), stable=True)
     # Sorted by image, and within each by size.
@@ -61,12 +59,9 @@ def are_largest(corners: tf.Tensor, images: tf.Tensor, most: int) -> tf.Tensor:
 
 
 def formatted(corners: tf.Tensor, box_format: str, image_size: tuple[int, int]) -> tf.Tensor:
-    """Return boxes as :data:`recordgen.reading.options.BOX_FORMATS` names it.
+    """Return boxes in one of :data:`recordgen.reading.options.BOX_FORMATS`.
 
-    Args:
-        corners: float32 [n, 4]
-        box_format: with ``rel_`` in shares of the image, without in its pixels.
-        image_size: height and width, in pixels.
+    Formats with ``rel_`` are in shares of the image, others in its pixels.
     """
     top, left, bottom, right = tf.unstack(corners, axis=1)
     if not box_format.startswith("rel_"):
@@ -83,6 +78,6 @@ def formatted(corners: tf.Tensor, box_format: str, image_size: tuple[int, int]) 
 
 
 def _areas(corners: tf.Tensor) -> tf.Tensor:
-    """Return areas (float32 [n]) in shares of the image's; 0 where corners lie on a wrong side."""
+    """Return areas (float32 [n]) in shares of the image; 0 if corners are swapped."""
     sides = tf.maximum(corners[:, 2:] - corners[:, :2], 0.0)
     return sides[:, 0] * sides[:, 1]

@@ -1,4 +1,4 @@
-"""Plan what examples are for: their task, which classes are read, and how they are numbered.
+"""Plan the task and the classes: which classes are read, and their numbers.
 
 Pure functions, as all of :mod:`recordgen.reading.plan`.
 """
@@ -15,24 +15,24 @@ from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TASKS
 
-#: The task whose examples are read in a way of their own.
+#: The task whose examples have boxes.
 DETECTION = "object_detection"
 
-#: What is made of the labels of boxes.
+#: The label mode of boxes.
 BOX_MODE = "boxes"
 
 
 @dataclass(frozen=True, slots=True)
 class ClassPlan:
-    """Which classes are read, how they are numbered, and what is made of them.
+    """Which classes are read, and how they are numbered and encoded.
 
     Attributes:
         mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None; or :data:`BOX_MODE`.
         names: the classes in their order; None: not known.
-        numbers: the number of each stored label, -1 for one that is left out; None: as stored.
-        by_text: numbers are looked up by the label's text: the stored ones are not to be trusted.
-        wanted: only these texts are read, in the order of the alphabet; None: all.
-        filters: records must be looked at one by one, because not all of them are wanted.
+        numbers: the number of each stored label, -1 for a skipped one; None: as stored.
+        by_text: look numbers up by the label's text, because the stored ones may differ.
+        wanted: only these labels are read, sorted; None: all.
+        filters: whether each record must be checked, because some are skipped.
         counts: examples of each class that is read; None: not known.
     """
 
@@ -46,49 +46,20 @@ class ClassPlan:
 
 
 def has_several_labels(task: str) -> bool:
-    """Say whether an example of a task may have more than one label."""
+    """Return whether an example of a task may have more than one label."""
     return TASKS[task].labelling == "several"
 
 
-def _is_of(task: str, kind: str) -> bool:
-    """Say whether the payloads of a task are of a kind."""
-    return task in TASKS and TASKS[task].kind == kind
-
-
-def _plan_task(shards: ShardSet, options: LabelOptions, default: str) -> tuple[str, str | None]:
-    """Decide what the examples are for; return it, and what ``dataset.json`` says of it.
-
-    Raises:
-        UsageError: they are for something else.
-    """
+def plan_task(shards: ShardSet, options: LabelOptions, default: str) -> str:
+    """Return the task of the examples: as written, as given, or ``default``."""
     dataset = shards.dataset
-    # What was written with recordgen.write says nothing of what it is for.
+    # recordgen.write does not record a task.
     written = dataset.task if dataset is not None and not dataset.features else None
-    task = options.task if options.task != AUTO else written or default
-    if written not in (None, task):
-        raise UsageError(
-            f"task={task!r}, but dataset.json says {written!r}; leave task out to read that"
-        )
-    return task, written
+    return written or (default if options.task == AUTO else options.task)
 
 
-def plan_text_task(shards: ShardSet, options: LabelOptions) -> str:
-    """Decide what texts are for. Raises: UsageError: they are for something else."""
-    task, _ = _plan_task(shards, options, "text_classification")
-    if not _is_of(task, "text"):
-        raise UsageError(f"dataset.json says {task!r}, and only labelled texts are read here")
-    return task
-
-
-def plan_task(shards: ShardSet, options: ReadOptions) -> str:
-    """Decide what images are for.
-
-    Raises:
-        UsageError: they are for something else, or an option is for examples of another task.
-    """
-    task, written = _plan_task(shards, options, "image_classification")
-    if not _is_of(task, "image"):
-        raise UsageError(f"dataset.json says {task!r}, and only images are read here")
+def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> None:
+    """Check that no option is for another task of images. Raises: UsageError."""
     if task == DETECTION:
         if options.label_mode != AUTO:
             raise UsageError(
@@ -101,18 +72,18 @@ def plan_task(shards: ShardSet, options: ReadOptions) -> str:
             raise UsageError(
                 "map_example needs examples of one shape: give max_boxes=…, or boxes='ragged'"
             )
-        return task
+        return
+    is_ours = shards.dataset is not None and not shards.dataset.features
     for field in fields(options):
         if field.name in BOX_OPTIONS and getattr(options, field.name) != field.default:
             raise UsageError(
                 f"{field.name} is for boxes, and these examples have labels of whole images "
-                f"({task}); leave it out" + ("" if written else ", or give task='object_detection'")
+                f"({task}); leave it out" + ("" if is_ours else ", or give task='object_detection'")
             )
-    return task
 
 
 def _mode(task: str, options: LabelOptions) -> str | None:
-    """Return what is made of labels."""
+    """Return the label mode, with ``auto`` resolved."""
     if task == DETECTION:
         return BOX_MODE
     if options.label_mode != AUTO:
@@ -121,7 +92,7 @@ def _mode(task: str, options: LabelOptions) -> str | None:
 
 
 def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
-    """Decide which classes of a task's examples are read and how they are numbered.
+    """Plan which classes of a task's examples are read, and their numbers.
 
     Raises:
         UsageError: there is no such class, or the number of classes is not known.
@@ -136,7 +107,7 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     if counts is None or shards.dataset is None:
         names = vocabulary
         check_mode(mode, names)
-        # Images are read with the boxes of theirs that are wanted, also without any.
+        # An image is read even if it has no box of the classes in ``labels``.
         filters = mode != BOX_MODE and (mode is not None or wanted is not None)
         return ClassPlan(mode, names, None, vocabulary is not None, wanted, filters, None)
 
@@ -225,6 +196,6 @@ def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> N
 
 
 def shown_names(names: Collection[str], most: int = 10) -> str:
-    """Return names as a message shows them, the first of many."""
+    """Return the first names, for a message."""
     shown = [repr(name) for name in list(names)[:most]]
     return f"[{', '.join(shown)}{', …' if len(names) > most else ''}]"

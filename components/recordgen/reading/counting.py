@@ -1,4 +1,4 @@
-"""How many records there are: counted once, remembered in the user's cache folder.
+"""Count records once, and remember the counts in the user's cache folder.
 
 ``$XDG_CACHE_HOME/recordgen/counts/…`` (``~/.cache`` without it), one small file per count, named by
 the paths and versions (size and time, generation or etag) of what was counted.
@@ -19,10 +19,10 @@ from recordgen.records.tfrecord import count_frames, read_records
 def count_records(path: str) -> int:
     """Return the number of records in a TFRecord file, ``.gz`` or not.
 
-    Of a local file that is not compressed only the frames are read, not the records between.
+    In a local file that is not compressed, only the frames are read, not the records.
 
     Raises:
-        RecordError: the file is truncated or damaged; says at which offset.
+        RecordError: the file is truncated or damaged; names the offset.
         FileNotFoundError: there is no such file.
         StorageError: storage failed.
     """
@@ -32,17 +32,17 @@ def count_records(path: str) -> int:
 
 
 def is_cheap(path: str) -> bool:
-    """Say whether a file's records can be counted without reading all of it."""
+    """Return whether a file's records can be counted without reading all of it."""
     return storage.is_local(path) and not path.endswith(".gz")
 
 
 def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:
-    """Return what ``count`` returns, without calling it if the same was counted before.
+    """Return the result of ``count``, which is called only if it is not remembered.
 
     Args:
-        paths: the files that are counted.
-        what: what is counted in them.
-        count: counts it.
+        paths: the counted files.
+        what: what is counted in them; part of the key.
+        count: the function that counts.
     """
     lines = [what, *(f"{_absolute(path)} {storage.version(path)}" for path in paths)]
     key = hashlib.sha256("\n".join(lines).encode()).hexdigest()

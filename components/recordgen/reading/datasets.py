@@ -1,10 +1,11 @@
-"""``input_fn``, ``train_dataset``, ``eval_dataset``, ``load``: the doors to batches of examples."""
+"""``input_fn``, ``train_dataset``, ``eval_dataset``, ``load``: batches of examples."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -31,11 +32,8 @@ _log = logging.getLogger(__name__)
 Source = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 ImageSize = int | tuple[int, int]
 
-# The defaults of a kind's options, in training or in evaluation.
-_Defaults = Callable[[Kind], Mapping[str, Any]]
-
 # Options of :func:`load` that apply to ``train`` alone.
-_FOR_TRAINING = ("augment", "weights")
+_TRAINING = ("augment", "weights")
 
 
 def input_fn(
@@ -47,20 +45,20 @@ def input_fn(
     input_context: tf.distribute.InputContext | None = None,
     **options: Unpack[ReadKeywords],
 ) -> tf.data.Dataset:
-    """Return batches of examples, in the way that the split is for.
+    """Return batches of examples: shuffled for the split ``train``, in order for other splits.
 
-    The split ``train`` is read as :func:`train_dataset` does it, others as :func:`eval_dataset`.
+    It calls :func:`train_dataset` or :func:`eval_dataset`.
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
             ``fn_args.train_files``).
         split: the split to read, by any of its names (``validation`` is ``eval``); file patterns
             name it themselves.
-        batch_size: examples per batch; with ``input_context`` those of all replicas together.
+        batch_size: examples per batch; with ``input_context`` the sum over all replicas.
         image_size: height and width of images, in pixels, or one number for a square; None: 224 by
             224.
-        input_context: which worker this is; handed in by
-            ``strategy.distribute_datasets_from_function``.
+        input_context: passed by ``strategy.distribute_datasets_from_function``; selects this
+            worker's share.
         **options: the fields of the task's option class, such as
             :class:`recordgen.reading.options.ReadOptions` for images.
 
@@ -79,7 +77,7 @@ def input_fn(
         options["shard"] = (input_context.input_pipeline_id, input_context.num_input_pipelines)
         batch_size = _per_replica(batch_size, input_context.num_replicas_in_sync)
     given = _given(options, batch_size, image_size)
-    return _dataset(find_shards(source, split), _defaults_of(split), given)
+    return _dataset(find_shards(source, split), given, trains=_trains(split))
 
 
 def train_dataset(
@@ -105,15 +103,15 @@ def train_dataset(
     Returns:
         Batches of images (float32 [batch, height, width, 3] in [0, 1], or as ``dtype`` says) and
         labels (int64 [batch], float32 [batch, 1] or float32 [batch, classes]); then weights
-        (float32 [batch]) and extras (a dict by feature name), if they are asked for. Unlabelled
+        (float32 [batch]) and extras (a dict by feature name), if requested. Unlabelled
         examples are skipped. The last batch may be short.
 
-        For object detection boxes take the place of labels: a dict of ``boxes`` (float32 [batch,
-        n, 4]), ``labels`` (int64 [batch, n]), both padded with -1 or ragged, and ``count`` (int64
-        [batch]), the number of boxes. Images without objects have none.
+        Object detection has boxes instead of labels: a dict of ``boxes`` (float32 [batch, n, 4])
+        and ``labels`` (int64 [batch, n]), both padded with -1 or ragged, and ``count`` (int64
+        [batch]), the number of boxes.
 
-        For tables and declared columns a dict of columns by name takes the place of images; for
-        videos one of the segments' parts; for entities one of ``tokens`` and ``mask``.
+        Tables and declared columns have a dict of columns by name instead of images; videos one of
+        the parts of segments; entities one of ``tokens`` and ``mask``.
 
         The dataset's ``class_names`` are the classes in the order of their numbers.
 
@@ -121,7 +119,8 @@ def train_dataset(
         UsageError: ``drop_remainder`` leaves no batch.
         RecordgenError: as :func:`input_fn`.
     """
-    return _dataset(find_shards(source, split), _training, _given(options, batch_size, image_size))
+    given = _given(options, batch_size, image_size)
+    return _dataset(find_shards(source, split), given, trains=True)
 
 
 def eval_dataset(
@@ -147,9 +146,8 @@ def eval_dataset(
     Raises:
         RecordgenError: as :func:`input_fn`.
     """
-    return _dataset(
-        find_shards(source, split), _evaluation, _given(options, batch_size, image_size)
-    )
+    given = _given(options, batch_size, image_size)
+    return _dataset(find_shards(source, split), given, trains=False)
 
 
 class Splits(Mapping[str, tf.data.Dataset]):
@@ -189,8 +187,8 @@ def load(
 ) -> Splits:
     """Return all splits of an output: ``{"train": …, "eval": …, "test": …}``.
 
-    ``train`` is read as :func:`train_dataset` does it, the others as :func:`eval_dataset`, so that
-    ``model.fit(data["train"], validation_data=data["validation"], epochs=5)`` does what it says.
+    ``train`` is shuffled, other splits are in order, as ``model.fit(data["train"],
+    validation_data=data["validation"], epochs=5)`` needs it.
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``.
@@ -201,8 +199,8 @@ def load(
             :func:`recordgen.read`.
 
     Returns:
-        The datasets by split, without splits that have no labelled example (with a warning); and
-        the ``class_names``. Without a task the batches are dicts of all features.
+        The datasets by split, and the ``class_names``. A split without labelled examples is skipped
+        with a warning. Without a task the batches are dicts of all features.
 
     Raises:
         RecordgenError: as :func:`input_fn`.
@@ -227,11 +225,9 @@ def load(
                 "label_mode=None",
                 name,
             )
-        elif is_training:
-            found[name] = _dataset(shards, _training, given)
         else:
-            plain = {key: value for key, value in given.items() if key not in _FOR_TRAINING}
-            found[name] = _dataset(shards, _evaluation, plain)
+            own = given if is_training else {k: v for k, v in given.items() if k not in _TRAINING}
+            found[name] = _dataset(shards, own, trains=is_training)
     # Without a task there are no classes; with one, ``vocabulary`` may have changed their order.
     names = next((data.class_names for data in found.values()), ()) if has_task else ()
     return Splits(os.fspath(source), found, names)
@@ -245,7 +241,7 @@ def reading_plan(
     image_size: ImageSize | None = None,
     **options: Unpack[ReadKeywords],
 ) -> ReadPlan:
-    """Return what :func:`input_fn` decides for the same arguments; ``print`` it to see.
+    """Return the decisions that :func:`input_fn` takes for the same arguments, for ``print``.
 
     Args:
         source: as in :func:`input_fn`.
@@ -256,10 +252,9 @@ def reading_plan(
 
     Raises: as :func:`input_fn`.
     """
-    shards = find_shards(source, split)
     given = _given(options, batch_size, image_size)
-    kind, decoded = _decoded(shards, _defaults_of(split), given)
-    return kind.plan(shards, decoded)
+    _, _, plan = _planned(find_shards(source, split), given, trains=_trains(split))
+    return plan
 
 
 def steps_per_epoch(
@@ -270,21 +265,20 @@ def steps_per_epoch(
     image_size: ImageSize | None = None,
     **options: Unpack[ReadKeywords],
 ) -> int:
-    """Return how many batches one pass gives.
+    """Return the number of batches in one pass.
 
     100 examples in batches of 32 → 4; with ``drop_remainder=True`` 3.
 
     Counts come from ``dataset.json``. Other tools' files, and what ``predicate``, ``labels`` and
-    ``shard`` select together, are counted by reading, without decoding an image. The count is
-    remembered in the user's cache folder, unless there is a ``predicate``.
+    ``shard`` select together, are counted by reading, without decoding images. The user's cache
+    folder keeps the count, unless there is a ``predicate``.
 
     Args:
         source: as in :func:`input_fn`.
         batch_size: examples per batch.
         split: as in :func:`input_fn`.
-        image_size: taken, so that the arguments of the dataset fit here; changes nothing.
-        **options: as in :func:`input_fn`. Those that change what is read matter: ``labels``,
-            ``shard``, ``drop_remainder``, …
+        image_size: ignored; accepted so that the dataset's arguments fit here.
+        **options: as in :func:`input_fn`.
 
     Raises:
         UsageError: not one whole batch can be filled.
@@ -292,22 +286,18 @@ def steps_per_epoch(
     """
     shards = find_shards(source, split)
     given = {**_given(options, batch_size, image_size), "epochs": 1}
-    kind, decoded = _decoded(shards, _defaults_of(split), given)
-    plan = kind.plan(shards, decoded)
+    kind, decoded, plan = _planned(shards, given, trains=_trains(split))
     examples = plan.examples
     if examples is None:
+        count = partial(_counted, shards, plan, decoded, kind)
         what = f"{plan.pieces} {plan.turn} {plan.classes}"
-        examples = (
-            _counted(shards, plan, decoded, kind)
-            if decoded.predicate is not None
-            else remembered(plan.files, what, lambda: _counted(shards, plan, decoded, kind))
-        )
+        examples = count() if decoded.predicate else remembered(plan.files, what, count)
     _check_batch_size(examples, decoded)
     return batches_of(examples, decoded)
 
 
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
-    """Count the wanted records by reading them, without decoding a single image."""
+    """Count the records by reading them, without decoding an image."""
     reading = kind.reading(shards, plan, options)
     records = read_records(plan, options, reading.keep)
     try:
@@ -336,9 +326,8 @@ def _per_replica(batch_size: int, replicas: int) -> int:
     return whole // replicas
 
 
-def _dataset(shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]) -> tf.data.Dataset:
-    kind, decoded = _decoded(shards, defaults, given)
-    plan = kind.plan(shards, decoded)
+def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.data.Dataset:
+    kind, decoded, plan = _planned(shards, given, trains=trains)
     _check_batch_size(plan.examples, decoded)
     if plan.cache is not None:
         _log.info("cache: %s", plan.cache)
@@ -354,26 +343,19 @@ def _class_names(shards: ShardSet, plan: ReadPlan) -> list[str]:
     return [] if shards.dataset is None else list(shards.dataset.labels)
 
 
-def _decoded(
-    shards: ShardSet, defaults: _Defaults, given: Mapping[str, Any]
-) -> tuple[Kind, RecordOptions]:
-    """Return how the shards are read, and the options of that."""
+def _planned(
+    shards: ShardSet, given: Mapping[str, Any], *, trains: bool
+) -> tuple[Kind, RecordOptions, ReadPlan]:
+    """Return how shards are read, with which options, and the plan."""
     kind = kind_of(shards, given)
-    decoded: RecordOptions = decode_options(kind.options, {**defaults(kind), **given})
-    return kind, decoded
+    defaults = {"shuffle": True, **kind.training} if trains else {}
+    decoded: RecordOptions = decode_options(kind.options, {**defaults, **given})
+    return kind, decoded, kind.plan(shards, decoded)
 
 
-def _training(kind: Kind) -> Mapping[str, Any]:
-    return {"shuffle": True, **kind.training}
-
-
-def _evaluation(kind: Kind) -> Mapping[str, Any]:
-    return {}
-
-
-def _defaults_of(split: str) -> _Defaults:
-    """Return the defaults with which :func:`input_fn` reads a split."""
-    return _training if splits.split_named(split) == splits.TRAIN else _evaluation
+def _trains(split: str) -> bool:
+    """Return whether :func:`input_fn` reads a split for training."""
+    return splits.split_named(split) == splits.TRAIN
 
 
 def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> bool:

@@ -1,13 +1,11 @@
-"""Encoded images → pixels of one size, decoding no more than is needed for it.
+"""Encoded images → pixels of one size, decoding no more than needed.
 
-One image passes through
-
-    window   the part of it that is wanted, in its own pixels        (crops only)
+    window   the part of the image to show, in its own pixels        (crops only)
     scale    JPEG: the smallest of 1, 1/2, 1/4, 1/8 at which the part still covers the size
     decode   JPEG: only the window, at that scale; others: whole, then cut
-    resize   to the size: means of areas where it is smaller, bilinear where it is larger
+    resize   to the size: means of areas if it is smaller, bilinear if it is larger
 
-and images that have the size already through ``decode`` alone.
+Images that have the size already are only decoded.
 """
 
 from __future__ import annotations
@@ -33,19 +31,19 @@ from recordgen.reading.windows import (
 )
 from recordgen.scales import scale_of
 
-# Measured (python -m benchmarks.decoders): the pixels differ from the default decoder's by what is
-# said in docs/reading.md, and decoding is faster.
+# Faster than the default decoder; docs/reading.md says how the pixels differ
+# (python -m benchmarks.decoders).
 _FAST: dict[str, Any] = {"dct_method": "INTEGER_FAST", "fancy_upscaling": False}
 
-#: For functions of TensorFlow's operations alone. AutoGraph would look for branches and loops on
-#: tensors in the source of all that they call: most of the time that it takes to build a dataset.
+#: For functions without Python branches or loops on tensors. AutoGraph's search for these in the
+#: source of all called functions takes most of the time of building a dataset.
 as_written: Any = tf.autograph.experimental.do_not_convert
 
 # The scales of libjpeg's decoder: 1 / ratio.
 _RATIOS = (1, 2, 4, 8)
 
-#: Part of the names of files that keep decoded images. Change it whenever the same options give
-#: other pixels, so that nobody reads those of an earlier version.
+#: Part of the names of files that cache decoded images. Change it whenever the same options give
+#: other pixels.
 PIXELS_VERSION = 2
 
 _JPEG_MAGIC = b"\xff\xd8\xff"
@@ -56,13 +54,13 @@ _ONE_KERNEL = {"jpeg", "png"}
 
 @dataclass(frozen=True, slots=True)
 class ImageDecoder:
-    """Decodes batches of images; see :class:`recordgen.reading.options.ReadOptions`.
+    """Decode batches of images; see :class:`recordgen.reading.options.ReadOptions`.
 
     Attributes:
-        image_size: height and width of what is returned, in pixels.
+        image_size: height and width of the returned images, in pixels.
         resize: ``stretch``, ``fit``, ``center_crop`` or ``random_crop``.
         decoder: ``fast`` or ``exact``.
-        images: what all images have in common; None: not known.
+        images: properties that all images share; None: not known.
     """
 
     image_size: tuple[int, int]
@@ -80,10 +78,8 @@ class ImageDecoder:
         """Decode a batch.
 
         Args:
-            encoded: string [batch], the bytes of JPEG, PNG, GIF (first frame) or BMP files of any
-                size.
-            sizes: int64 [batch, 2], their heights and widths if these can be trusted; None: they
-                are read from each image.
+            encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size.
+            sizes: int64 [batch, 2], heights and widths; None: read them from each image.
             seed: int64 [2], for ``random_crop``.
 
         Returns:
@@ -92,7 +88,7 @@ class ImageDecoder:
         Raises:
             tf.errors.InvalidArgumentError: bytes are not such an image.
         """
-        # Where all images are alike nothing is asked of each: small ones feel every step.
+        # Decide once for all images if they are alike: small images feel every step.
         if self._are_ready():
             return self._as_they_are(encoded)
         ratio = self._common_ratio()
@@ -100,7 +96,7 @@ class ImageDecoder:
         return self._mapped(decode, _items(encoded, sizes, seed))
 
     def _are_ready(self) -> bool:
-        """Say whether all images have the size already, in a format that one kernel decodes."""
+        """Return whether all images have the size already, in a format that one kernel decodes."""
         height, width = self.image_size
         return (
             self.images is not None
@@ -111,7 +107,7 @@ class ImageDecoder:
         )
 
     def _common_ratio(self) -> int | None:
-        """Return the scale's ratio that suits all images, or None if each has to be looked at."""
+        """Return the ratio that suits all images; None: each image has its own."""
         if self.images is None or self.decoder != "fast":
             return None
         (low, high), (narrow, wide) = self.images.height, self.images.width
@@ -124,12 +120,12 @@ class ImageDecoder:
     def _ratio(self, height: int, width: int) -> int:
         """Return the largest ratio at which an image still covers the size."""
         times = (height // self.image_size[0], width // self.image_size[1])
-        # Fitting, one side is the tight one; the other is smaller than the target.
+        # With ``fit``, one side is as large as the target, and the other smaller.
         tight = max(times) if self.resize == "fit" else min(times)
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
 
     def _mapped(self, decode: Callable[..., tf.Tensor], items: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        """Return what ``decode`` makes of each item, as a batch."""
+        """Decode each item; return a batch."""
         return tf.map_fn(
             lambda item: decode(*item), items, fn_output_signature=self._spec(tf.float32)
         )
@@ -152,14 +148,10 @@ class ImageDecoder:
     def try_decode(
         self, encoded: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Decode a batch of images that nobody has checked.
+        """Decode a batch of unchecked images; arguments as in :meth:`decode`.
 
-        TensorFlow's graphs cannot catch an error, but a dataset can leave an element out. So the
-        batch is decoded in a dataset of its own, and only if it fails, each image in one.
-
-        Args:
-            encoded: string [batch]
-            seed: int64 [2], for ``random_crop``.
+        TensorFlow's graphs cannot catch an error, but a dataset can skip an element: the batch is
+        decoded in a dataset of its own and, if that fails, each image.
 
         Returns:
             Pixels as :meth:`decode` has them, black for images that do not decode; and whether they
@@ -187,12 +179,7 @@ class ImageDecoder:
     def views(
         self, encoded: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
-        """Return which part of each image :meth:`decode` shows for the same arguments.
-
-        Args:
-            encoded: string [batch]
-            sizes: int [batch, 2], their heights and widths.
-            seed: int64 [2], for ``random_crop``.
+        """Return the part of each image that :meth:`decode` shows for the same arguments.
 
         Returns:
             float32 [batch, 4], see :mod:`recordgen.reading.windows`.
@@ -217,7 +204,7 @@ class ImageDecoder:
         return tf.TensorSpec((*self.image_size, 3), dtype)
 
     def _one(self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
-        """Decode one image; ``size`` is (0, 0) if it has to be read from the image."""
+        """Decode one image; a ``size`` of (0, 0) is read from the image."""
         is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
 
         def jpeg() -> tf.Tensor:
@@ -246,7 +233,7 @@ class ImageDecoder:
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
         if self.decoder == "exact":
-            # Decoding only a window, chroma at its edge would lack its neighbours.
+            # If only the window is decoded, chroma at its edge lacks its neighbours.
             return _cut(tf.io.decode_jpeg(data, channels=3), window)
         if window is None:
             return tf.io.decode_jpeg(data, channels=3, ratio=ratio, **_FAST)
@@ -255,18 +242,14 @@ class ImageDecoder:
         return tf.io.decode_and_crop_jpeg(data, scaled, channels=3, ratio=ratio, **_FAST)
 
     def _scale(self, size: tf.Tensor) -> tf.Tensor:
-        """Return the place in ``_RATIOS`` (int32 [...]) of what :meth:`_ratio` returns.
-
-        Args:
-            size: int32 [..., 2], height and width of what is decoded.
-        """
+        """Return the index in ``_RATIOS`` (int32 [...]) for sizes (int32 [..., 2])."""
         times = size // tf.constant(self.image_size)
         reduce = tf.reduce_max if self.resize == "fit" else tf.reduce_min
         tight = reduce(times, -1, keepdims=True)
         return tf.reduce_sum(tf.cast(tight >= list(_RATIOS[1:]), tf.int32), -1)
 
     def _window(self, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor | None:
-        """Return what is cut out of images (int32 [..., 4]: top, left, height, width), or None."""
+        """Return the windows (int32 [..., 4]) of images; None: all of them is shown."""
         if self.resize == "center_crop":
             return center_window(size, self.image_size)
         if self.resize == "random_crop":
@@ -286,11 +269,10 @@ class ImageDecoder:
 
 
 def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
-    """Resize images so that every pixel of theirs counts.
+    """Resize images so that every old pixel counts.
 
-    Along a side that becomes shorter, a new pixel is the mean of the old ones that it covers, in
-    shares where it covers a part; so there is no factor at which fine patterns turn into noise.
-    Along a side that becomes longer, new pixels are interpolated.
+    Along a side that becomes shorter, a new pixel is the weighted mean of the old ones that it
+    covers, so fine patterns never turn into noise. Along a longer side, pixels are interpolated.
 
     Args:
         images: uint8 [height, width, channels], or a batch of such.
@@ -313,12 +295,7 @@ def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tens
 
 @as_written
 def image_sizes(encoded: tf.Tensor, decodes: tf.Tensor) -> tf.Tensor:
-    """Return heights and widths (int32 [batch, 2]); 1 for what does not decode.
-
-    Args:
-        encoded: string [batch], as :meth:`ImageDecoder.decode` takes them.
-        decodes: bool [batch], whether they do.
-    """
+    """Return heights and widths (int32 [batch, 2]); 1 if ``decodes`` (bool [batch]) is false."""
 
     def other(data: tf.Tensor) -> tf.Tensor:
         return tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2]
@@ -354,7 +331,7 @@ def _first(dataset: tf.data.Dataset) -> Any:
 def _items(
     encoded: tf.Tensor, sizes: tf.Tensor | None, seed: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return what is needed of each image: bytes, size (0: not known) and four random numbers."""
+    """Return bytes, size (0: not known) and four random numbers of each image."""
     count = tf.shape(encoded)[0]
     known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
     return encoded, known, _draws(count, seed)
@@ -373,12 +350,11 @@ def decode_images(
     resize: str = "stretch",
     decoder: str = "fast",
 ) -> tf.Tensor:
-    """Decode and resize encoded images: the one way for training, evaluation and serving.
+    """Decode and resize encoded images, in the same way as training and evaluation do.
 
     Args:
-        encoded: string [batch], the bytes of JPEG, PNG, GIF (first frame) or BMP files of any
-            size.
-        image_size: height and width of what is returned, in pixels; one number for a square.
+        encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size.
+        image_size: height and width of the returned images, in pixels; one number for a square.
         scale: the range of pixels, as in training: ``0..1``, ``0..255``, ``-1..1``, or the name of
             a model in ``keras.applications``; ``auto``: ``0..1``.
         resize: ``stretch``, ``fit`` or ``center_crop``; see
@@ -394,14 +370,8 @@ def decode_images(
     """
     if resize == "random_crop":
         raise UsageError("resize='random_crop' is for training; serve with 'center_crop'")
-    options: ReadOptions = decode_options(
-        ReadOptions,
-        {
-            "image_size": image_size,
-            "scale": scale,
-            "resize": resize,
-            "tuning": Tuning(decoder=decoder),
-        },
-    )
+    given = {"image_size": image_size, "scale": scale, "resize": resize}
+    tuning = Tuning(decoder=decoder)
+    options: ReadOptions = decode_options(ReadOptions, {**given, "tuning": tuning})
     pixels = ImageDecoder(options.image_size, resize, decoder).decode(encoded)
     return scale_of(scale).apply(pixels, white=255)

@@ -1,4 +1,4 @@
-"""Records → boxes and their classes, which move with the pixels until they are handed out."""
+"""Records → boxes and their classes, which move with the pixels."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import boxes
-from recordgen.reading.class_numbers import ClassNumbers
 from recordgen.reading.classes import DETECTION, ClassPlan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
+from recordgen.reading.targets import ClassNumbers
 
-#: What stands for no box, and for no class, where a batch is padded.
+#: The coordinates and the class that pad a batch.
 PADDING = -1
 
 _CORNERS = (
@@ -25,13 +25,13 @@ _CORNERS = (
     features.IMAGE_OBJECT_XMAX,
 )
 
-# Rounding leaves boxes a little outside of their image. Beyond this they are in pixels, say; it is
-# where the Object Detection API stops, too.
+# Rounding leaves boxes a little outside of their image. Beyond this limit, which the Object
+# Detection API has too, they are probably in pixels.
 _OUTSIDE = 0.1
 
 
 class Boxes(NamedTuple):
-    """The boxes of a batch, on their way.
+    """The boxes of a batch.
 
     Attributes:
         corners: ragged float32 [batch, (n), 4], see :mod:`recordgen.reading.boxes`.
@@ -52,13 +52,13 @@ class Boxes(NamedTuple):
         return self._replace(corners=self.corners.with_values(corners))
 
     def clipped(self, min_visible: float) -> Boxes:
-        """Cut boxes off at the images' edges; leave out those of which less remains."""
+        """Cut boxes off at the images' edges; drop boxes of which a smaller share remains."""
         visible = self._only(boxes.are_visible(self.corners.values, min_visible))
         corners = boxes.clipped(visible.corners.values)
         return visible._replace(corners=visible.corners.with_values(corners))
 
     def of_known_classes(self) -> Boxes:
-        """Leave out the boxes whose class has a negative number."""
+        """Drop the boxes whose class has a negative number."""
         return self._only(self.numbers.values >= 0)
 
     def largest(self, most: int) -> Boxes:
@@ -72,7 +72,7 @@ class Boxes(NamedTuple):
     def _only(self, chosen: tf.Tensor) -> Boxes:
         """Keep the chosen (bool [n]) boxes."""
         kept = tf.where(chosen)[:, 0]
-        # One partition for both: tf.ragged.boolean_mask would make it for each, of many more steps.
+        # One partition for both; tf.ragged.boolean_mask would build one for each.
         rows = tf.RaggedTensor.from_value_rowids(
             tf.gather(self.numbers.values, kept),
             tf.gather(self._images(), kept),
@@ -96,7 +96,7 @@ class BoxTargets:
 
     @classmethod
     def of(cls, classes: ClassPlan, options: ReadOptions) -> BoxTargets:
-        """Return what the options ask for."""
+        """Return the targets for a plan's classes."""
         numbers = ClassNumbers.of(
             classes, text=features.IMAGE_OBJECT_TEXT, label=features.IMAGE_OBJECT_LABEL
         )
@@ -104,7 +104,7 @@ class BoxTargets:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The features that are needed, as lists."""
+        """The features to parse, as lists."""
         return parsing_spec((*_CORNERS, *self.numbers.names), task=DETECTION)
 
     def boxes(self, parsed: Mapping[str, tf.RaggedTensor]) -> Boxes:
@@ -137,15 +137,11 @@ class BoxTargets:
         return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
 
     def handed_out(self, found: Boxes, batch_size: int | None) -> dict[str, Any]:
-        """Return what a batch has of its boxes.
-
-        Args:
-            found: where they lie in the images that are handed out.
-            batch_size: where it is known.
+        """Return the boxes of a batch, as they lie in the returned images.
 
         Returns:
             ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
-            [batch], how many there are; n is ragged, or the same for all images and padded.
+            [batch], the number of boxes; n is ragged, or the same for all images and padded.
         """
         options = self.options
         found = found.clipped(options.min_visible)

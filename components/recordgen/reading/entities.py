@@ -1,4 +1,4 @@
-"""The stages that turn records into batches of tokens and their tags.
+"""Records → batches of tokens and tags.
 
 files ─▶ records ─shuffle─▶ repeat ─▶ window, sorted by length ─▶ batch ─▶ parse, pad
 
@@ -36,10 +36,10 @@ from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TextEntities
 
-#: What stands for no tag where a batch is padded; tokens are padded with "".
+#: The tag that pads a batch; tokens are padded with "".
 PADDING = -1
 
-#: The parts of what a batch has of its tokens.
+#: The parts of a batch's tokens.
 TOKENS, MASK = "tokens", "mask"
 
 # Batches that are sorted by length together: with more, neighbours are more alike, and batches of
@@ -51,12 +51,12 @@ _NEEDED = (features.TOKENS, features.TAGS_LABEL)
 
 @dataclass(frozen=True)
 class EntityReading:
-    """The stages of one reading, each a function of tensors.
+    """A planned reading of tokens and tags.
 
     Attributes:
-        plan: what was decided.
-        options: what was asked for.
-        spec: of the features that are handed out, as they are parsed.
+        plan: the decisions.
+        options: the user's options.
+        spec: how the returned features are parsed.
     """
 
     plan: ReadPlan
@@ -65,7 +65,7 @@ class EntityReading:
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> EntityReading:
-        """Prepare a planned reading; looks at a record of what others wrote.
+        """Prepare a planned reading; look at the first record of other tools' files.
 
         Raises:
             DataError: the first record lacks a feature.
@@ -85,7 +85,7 @@ class EntityReading:
 
     @property
     def keep(self) -> Keep | None:
-        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        """The function that selects records; None: all are read."""
         return keeping(self.options.predicate, partial(parsing_spec, task=TextEntities.name))
 
     def dataset(self) -> tf.data.Dataset:
@@ -103,7 +103,7 @@ class EntityReading:
         return finished(records.map(self._elements, **parallel_calls(options)), plan, options)
 
     def _sorted(self, records: tf.Tensor, number: tf.Tensor) -> tf.Tensor:
-        """Sort the records of a window by length, and draw the order of its whole batches."""
+        """Sort the records of a window by length, and shuffle its whole batches."""
         size = tf.shape(records)[0]
         whole = size // self.options.batch_size
         full = whole * self.options.batch_size
@@ -120,7 +120,7 @@ class EntityReading:
         return tf.concat([mixed, records[full:]], 0)
 
     def _elements(self, records: tf.Tensor) -> Any:
-        """Turn records (string [batch]) into what is handed out."""
+        """Turn records (string [batch]) into a batch."""
         parsed = tf.io.parse_example(records, dict(self.spec))
         tokens, tags = parsed[features.TOKENS], parsed[features.TAGS_LABEL]
         message = "a record has not one number in tags/label for each of its tokens"
@@ -143,7 +143,7 @@ class EntityReading:
         return tuple(parts)
 
     def _length(self, lengths: tf.Tensor) -> tf.Tensor:
-        """Return how many tokens a batch of texts of these lengths (int64 [batch]) is padded to."""
+        """Return the padded length of texts of these lengths (int64 [batch])."""
         if self.options.sequence_length is not None:
             return tf.constant(self.options.sequence_length, tf.int64)
         longest = tf.maximum(tf.reduce_max(lengths), 1)

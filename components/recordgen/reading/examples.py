@@ -14,8 +14,9 @@ from recordgen.features import FeatureSpec
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import first_record
 from recordgen.reading.options import RecordOptions, decode_options
+from recordgen.reading.parsing import DTYPES, parsed_as
 from recordgen.reading.plan import plan_records
-from recordgen.reading.records import cached, finished, ordered, parallel_calls, read_records
+from recordgen.reading.records import batches, finished
 from recordgen.reading.shards import ShardSet, find_shards
 from recordgen.tasks import TASKS
 
@@ -39,9 +40,6 @@ _SPECS = (
     tf.io.VarLenFeature,
 )
 
-# The kinds of tf.train.Feature; arrays of any other type are stored as their raw bytes.
-_KINDS = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
-
 
 def read(
     source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
@@ -55,11 +53,11 @@ def read(
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns.
-        feature_spec: what to read, by feature name: what ``tf.io.parse_example`` takes
+        feature_spec: the features to read, by name, as for ``tf.io.parse_example``
             (``tf.io.FixedLenFeature``, ``VarLenFeature``, ``RaggedFeature``, …); or a
-            ``tf.TensorSpec`` with the shape of one example, whose dtype says how it is stored:
-            string, int64 and float32 as such, any other (uint8, float64, …) as raw little-endian
-            bytes. None: all features, as ``dataset.json`` has them.
+            ``tf.TensorSpec`` with the shape of one example: string, int64 and float32 are stored as
+            such, other dtypes (uint8, float64, …) as raw little-endian bytes. None: all features,
+            as described in ``dataset.json``.
         split: the split to read; file patterns name it themselves.
         batch_size: examples per batch; None: single examples.
         **options: the fields of :class:`recordgen.reading.options.RecordOptions`, such as
@@ -106,21 +104,17 @@ def read_features(
             example = parse(record[None])
             return predicate({name: _first(value) for name, value in example.items()})
 
-    records = ordered(cached(read_records(plan, decoded, keep), plan, decoded), plan, decoded)
-    # Batch before parse: one vectorised call for all records.
-    records = records.batch(decoded.batch_size, drop_remainder=decoded.has_full_batches)
-    examples = records.map(parse, **parallel_calls(decoded))
-    return finished(examples, plan, decoded, batched=not single)
+    return finished(batches(plan, decoded, keep, parse), plan, decoded, batched=not single)
 
 
 class _Feature:
-    """How one feature is parsed, and what becomes of it."""
+    """How one feature is parsed and restored."""
 
     def __init__(self, spec: Any) -> None:
         self._raw: tf.TensorSpec | None = None
         self.stored = spec
         if isinstance(spec, tf.TensorSpec):
-            if spec.dtype in _KINDS.values():
+            if spec.dtype in DTYPES.values():
                 self.stored = tf.io.FixedLenFeature(spec.shape.as_list(), spec.dtype)
             else:
                 self._raw = spec
@@ -175,9 +169,9 @@ def _check_spec(name: str, spec: Any) -> None:
 
 def _from_ours(spec: FeatureSpec) -> Any:
     if spec.shape is None:
-        return tf.io.RaggedFeature(_KINDS[spec.dtype])
-    if spec.dtype in _KINDS:
-        return tf.io.FixedLenFeature(spec.shape, _KINDS[spec.dtype], spec.default)
+        return tf.io.RaggedFeature(DTYPES[spec.dtype])
+    if spec.dtype in DTYPES:
+        return parsed_as(spec)
     return tf.TensorSpec(spec.shape, tf.dtypes.as_dtype(spec.dtype))
 
 

@@ -1,4 +1,4 @@
-"""A look at the first record: is it what the reading expects? Said before training starts."""
+"""Check the first record of other tools' files, before training starts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
+from recordgen.reading.shards import ShardSet
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 
-# Features with a value for each box are named so, also those that only others write.
+# The prefix of features with a value for each box, also in other tools' files.
 _OBJECT = "image/object/"
 
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
@@ -38,24 +39,38 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
     raise DataError(f"{paths[0]}: no record in {len(paths)} files")
 
 
+def is_ours(shards: ShardSet, payload: str) -> bool:
+    """Return whether shards were converted, and not written by another tool or from Python.
+
+    Raises:
+        DataError: they were written from Python, without the feature that holds the payload.
+    """
+    if shards.dataset is None:
+        return False
+    written = shards.dataset.features
+    if written and payload not in written:
+        raise DataError(
+            f"{shards.files[0].path}: written with recordgen.write, without a feature {payload!r}; "
+            f"use recordgen.read"
+        )
+    return not written
+
+
 def check_record(
     paths: Sequence[str], task: str, labels: Sequence[str], extras: Sequence[str], *, is_ours: bool
 ) -> dict[str, Any]:
-    """Check that payloads and labels can be read from the files.
+    """Check that payloads and labels can be read from the files; return the specs of the extras.
 
     Args:
-        paths: the shard files; those before the first record may be empty.
-        task: what they are read for, a name of :data:`recordgen.tasks.TASKS`.
+        paths: the shard files; the first ones may be empty.
+        task: a name of :data:`recordgen.tasks.TASKS`.
         labels: the features that labels are read from.
-        extras: further features that are wanted.
-        is_ours: written by Recordgen, so only the names of the extras have to be looked at.
-
-    Returns:
-        The specs of the extras.
+        extras: further features to read.
+        is_ours: whether the files were converted; then only unknown extras are looked up.
 
     Raises:
         DataError: there is no record, or the first lacks a feature.
-        UsageError: an extra is none of its features, or has a value for each box.
+        UsageError: an extra is not a feature of the first record, or has a value for each box.
         RecordError: a file is damaged.
     """
     for name in extras:
@@ -94,7 +109,7 @@ def _payload(task: str) -> str:
 
 
 def _remedy(name: str, there: Iterable[str]) -> str:
-    """Return what helps where a record has no feature of this name, but others."""
+    """Return the remedy for a record that lacks a feature but has others."""
     if name in (features.IMAGE_ENCODED, features.TEXT):
         return "recordgen.read(files, feature_spec=…) reads any features"
     if name == features.IMAGE_OBJECT_LABEL:
@@ -114,14 +129,14 @@ def predicate_spec(
     *,
     is_ours: bool,
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """Return the spec of what a predicate gets of one record: all but ``image/encoded``.
+    """Return the spec of the features that a predicate gets: all but ``image/encoded``.
 
     Args:
         paths: the shard files.
-        task: what they are read for, a name of :data:`recordgen.tasks.TASKS`.
-        lists: further features that may have several values in a record.
-        described: features that the records have beside those of the task.
-        is_ours: written by Recordgen; else the first record says which features there are.
+        task: a name of :data:`recordgen.tasks.TASKS`.
+        lists: features that may have several values in a record.
+        described: features of the records beside those of the task.
+        is_ours: whether the files were converted; else the first record names the features.
 
     Raises:
         DataError, RecordError: as :func:`first_record`.
@@ -129,7 +144,7 @@ def predicate_spec(
     spec = parsing_spec(task=task)
     if not is_ours:
         _, first = first_record(paths)
-        # The first record may lack what the task has several of in others.
+        # The first record may lack a list that others have.
         found = {name: item for name, item in spec.items() if isinstance(item, tf.io.RaggedFeature)}
         lists = [*lists, *found, *(name for name in first if name.startswith(_OBJECT))]
         spec = found | {name: _optional(values) for name, values in first.items() if values}
@@ -142,7 +157,7 @@ def predicate_spec(
 
 
 def _optional(values: Sequence[Any]) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
-    """Return the spec of a feature like these values, which another record may lack."""
+    """Return the spec of a feature with such values, which may be missing in other records."""
     dtype = _DTYPES[type(values[0])]
     if len(values) > 1:
         return tf.io.RaggedFeature(dtype)

@@ -1,4 +1,4 @@
-"""The stages that turn records into batches of images and labels.
+"""Records → batches of images and labels.
 
 files ─shuffle─▶ interleave ─▶ records ─shuffle─▶ repeat ─▶ batch ─▶ parse, decode, augment
 │                                          │
@@ -17,12 +17,11 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import DataError
 from recordgen.reading.augmentation import augment, augmented_views
 from recordgen.reading.classes import BOX_MODE
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
-from recordgen.reading.foreign import check_record, predicate_spec
+from recordgen.reading.foreign import check_record, is_ours, predicate_spec
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
@@ -48,16 +47,16 @@ _IMAGE, _LABEL, _EXTRAS, _DECODES = "image", "label", "extras", "decodes"
 
 @dataclass(frozen=True)
 class ImageReading:
-    """The stages of one reading, each a function of tensors.
+    """A planned reading of images.
 
     Attributes:
-        plan: what was decided.
-        options: what was asked for.
-        targets: how labels, or boxes, are read.
+        plan: the decisions.
+        options: the user's options.
+        targets: how labels or boxes are read.
         extras: specs of the further features.
         decoder: how images are decoded.
-        trusts_sizes: records say how large their images are.
-        described: features that records have beside those of the task, for a predicate.
+        trusts_sizes: whether records hold the sizes of their images.
+        described: features of the records beside those of the task, for a predicate.
     """
 
     plan: ReadPlan
@@ -70,7 +69,7 @@ class ImageReading:
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
-        """Prepare a planned reading; looks at a record of what others wrote.
+        """Prepare a planned reading; look at the first record of other tools' files.
 
         Raises:
             UsageError: an option does not go with the data.
@@ -84,27 +83,17 @@ class ImageReading:
             targets = BoxTargets.of(plan.classes, options)
         else:
             targets = Targets.of(plan.classes, options)
-        written = shards.dataset.features if shards.dataset is not None else {}
-        is_ours = shards.dataset is not None and not written
-        if written and features.IMAGE_ENCODED not in written:
-            raise DataError(
-                f"{shards.files[0].path}: written with recordgen.write, without "
-                f"{features.IMAGE_ENCODED}; use recordgen.read"
-            )
-        extras = check_record(
-            plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=is_ours
-        )
-        decoder = ImageDecoder(
-            options.image_size,
-            options.resize,
-            options.tuning.decoder,
-            shards.images if is_ours else None,
-        )
-        return cls(plan, options, targets, extras, decoder, is_ours)
+        ours = is_ours(shards, features.IMAGE_ENCODED)
+        names = tuple(targets.spec)
+        extras = check_record(plan.files, plan.task, names, options.extras, is_ours=ours)
+        images = shards.images if ours else None
+        size, resize = options.image_size, options.resize
+        decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
+        return cls(plan, options, targets, extras, decoder, ours)
 
     @property
     def keep(self) -> Keep | None:
-        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        """The function that selects records; None: all are read."""
         classes = self.targets.numbers.classes
         is_wanted = None
         if isinstance(self.targets, Targets) and classes.filters:
@@ -148,13 +137,13 @@ class ImageReading:
         return self._finished(batched)
 
     def _finished(self, batched: tf.data.Dataset) -> tf.data.Dataset:
-        # Nobody knows how many images will be skipped.
+        # The number of skipped images is unknown.
         plan = replace(self.plan, examples=None) if self._skips else self.plan
         dataset = finished(batched, plan, self.options)
         if self.plan.is_checked:
             return dataset
-        # What looks for images that do not decode counts as stateful, which would forbid to save
-        # an iterator; its state is nothing but the number of those that were skipped.
+        # The check for images that do not decode counts as stateful, which would forbid saving an
+        # iterator; its only state is the number of skipped images.
         settings = tf.data.Options()
         settings.experimental_external_state_policy = (
             tf.data.experimental.ExternalStatePolicy.IGNORE
@@ -166,14 +155,14 @@ class ImageReading:
         return self.options.on_error != "fail" and not self.plan.is_checked
 
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
-        """Give each batch a random number of its own, so that its changes can be repeated."""
+        """Give each batch a random number, so that its changes can be repeated."""
         if self.options.augment is None and not self.options.draws_pixels:
             return dataset.map(as_written(lambda batch: (batch, tf.constant(0, tf.int64))))
         return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
     @as_written
     def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into float32 images from 0 to 255 and what goes along."""
+        """Turn records (string [batch]) into float32 images from 0 to 255, labels and extras."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
         wanted |= {**self.extras, **self.targets.spec}
         if self.trusts_sizes:
@@ -183,7 +172,7 @@ class ImageReading:
         parsed = tf.io.parse_example(records, wanted)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
-            # What labels are read from is sparse or ragged there, but not where it is handed out.
+            # Features of labels are parsed as lists; as extras they have their own shape.
             extras = tf.io.parse_example(records, dict(self.extras))
         found: dict[str, Any] = {_EXTRAS: {name: extras[name] for name in self.extras}}
         encoded = parsed[features.IMAGE_ENCODED]
@@ -206,10 +195,10 @@ class ImageReading:
         return found
 
     def _reported(self, ids: tf.Tensor, decodes: tf.Tensor) -> tf.Operation:
-        """Fail for images that do not decode, or say which are skipped."""
+        """Fail for images that do not decode, or report those that are skipped."""
         failed = tf.boolean_mask(ids, ~decodes)
         if not self._skips:
-            message = "images that do not decode; mend them, or read with on_error='skip':"
+            message = "images that do not decode; fix them, or read with on_error='skip':"
             return tf.debugging.Assert(tf.reduce_all(decodes), [message, failed])
         on_error = self.options.on_error
         report = _Skipped() if isinstance(on_error, str) else on_error
@@ -225,7 +214,7 @@ class ImageReading:
         )
 
     def _readable(self, images: tf.data.Dataset) -> tf.data.Dataset:
-        """Leave out the images that do not decode."""
+        """Skip the images that do not decode."""
         if self.plan.is_checked:
             return images
 
@@ -245,7 +234,7 @@ class ImageReading:
 
     @as_written
     def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
-        """Turn a decoded batch into what is handed out."""
+        """Turn a decoded batch into the returned one."""
         options = self.options
         images = decoded[_IMAGE]
         scale = scale_for(options.scale, options.dtype)
@@ -263,11 +252,7 @@ class ImageReading:
             boxes = self._augmented(decoded[_LABEL], images, seed)
             parts.append(self.targets.handed_out(boxes, images.shape[0]))
         elif self.targets.mode is not None:
-            label = decoded[_LABEL]
-            label = tf.ensure_shape(label, (images.shape[0], *label.shape[1:]))
-            parts.append(label)
-            if self.targets.weights:
-                parts.append(self.targets.weights_of(label))
+            parts += self.targets.parts(decoded[_LABEL], images.shape[0])
         if self.extras:
             parts.append(decoded[_EXTRAS])
         return parts[0] if len(parts) == 1 else tuple(parts)
@@ -283,7 +268,7 @@ class ImageReading:
 
 
 class _Skipped:
-    """Counts the images that are skipped, and says which."""
+    """Count and report the skipped images."""
 
     def __init__(self) -> None:
         self._counter = count(1)

@@ -1,8 +1,8 @@
-"""How examples of each kind are read: its :class:`Kind` is all that the doors know of it."""
+"""How examples of each kind are read: one :class:`Kind` for each option class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -30,18 +30,18 @@ from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_te
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tables import TableOptions, TableReading
-from recordgen.reading.texts import TextReading
+from recordgen.reading.texts import read_texts
 from recordgen.reading.tuning import AUTO
-from recordgen.reading.videos import VideoOptions, VideoReading, plan_videos
+from recordgen.reading.videos import VideoOptions, plan_videos, read_videos
 from recordgen.tasks import TASKS, Declared
 
 
 class Reading(Protocol):
-    """The stages of one reading."""
+    """A planned reading."""
 
     @property
     def keep(self) -> Keep | None:
-        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
+        """The function that selects records (string [] → bool []); None: all are read."""
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
@@ -52,10 +52,10 @@ class Kind:
     """How examples of one kind are read; a task names its own as its ``reading``.
 
     Attributes:
-        options: the class of what can be asked for.
-        plan: decides all that can be decided before the first record is read.
+        options: the option class.
+        plan: plans a reading, before the first record is read.
         reading: prepares a planned reading.
-        training: defaults that only training has.
+        training: further defaults for training.
     """
 
     options: type[RecordOptions]
@@ -65,7 +65,7 @@ class Kind:
 
 
 IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading.of)
-TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=TextReading.of)
+TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=read_texts)
 ENTITIES = Kind(
     options=EntityOptions,
     training={"buckets": AUTO},
@@ -74,23 +74,22 @@ ENTITIES = Kind(
 )
 DECLARED = Kind(options=ReadOptions, plan=plan_declared, reading=read_declared)
 TABLES = Kind(options=TableOptions, plan=plan_records, reading=TableReading.of)
-VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=VideoReading.of)
+VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)
 
-# Of a declared schema, where it is not read as images and labels.
+# For a declared schema that is not read as images and labels.
 _COLUMNS = Kind(options=ColumnOptions, plan=plan_columns, reading=ColumnReading.of)
 
 
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
-    """Return how shards are read.
+    """Return how shards are read, and check the names of the options.
 
     Args:
-        shards: files; what others wrote, and what was written from Python, are images unless
-            ``task`` says otherwise.
-        options: what the user asks for: of it ``task``, what the examples are for, and whether
-            ``columns`` are named.
+        shards: the files. Other tools' files, and those written from Python, hold images unless the
+            option ``task`` names another task.
+        options: the user's options; ``task`` and ``columns`` decide with ``dataset.json``.
 
     Raises:
-        UsageError: there is no such task, or an option is for examples of other tasks.
+        UsageError: there is no such task, or an option is for other tasks.
     """
     task = options.get("task", AUTO)
     written = shards.dataset.task if shards.dataset is not None else EXAMPLES
@@ -103,7 +102,10 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
         name = "image_classification"
     is_columns = name == Declared.name and ("columns" in options or not are_labelled_images(shards))
     kind = _COLUMNS if is_columns else kind_for(name)
-    _check_applicable(options, kind, name)
+    known = {field.name for field in fields(kind.options)}
+    for option in options:
+        if option not in known and option in ("image_size", *ReadKeywords.__annotations__):
+            raise UsageError(f"{option} does not apply to these examples ({name}); leave it out")
     return kind
 
 
@@ -115,20 +117,3 @@ def kind_for(task: str) -> Kind:
     """
     found: Kind = TASKS[task].declared("reading")
     return found
-
-
-def _check_applicable(given: Iterable[str], kind: Kind, task: str) -> None:
-    """Check that options are not those of other examples alone, such as ``image_size`` of texts.
-
-    Args:
-        given: names of options.
-        kind: how the examples are read.
-        task: what the examples are for.
-
-    Raises:
-        UsageError: an option exists, but not for these examples.
-    """
-    known = {field.name for field in fields(kind.options)}
-    for name in given:
-        if name not in known and name in ("image_size", *ReadKeywords.__annotations__):
-            raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")

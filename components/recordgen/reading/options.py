@@ -49,11 +49,10 @@ BALANCED = "balanced"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Augmentation:
-    """Random changes of training images, drawn anew for each image; pixels stay in their range.
+    """Random changes of training images, new for each image; pixels stay in their range.
 
-    Each is off unless it is given: which changes leave a label true depends on the data. A mirrored
-    photo is a photo, a mirrored digit or traffic sign is not; colour may be all that tells two
-    classes apart.
+    All are off by default, because the data decide which changes keep a label true: a mirrored
+    photo is a photo, a mirrored digit or traffic sign is not.
 
     Attributes:
         flip: mirror every other image left to right.
@@ -61,8 +60,7 @@ class Augmentation:
         contrast: stretch or squeeze around the image's mean, by up to this share, 0..1.
         saturation: move pixels away from or towards their gray, by up to this share, 0..1.
         hue: turn colours by up to this share of the full circle, 0..0.5.
-        crop: cut off up to this share of height and of width, at a random place, and resize what is
-            left, 0..1.
+        crop: cut off up to this share of height and of width, and resize the rest, 0..1.
     """
 
     flip: bool = False
@@ -95,21 +93,21 @@ class RecordOptions:
 
     Attributes:
         batch_size: examples per batch.
-        shuffle: read the examples in random order, another one in each epoch; False: in the order
-            of the shards.
-        seed: makes order and augmentation reproducible, at some cost in speed, whatever
-            ``tf.random.set_seed`` says; None: different each time.
-        epochs: passes over the data; ``endless``: repeat without end, which needs
-            ``steps_per_epoch`` in ``model.fit``.
+        shuffle: read the examples in random order, new in each epoch; False: in the order of the
+            shards.
+        seed: makes order and augmentation reproducible, at some cost in speed, independent of
+            ``tf.random.set_seed``; None: different each time.
+        epochs: passes over the data; ``endless``: repeat, which needs ``steps_per_epoch`` in
+            ``model.fit``.
         drop_remainder: drop a short last batch, so that all shapes are known.
-        cache: keep what was read: ``memory``, or the path of a file (which must not exist, or come
-            from the same reading); None: no cache.
+        cache: keep the examples in ``memory``, or in the file at a path (which must not exist, or
+            come from the same reading); None: no cache.
         predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
             returns whether to read it (bool []).
         shard: (index, count): read only this worker's share.
-        map_example: the user's function on one example, before batching; takes and returns the
-            parts of a batch, without the first dimension.
-        map_batch: the user's function on whole batches; takes and returns their parts.
+        map_example: a function of one example, before batching; takes and returns the parts of a
+            batch, without the first dimension.
+        map_batch: a function of whole batches; takes and returns their parts.
         tuning: threads, buffers and other settings of speed and memory.
     """
 
@@ -173,21 +171,20 @@ class RecordOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelOptions(RecordOptions):
-    """How labels are read; what :class:`RecordOptions` has, and the following.
+    """How labels are read: the fields of :class:`RecordOptions`, and these.
 
     Attributes:
-        task: what the examples are for, a name of :data:`recordgen.tasks.TASKS`; ``auto``: what
-            ``dataset.json`` says.
-        label_mode: Keras's words: ``int`` (int64 []), ``categorical`` (float32 [classes]) or, of
+        task: the task, a name of :data:`recordgen.tasks.TASKS`; ``auto``: as in ``dataset.json``.
+        label_mode: Keras's words: ``int`` (int64 []), ``categorical`` (float32 [classes]) or, for
             two classes, ``binary`` (float32 [1]); ``multi_hot`` (float32 [classes]) for any number
-            of labels; or None: no labels, and unlabelled records are read too. ``auto``:
-            ``multi_hot`` where examples have any number of labels, else ``int``.
+            of labels; or None: no labels, unlabelled records are read too. ``auto``: ``multi_hot``
+            where examples have any number of labels, else ``int``.
         labels: only examples of these classes; their numbers stay those of ``labels.txt``. In a
             dataset written with ``--shard-by label`` only their files are opened.
-        vocabulary: number the classes by their place in this sequence, not in ``labels.txt``.
-        weights: ``balanced``: every class weighs the same in all, the mean weight is 1; or a weight
-            for each class; None: no weights.
-        extras: further features to hand out, such as ``image/source_id`` or ``source_id``.
+        vocabulary: number the classes by their position here, not in ``labels.txt``.
+        weights: ``balanced``: all classes have the same total weight, the mean weight is 1; or a
+            weight for each class; None: no weights.
+        extras: further features to return, such as ``image/source_id`` or ``source_id``.
     """
 
     task: str = AUTO
@@ -225,12 +222,12 @@ class LabelOptions(RecordOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextOptions(LabelOptions):
-    """How texts and labels are read; what :class:`LabelOptions` has, and the following.
+    """How texts and labels are read: the fields of :class:`LabelOptions`, and this.
 
     Attributes:
-        tokenizer: takes a batch of texts (string [batch]) and returns what is handed out for them,
-            such as an adapted ``keras.layers.TextVectorization``, or what
-            :func:`recordgen.text_vectorization` returns; None: the texts themselves.
+        tokenizer: a function of a batch of texts (string [batch]), such as an adapted
+            ``keras.layers.TextVectorization`` or the result of
+            :func:`recordgen.text_vectorization`; None: return the texts themselves.
     """
 
     tokenizer: Callable[..., Any] | None = None
@@ -244,32 +241,28 @@ class TextOptions(LabelOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions(LabelOptions):
-    """How images and labels are read; what :class:`LabelOptions` has, and the following.
+    """How images and labels are read: the fields of :class:`LabelOptions`, and these.
 
     Attributes:
-        image_size: height and width of what is returned, in pixels; one number for a square.
+        image_size: height and width of the returned images, in pixels; one number for a square.
         dtype: ``float32``, ``float16`` or ``bfloat16`` in [0, 1], or ``uint8`` in 0..255; also
             TensorFlow's and NumPy's types of these names.
-        scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or the name of a model in
-            ``keras.applications`` for what its pretrained weights expect; ``auto``: by ``dtype``.
+        scale: the range of pixels: ``0..1``, ``0..255``, ``-1..1``, or a model in
+            ``keras.applications``, for the range of its pretrained weights; ``auto``: by ``dtype``.
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
-        augment: random changes; None: none. ``photo`` in place of an :class:`Augmentation`: a
-            random window (``resize="random_crop"``, whatever ``resize`` is given), mirrored in half
+        augment: random changes; None: none. ``photo``: ``resize="random_crop"``, mirrored in half
             of the cases, with light and colour changed by up to 10 %.
-        task: a task of images; ``auto`` without a ``dataset.json``:
-            ``image_classification``.
+        task: a task of images; ``auto`` without a ``dataset.json``: ``image_classification``.
         label_mode: not for boxes.
-        labels: of boxes, those of these classes.
-        box_format: what the four numbers of a box are, one of :data:`BOX_FORMATS`.
+        labels: for boxes, only the boxes of these classes.
+        box_format: the four numbers of a box, one of :data:`BOX_FORMATS`.
         boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
-        max_boxes: at most so many boxes of an image, the largest ones, and always padded to so
-            many; None: all.
-        min_visible: boxes of which a smaller share of the area is left after cropping are left
-            out, 0..1.
+        max_boxes: the largest boxes of an image up to this number, padded to it; None: all.
+        min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
         on_error: what to do with images that do not decode: ``fail``; ``skip`` them, with a warning
-            that counts them; or a function that is called with each one's source id.
+            that counts them; or a function that is called with each image's source id.
     """
 
     image_size: tuple[int, int] = (224, 224)
@@ -308,18 +301,18 @@ class ReadOptions(LabelOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityOptions(RecordOptions):
-    """How tokens and their tags are read; what :class:`RecordOptions` has, and the following.
+    """How tokens and their tags are read: the fields of :class:`RecordOptions`, and these.
 
     Attributes:
-        task: what the examples are for: ``text_entities``, or ``auto``.
-        tokenizer: takes tokens (string [batch, n]) and returns their numbers ([batch, n]), such as
-            what :func:`recordgen.token_lookup` gives; None: the tokens themselves.
-        buckets: texts of like length come in one batch, where their order is free (training):
-            ``auto``; or lengths in tokens: each batch is padded to the first that is long enough
-            for it, so that there are few shapes. None: they come as they are.
-        sequence_length: cut texts off behind so many tokens, and pad all to so many; None: pad to
-            the longest of the batch.
-        extras: further features to hand out, such as ``source_id`` or ``text``; lists are ragged.
+        task: ``text_entities``, or ``auto``.
+        tokenizer: a function from tokens (string [batch, n]) to numbers ([batch, n]), such as the
+            result of :func:`recordgen.token_lookup`; None: return the tokens themselves.
+        buckets: shuffled batches hold texts of similar length: ``auto``; or lengths in tokens, and
+            each batch is padded to the first sufficient one, so that there are few shapes. None:
+            batches in the order of the records.
+        sequence_length: cut and pad all texts to this number of tokens; None: pad to the longest of
+            the batch.
+        extras: further features to return, such as ``source_id`` or ``text``; lists are ragged.
     """
 
     task: str = AUTO
@@ -352,7 +345,7 @@ class EntityOptions(RecordOptions):
 
 
 def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """Return ``kind(**values)``, with numbers, sizes and types in the form the rest relies on.
+    """Return ``kind(**values)`` with normalised numbers, sizes and types.
 
     Raises:
         UsageError: a name is unknown, or a value is not allowed.
@@ -372,7 +365,7 @@ def decode_options(kind: type[Any], values: Mapping[str, Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return Python's number for NumPy's, also in tuples; everything else as it is."""
+    """Return Python's number for NumPy's, also in tuples; other values unchanged."""
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
     return int(value) if is_integer(value) else value

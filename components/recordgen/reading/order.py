@@ -1,27 +1,20 @@
 """Random order and random numbers that depend on a seed alone.
 
-``Dataset.shuffle`` and ``Dataset.random`` mix their seed with the one of ``tf.random.set_seed``, so
-a seed given to them means another order in a program that calls it. Here both are given to
-TensorFlow's ops directly. Without a seed the methods are used: then TensorFlow's own rules hold.
+``Dataset.shuffle`` and ``Dataset.random`` mix their seed with that of ``tf.random.set_seed``. Here
+TensorFlow's ops get both seeds directly. Without a seed, TensorFlow's own rules hold.
 """
 
 from __future__ import annotations
 
 import tensorflow as tf
 
-# What TensorFlow takes for the global seed if only the other one is given: so a seed means the
-# order that it has in ``Dataset.shuffle`` where nobody called ``tf.random.set_seed``.
+# TensorFlow's global seed if nobody called ``tf.random.set_seed``: then a seed gives the same order
+# as in ``Dataset.shuffle``.
 _GLOBAL_SEED = 87654321
 
 
 def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data.Dataset:
-    """Return a dataset in random order, another one each time it is iterated over.
-
-    Args:
-        dataset: elements of any structure.
-        buffer: elements held for shuffling.
-        seed: decides the orders; None: different each time.
-    """
+    """Return a dataset in random order, new in each iteration; ``buffer`` elements are held."""
     if seed is None:
         return dataset.shuffle(buffer)
     specs = [_flat_spec(spec) for spec in tf.nest.flatten(dataset.element_spec)]
@@ -36,13 +29,13 @@ def shuffled(dataset: tf.data.Dataset, buffer: int, seed: int | None) -> tf.data
         output_shapes=[spec.shape for spec in specs],
     )
     found = tf.data.experimental.from_variant(variant, dataset.element_spec)
-    # A variant does not keep alive the tables and variables that functions before it look up.
+    # A variant does not keep the tables and variables of earlier functions alive.
     found.shuffled_from = dataset
     return found
 
 
 def random_numbers(seed: int | None) -> tf.data.Dataset:
-    """Return an endless dataset of numbers (int64 []), others each time it is iterated over."""
+    """Return an endless dataset of numbers (int64 []), new in each iteration."""
     if seed is None:
         return tf.data.Dataset.random(rerandomize_each_iteration=True)
     spec = tf.TensorSpec((), tf.int64)

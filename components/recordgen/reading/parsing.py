@@ -9,7 +9,8 @@ import tensorflow as tf
 from recordgen.features import FeatureSpec
 from recordgen.tasks import TASKS
 
-_DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
+#: The kinds of tf.train.Feature; arrays of any other type are stored as their raw bytes.
+DTYPES = {"bytes": tf.string, "int64": tf.int64, "float32": tf.float32}
 
 
 def parsing_spec(
@@ -29,13 +30,13 @@ def parsing_spec(
 def to_parsing_spec(
     known: Mapping[str, FeatureSpec],
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
-    """Return the spec with which ``tf.io.parse_example`` reads features that lie in lists."""
+    """Return the spec with which ``tf.io.parse_example`` reads these features."""
     return {name: parsed_as(spec) for name, spec in known.items()}
 
 
 def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
     """Return what ``tf.io.parse_example`` takes to read a feature."""
-    dtype = _DTYPES[spec.dtype]
+    dtype = DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)
     return tf.io.FixedLenFeature(spec.shape, dtype, spec.default)

@@ -1,10 +1,9 @@
-"""Plan a reading: from what is known of the shards and what is asked for. Pure functions.
+"""Plan a reading from the shards and the options. Pure functions.
 
     ShardSet + ReadOptions ─plan_reading─▶ ReadPlan
 
-What the plan decides is what tf.data's guide leaves to its readers: which files this worker opens,
-how many of them at a time, how many records are held for shuffling, what is cached and how large
-that is. ``print(plan)`` says it.
+The plan decides which files this worker opens, how many at a time, how many records are held for
+shuffling, and what is cached. ``print(plan)`` shows it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from recordgen.errors import DataError, UsageError
 from recordgen.reading.classes import (
     BOX_MODE,
     ClassPlan,
+    check_image_options,
     has_several_labels,
     labelled_examples,
     plan_classes,
     plan_task,
-    plan_text_task,
     shown_names,
 )
 from recordgen.reading.options import MEMORY, LabelOptions, ReadOptions, RecordOptions
@@ -35,12 +34,12 @@ _FOREIGN_SHUFFLE_BYTES = 256_000_000
 _MAX_SHUFFLE_RECORDS = 16_384
 _MIN_SHUFFLE_BATCHES = 2
 
-# With one class per file, mixing is as good as many files are open; tf.data opens three times as
-# many ahead, and each costs a buffer of 256 kB.
+# With one class per file, more open files mix better; tf.data opens three times as many ahead, and
+# each costs a buffer of 256 kB.
 _OPEN_SHARDS = 32
 
-# Consecutive records of one file: handing over each by itself costs more than reading it, but
-# tf.data holds two such blocks of every open file.
+# Consecutive records of one file: handing over each alone costs more than reading it, but tf.data
+# holds two such blocks of every open file.
 _BLOCK_RECORDS = 16
 _BLOCK_BYTES = 2_000_000
 
@@ -50,11 +49,11 @@ _UNKNOWN_RECORD_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CachePlan:
-    """What is kept: ``records`` as they are stored, or decoded ``images``; and how large it is.
+    """A cache of ``records`` as they are stored, or of decoded ``images``.
 
     Attributes:
         stage: ``records`` or ``images``.
-        path: the file that keeps it; "" for memory.
+        path: the file; "" for memory.
         bytes: its size; None: not known.
     """
 
@@ -73,21 +72,20 @@ class CachePlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """All that was decided before the first record is read.
+    """The decisions that are taken before the first record is read.
 
     Attributes:
         files: the shard files that this worker opens.
-        pieces: the worker's records of these files; () for all of them.
-        turn: (index, count): of the wanted records of all files, the worker takes every
-            ``count``-th; None: all.
-        examples: examples that one pass of this worker gives; None: not known.
+        pieces: the worker's records of these files; () for all.
+        turn: (index, count): the worker takes every ``count``-th selected record; None: all.
+        examples: examples of this worker in one pass; None: not known.
         cycle_length: files that are read at the same time.
         block_length: consecutive records of one file.
-        shuffle_buffer: records that are held for shuffling; 0: none, in the order of the shards.
-        cache: what is kept.
-        task: what the examples are for; "" for records of any kind.
-        classes: of examples with labels.
-        is_checked: every payload was decoded when it was converted, so none can fail.
+        shuffle_buffer: records that are held for shuffling; 0: no shuffling.
+        cache: what is cached.
+        task: the task; "" for records of any kind.
+        classes: the classes of labelled examples.
+        is_checked: whether the conversion decoded every payload, so that none can fail.
     """
 
     files: tuple[str, ...]
@@ -126,22 +124,18 @@ def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
         DataError: nothing is left to read, or a label is outside the vocabulary.
     """
     is_checked = shards.dataset is not None and shards.dataset.options.get("check") == "decode"
-    return plan_labelled(shards, options, plan_task(shards, options), is_checked)
+    task = plan_task(shards, options, "image_classification")
+    check_image_options(shards, options, task)
+    return plan_labelled(shards, options, task, is_checked)
 
 
 def plan_texts(shards: ShardSet, options: LabelOptions) -> ReadPlan:
     """Plan how labelled texts are read. Raises: as :func:`plan_reading`."""
-    return plan_labelled(shards, options, plan_text_task(shards, options), True)
+    return plan_labelled(shards, options, plan_task(shards, options, "text_classification"), True)
 
 
 def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked: bool) -> ReadPlan:
-    """Plan how examples with labels are read.
-
-    Args:
-        shards: the files.
-        options: what is asked for.
-        task: what they are for.
-        is_checked: every payload was decoded when it was converted.
+    """Plan how labelled examples of a task are read; ``is_checked`` as in :class:`ReadPlan`.
 
     Raises: as :func:`plan_reading`.
     """
@@ -159,11 +153,6 @@ def plan_records(
     shards: ShardSet, options: RecordOptions, classes: ClassPlan | None = None
 ) -> ReadPlan:
     """Plan how records of any kind are read.
-
-    Args:
-        shards: the files.
-        options: what is asked for.
-        classes: which classes are read; None: the records of any.
 
     Raises:
         UsageError: an option does not go with the data.
@@ -196,11 +185,11 @@ def _plan(
     pieces: tuple[Piece, ...] = ()
     turn = None
     if options.shard[1] > 1 and (filters or len(counts) < len(files)):
-        # Which records are wanted, or how many there are, is known only when all are read.
+        # Only reading all records tells which are selected, or how many there are.
         turn = options.shard
         examples = None if examples is None else len(range(turn[0], examples, turn[1]))
     elif options.shard[1] > 1:
-        # Of shards by label, whole files would keep the classes of one worker from the others.
+        # With shards by label, whole files would give each worker other classes.
         share = even_share if by_label else consecutive_share
         found = share(counts, *options.shard)
         mine = [files[piece.file] for piece in found]
@@ -230,7 +219,7 @@ def _plan(
 
 
 def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
-    """Say whether a file may hold a wanted example."""
+    """Return whether a file may hold an example to read."""
     if file.examples == 0:
         return False
     if file.label is None:
@@ -269,7 +258,7 @@ def _nothing_left(shards: ShardSet, options: LabelOptions) -> str:
 
 
 def _record_bytes(files: Sequence[ShardFile]) -> float | None:
-    """Return the mean size of a record, as far as it is known."""
+    """Return the mean size of a record; None: not known."""
     known = [(f.bytes, f.examples) for f in files if f.bytes is not None and f.examples]
     count = sum(examples for _, examples in known)
     return sum(size for size, _ in known) / count if count else None

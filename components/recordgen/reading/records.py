@@ -1,4 +1,4 @@
-"""Shards → serialised records, in the order and number that the plan says."""
+"""Shards → serialised records, in the order and number of the plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import glob
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -28,12 +29,12 @@ def keeping(
     spec: Callable[[], Mapping[str, Any]],
     is_wanted: Keep | None = None,
 ) -> Keep | None:
-    """Return what says whether a serialised record is wanted; None: all are.
+    """Return the function that selects serialised records; None: all are read.
 
     Args:
-        predicate: the user's, of a dict of one record's features.
+        predicate: the user's function of a dict of one record's features.
         spec: returns how these are parsed; called only for a predicate.
-        is_wanted: what else has a say.
+        is_wanted: a further condition.
     """
     if predicate is None:
         return is_wanted
@@ -47,20 +48,14 @@ def keeping(
 
 
 def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
-    """Return one pass over the wanted records (string []) of this worker.
-
-    Args:
-        plan: which files.
-        options: seed and parallelism.
-        keep: takes a record (string []) and says whether it is wanted (bool []).
+    """Return one pass over the records (string []) of this worker that ``keep`` selects.
 
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
     """
     _check_schemes(plan.files)
     files = tf.data.Dataset.from_tensor_slices(_slices(plan))
-    # Workers that take turns must all count in one order. It changes from epoch to epoch, but not
-    # from worker to worker.
+    # Workers that take turns must count in the same order, which may change between epochs.
     takes_turns = plan.turn is not None
     if plan.shuffle_buffer and len(plan.files) > 1:
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
@@ -86,7 +81,7 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
 
 
 def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
-    """Keep what passes here for the next epochs, if the plan says so."""
+    """Cache the elements for the next epochs, if the plan says so."""
     if plan.cache is None:
         return dataset
     if not plan.cache.path:
@@ -107,8 +102,8 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
 
 
 def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str:
-    """Return what tells a cache file from that of another reading, or of other files."""
-    # What is kept lies in the order in which it was first read.
+    """Return a mark that differs for other readings and other files."""
+    # A cache keeps the order of its first reading.
     order = (bool(plan.shuffle_buffer), options.seed)
     parts: list[object] = [cache.stage, plan.pieces, plan.turn, plan.classes, order]
     parts += [(file, storage.version(file)) for file in plan.files]
@@ -133,14 +128,7 @@ def ordered(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) ->
 def batches(
     plan: ReadPlan, options: RecordOptions, keep: Keep | None, to_batch: Callable[..., Any]
 ) -> tf.data.Dataset:
-    """Return what is made of each batch of the wanted records, in their order.
-
-    Args:
-        plan: what was decided.
-        options: what was asked for.
-        keep: as in :func:`read_records`.
-        to_batch: takes records (string [batch]) and returns what is handed out.
-    """
+    """Return batches; ``to_batch`` makes one of each batch of selected records (string [batch])."""
     records = ordered(cached(read_records(plan, options, keep), plan, options), plan, options)
     # Batch before parse: one vectorised call for all records.
     records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
@@ -150,13 +138,9 @@ def batches(
 def finished(
     dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions, *, batched: bool = True
 ) -> tf.data.Dataset:
-    """Apply what comes last: the user's functions, what is known of the length, tf.data's settings.
+    """Apply the last stages: the user's functions, known length, prefetching, tf.data's options.
 
-    Args:
-        dataset: batches.
-        plan: the number of examples.
-        options: all the rest.
-        batched: hand out batches, not single examples.
+    ``dataset`` has batches; ``batched=False`` returns single examples.
     """
     parallel = parallel_calls(options)
     if options.map_example is not None or not batched:
@@ -170,7 +154,7 @@ def finished(
     if options.map_batch is not None:
         dataset = dataset.map(options.map_batch, **parallel)
     if plan.examples is not None and options.passes is not None:
-        # Keras warns of an early end where it cannot tell how many batches there are.
+        # Keras warns of an early end if it does not know the number of batches.
         examples = plan.examples * options.passes
         elements = batches_of(examples, options) if batched else examples
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(elements))
@@ -178,8 +162,30 @@ def finished(
     return dataset.prefetch(options.tuning.prefetch).with_options(_tf_options(options))
 
 
+@dataclass(frozen=True)
+class BatchReading:
+    """A reading that makes each batch of its records alone.
+
+    Attributes:
+        plan: the decisions.
+        options: the user's options.
+        keep: as in :func:`read_records`.
+        to_batch: as in :func:`batches`.
+    """
+
+    plan: ReadPlan
+    options: RecordOptions
+    keep: Keep | None
+    to_batch: Callable[..., Any]
+
+    def dataset(self) -> tf.data.Dataset:
+        """Return the dataset: all stages, in their order."""
+        made = batches(self.plan, self.options, self.keep, self.to_batch)
+        return finished(made, self.plan, self.options)
+
+
 def parallel_calls(options: RecordOptions) -> dict[str, Any]:
-    """Return how ``map`` calls a function in parallel, as its arguments."""
+    """Return the arguments of ``map`` for parallel calls."""
     return {
         "num_parallel_calls": options.tuning.num_parallel_calls,
         "deterministic": options.is_ordered,
@@ -187,7 +193,7 @@ def parallel_calls(options: RecordOptions) -> dict[str, Any]:
 
 
 def batches_of(examples: int, options: RecordOptions) -> int:
-    """Return how many batches examples give: 100 in batches of 32 → 4, or 3 full ones."""
+    """Return the number of batches: 100 examples in batches of 32 → 4, or 3 full ones."""
     whole, rest = divmod(examples, options.batch_size)
     return whole + (rest > 0 and not options.drop_remainder)
 
@@ -208,19 +214,19 @@ def _tf_options(options: RecordOptions) -> tf.data.Options:
 
 
 def _auto_shard_policy(options: RecordOptions) -> tf.data.experimental.AutoShardPolicy:
-    """Return how tf.distribute may divide the dataset among workers by itself."""
+    """Return how tf.distribute may divide the dataset among workers."""
     policies = tf.data.experimental.AutoShardPolicy
     if options.shard[1] > 1:
         return policies.OFF  # it is one worker's share already
     if options.is_ordered and (options.seed is not None or not options.shuffle):
         return policies.DATA  # every n-th batch of the order that all workers see
-    # Of orders that differ, every n-th batch has some examples twice and others never. So by files,
-    # or an error where that cannot be.
+    # If orders differ, every n-th batch has some examples twice and others never. Divide by files,
+    # or fail if that is not possible.
     return policies.FILE
 
 
 def _slices(plan: ReadPlan) -> tuple[Any, ...]:
-    """Return what :func:`_read_piece` takes for each file, in lists."""
+    """Return the arguments of :func:`_read_piece` for all files, as lists."""
     if not plan.pieces:
         return (list(plan.files),)
     starts = [piece.start for piece in plan.pieces]

@@ -15,6 +15,7 @@ from recordgen.dataset.manifest import (
     SPLIT_PREFIX,
     Dataset,
     ImageStats,
+    Split,
     read_dataset,
     split_dir,
 )
@@ -38,8 +39,7 @@ class ShardFile:
         path: its path or URL.
         examples: the records in it; None: not counted.
         bytes: its size; None: not asked.
-        label: the text of the one label of all its examples, "" if they have none; None: mixed, or
-            not known.
+        label: the one label of all its examples, "" if they have none; None: mixed or unknown.
     """
 
     path: str
@@ -54,8 +54,8 @@ class ShardSet:
 
     Attributes:
         files: the shard files, in their order.
-        split: the split's name; None for files that were named by patterns.
-        dataset: the ``dataset.json`` that lists them; None: written by others.
+        split: the split's name; None for files that match patterns.
+        dataset: the ``dataset.json`` that lists them; None: other tools' files.
     """
 
     files: tuple[ShardFile, ...]
@@ -64,36 +64,32 @@ class ShardSet:
 
     @property
     def examples(self) -> int | None:
-        """Records in all files, or None if one of them was not counted."""
+        """Records in all files; None: not all files were counted."""
         counts = [file.examples for file in self.files if file.examples is not None]
         return sum(counts) if len(counts) == len(self.files) else None
 
     @property
-    def bytes(self) -> int | None:
-        """Size of all files, or None if one of them was not asked for it."""
-        sizes = [file.bytes for file in self.files if file.bytes is not None]
-        return sum(sizes) if len(sizes) == len(self.files) else None
+    def _stats(self) -> Split | None:
+        if self.dataset is None or self.split is None:
+            return None
+        return self.dataset.splits[self.split]
 
     @property
     def images(self) -> ImageStats | None:
-        """What the images have in common; None: not known."""
-        if self.dataset is None or self.split is None:
-            return None
-        return self.dataset.splits[self.split].images
+        """Properties that all images share; None: not known."""
+        return self._stats.images if self._stats is not None else None
 
     @property
     def labels(self) -> dict[str, int] | None:
         """Labelled examples by class; None: not known."""
-        if self.dataset is None or self.split is None or self.dataset.label_kind == "none":
+        if self._stats is None or self.dataset is None or self.dataset.label_kind == "none":
             return None
-        return dict(self.dataset.splits[self.split].labels)
+        return dict(self._stats.labels)
 
     @property
     def unlabelled(self) -> int:
-        """Examples without a label, as far as ``dataset.json`` says."""
-        if self.dataset is None or self.split is None:
-            return 0
-        return self.dataset.splits[self.split].unlabelled
+        """Examples without a label, according to ``dataset.json``."""
+        return self._stats.unlabelled if self._stats is not None else 0
 
 
 def find_shards(
@@ -102,8 +98,8 @@ def find_shards(
     """Return the shards of ``split``.
 
     ``"out"`` → the files and counts of ``out/dataset.json``;
-    ``["out/Split-train/*"]`` → the same, found beside the files that match;
-    ``"others/train-*.tfrecord.gz"`` → the files that match, nothing is known about them.
+    ``["out/Split-train/*"]`` → the same, found beside the matching files;
+    ``"others/train-*.tfrecord.gz"`` → the matching files, without counts.
 
     Args:
         source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
@@ -140,17 +136,12 @@ def find_shards(
 
 
 def find_split(where: str, split: str, there: Sequence[str]) -> str:
-    """Return the name of a split that may be given by another word for it.
+    """Return the name of a split among those of a dataset; ``where`` is for the message.
 
-    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, if there is no split of the very name.
-
-    Args:
-        where: the dataset, for the message.
-        split: the name that was given.
-        there: the splits of the dataset.
+    ``"validation"``, ``"val"``, ``"eval"`` → ``"eval"``, unless a split has the very name.
 
     Raises:
-        SplitNotFoundError: it has no such split; lists those that it has.
+        SplitNotFoundError: there is no such split.
     """
     for name in (split, splits.split_named(split)):
         if name in there:
@@ -174,7 +165,7 @@ def _listed(root: str, dataset: Dataset, split: str) -> ShardSet:
 
 
 def _check_size(file: ShardFile) -> None:
-    """Check a local shard's size, so that a cut one is found before training starts."""
+    """Check a local shard's size: a truncated file must not be found in the middle of training."""
     if not storage.is_local(file.path):
         return
     try:
@@ -224,7 +215,7 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
 
 
 def _known(files: Sequence[str], root: str, dataset: Dataset) -> ShardSet | None:
-    """Return the files with what their dataset says of them, if they are one split of it."""
+    """Return the shards of the one split that these files are; None: they are not one."""
     for name, split in dataset.splits.items():
         listed = [storage.join(root, shard.file) for shard in split.shards]
         if sorted(files) == sorted(listed):
@@ -233,10 +224,10 @@ def _known(files: Sequence[str], root: str, dataset: Dataset) -> ShardSet | None
 
 
 def _counted(file: ShardFile) -> ShardFile:
-    """Return a file with its count and size, if they are cheap to have: local and not compressed.
+    """Return a file with its count and size, if it is local and not compressed.
 
     Raises:
-        RecordError: it is truncated or damaged; says at which offset.
+        RecordError: it is truncated or damaged.
     """
     if not is_cheap(file.path):
         return file

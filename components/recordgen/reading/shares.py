@@ -29,15 +29,10 @@ class Piece:
 
 
 def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
-    """Return a share that opens few files: whole ones, and at most two in part.
+    """Return a worker's share of few files: whole ones, and at most two in part.
 
     The files are cut as if they were one, so all workers together open no more than
     ``len(counts) + workers - 1``.
-
-    Args:
-        counts: records in each file.
-        index: which worker, from 0.
-        workers: how many there are.
     """
     total = sum(counts)
     first, end = index * total // workers, (index + 1) * total // workers
@@ -52,15 +47,10 @@ def consecutive_share(counts: Sequence[int], index: int, workers: int) -> list[P
 
 
 def even_share(counts: Sequence[int], index: int, workers: int) -> list[Piece]:
-    """Return a share of every file, for files that differ: those of one class each.
+    """Return a share of every file, for files with one class each.
 
-    Each worker's part of a file is as large as the others' to one record. Who gets the odd ones
-    goes round, so that the shares as a whole differ by one record at most, too.
-
-    Args:
-        counts: as in :func:`consecutive_share`.
-        index: as in :func:`consecutive_share`.
-        workers: as in :func:`consecutive_share`.
+    The workers' parts of a file differ by one record at most. They take turns with the odd records,
+    so that the whole shares differ by one record at most, too.
     """
     pieces = []
     before = 0

@@ -1,17 +1,100 @@
-"""Records → labels and weights: which record is wanted, and what the model is to say of it."""
+"""Records → labels and weights: which records are read, and their numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import UsageError
-from recordgen.reading.class_numbers import ClassNumbers
 from recordgen.reading.classes import ClassPlan, class_weights
 from recordgen.reading.options import LabelOptions
+
+# The numbers of a text that is skipped, and of one that is in no vocabulary.
+_UNWANTED = -1
+_UNKNOWN = -2
+
+
+@dataclass(frozen=True)
+class ClassNumbers:
+    """How stored labels are numbered.
+
+    Attributes:
+        classes: the classes and their numbers.
+        text: the feature that holds the labels' texts.
+        label: the feature that holds their numbers.
+        table: text → number, if labels are looked up by text.
+    """
+
+    classes: ClassPlan
+    text: str
+    label: str
+    table: tf.lookup.StaticHashTable | None
+
+    @classmethod
+    def of(cls, classes: ClassPlan, *, text: str, label: str) -> ClassNumbers:
+        """Return the numbering of a plan's classes."""
+        return cls(classes, text, label, _table(classes))
+
+    @property
+    def chosen_by(self) -> str:
+        """The feature that decides whether a label is read."""
+        return self.label if self.table is None else self.text
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features that are needed for the numbers."""
+        if self.table is None:
+            return (self.label,)
+        return (self.text,) if self.classes.by_text else (self.text, self.label)
+
+    def are_wanted(self, stored: tf.Tensor) -> tf.Tensor:
+        """Return (bool [n]) which values of the feature ``chosen_by`` are read."""
+        if self.table is not None:
+            # Unknown texts are an error, not skipped.
+            return self.table.lookup(stored) != _UNWANTED
+        return self._numbered(stored) >= 0
+
+    def numbers(self, parsed: Mapping[str, Any]) -> tf.Tensor:
+        """Return the labels' numbers (int64 [n]), negative for skipped labels.
+
+        Args:
+            parsed: the features ``names``, sparse or ragged; their ``values`` are [n].
+
+        Raises:
+            tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
+        """
+        if self.table is None:
+            return self._numbered(parsed[self.label].values)
+        texts = parsed[self.text].values
+        numbers = self.table.lookup(texts)
+        if self.classes.by_text:
+            unknown = tf.boolean_mask(texts, numbers == _UNKNOWN)
+            is_right = tf.size(unknown) == 0
+            message = [
+                "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
+            ]
+            message.append(unknown)
+        else:
+            given = parsed[self.label].values
+            is_right = tf.size(given) == tf.size(numbers)
+            message = [
+                f"a record has not one {self.label} for each {self.text}; give vocabulary=[…] to "
+                f"number the texts"
+            ]
+        with tf.control_dependencies([tf.debugging.Assert(is_right, message)]):
+            if not self.classes.by_text:
+                numbers = tf.where(numbers == _UNWANTED, numbers, given)
+            return tf.identity(numbers)
+
+    def _numbered(self, stored: tf.Tensor) -> tf.Tensor:
+        """Return the numbers of stored labels, -1 for skipped ones."""
+        if self.classes.numbers is None:
+            return stored
+        return tf.gather(tf.constant(self.classes.numbers, tf.int64), stored)
 
 
 @dataclass(frozen=True)
@@ -35,13 +118,7 @@ class Targets:
         text: str = features.IMAGE_CLASS_TEXT,
         label: str = features.IMAGE_CLASS_LABEL,
     ) -> Targets:
-        """Return what the options ask for.
-
-        Args:
-            classes: which are read.
-            options: label_mode and weights.
-            text: the feature that holds the labels' texts.
-            label: the feature that holds their numbers.
+        """Return the targets for a plan's classes; ``text`` and ``label`` are features.
 
         Raises:
             UsageError: an option does not go with the data.
@@ -65,7 +142,7 @@ class Targets:
 
     @property
     def spec(self) -> dict[str, tf.io.VarLenFeature]:
-        """The features that are needed, as lists: an example may have no label, or several."""
+        """The features to parse, as lists: an example may have no label, or several."""
         if self.mode is not None:
             names = self.numbers.names
         else:
@@ -74,16 +151,16 @@ class Targets:
         return {name: tf.io.VarLenFeature(dtypes[name]) for name in names}
 
     def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
-        """Say (bool []) whether one serialised ``record`` (string []) has a wanted label."""
+        """Return (bool []) whether a serialised ``record`` (string []) has a label to read."""
         parsed = tf.io.parse_single_example(record, self.spec)
         return tf.reduce_any(self.numbers.are_wanted(parsed[self.numbers.chosen_by].values))
 
     def labels(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.Tensor:
-        """Return the labels of a batch of parsed records, each of which has one that is wanted.
+        """Return the labels of a batch of parsed records, each with at least one label to read.
 
         Returns:
-            int64 [batch], float32 [batch, 1] or float32 [batch, classes]; of several labels, the
-            first wanted one, or all wanted ones.
+            int64 [batch], float32 [batch, 1] or float32 [batch, classes]. An example with several
+            labels gives the first one, or all for ``multi_hot``.
 
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
@@ -93,6 +170,11 @@ class Targets:
         if self.mode == "multi_hot":
             return self._multi_hot(numbers)
         return encoded_labels(_first_wanted(numbers), self.mode, self._size)
+
+    def parts(self, label: tf.Tensor, batch_size: int | None) -> list[tf.Tensor]:
+        """Return what a batch has of its labels: the labels, and weights if there are any."""
+        label = tf.ensure_shape(label, (batch_size, *label.shape[1:]))
+        return [label, self.weights_of(label)] if self.weights else [label]
 
     def weights_of(self, labels: tf.Tensor) -> tf.Tensor:
         """Return the weights (float32 [batch]) of a batch of labels."""
@@ -130,3 +212,22 @@ def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
     rows = wanted.indices[:, 0]
     starts = tf.searchsorted(rows, tf.range(numbers.dense_shape[0]))
     return tf.gather(wanted.values, starts)
+
+
+def _table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
+    """Return the table from texts to numbers; None: stored numbers suffice."""
+    wanted = classes.wanted
+    if classes.by_text:
+        numbers = {
+            name: number if wanted is None or name in set(wanted) else _UNWANTED
+            for number, name in enumerate(classes.names or ())
+        }
+        default = _UNKNOWN if wanted is None else _UNWANTED
+    elif wanted is not None and classes.numbers is None:
+        numbers, default = dict.fromkeys(wanted, 0), _UNWANTED
+    else:
+        return None
+    pairs = tf.lookup.KeyValueTensorInitializer(
+        tf.constant(list(numbers)), tf.constant(list(numbers.values()), tf.int64)
+    )
+    return tf.lookup.StaticHashTable(pairs, default)

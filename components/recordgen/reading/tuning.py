@@ -18,11 +18,10 @@ DECODERS = ("fast", "exact")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """How a reading uses threads and memory. The defaults suit most machines.
+    """Threads and memory of a reading. The defaults suit most machines.
 
     Attributes:
-        shuffle_buffer: records held for shuffling, where records are shuffled; ``auto``: chosen
-            from their number and size.
+        shuffle_buffer: records held for shuffling; ``auto``: chosen from their number and size.
         cycle_length: shards read at the same time.
         num_parallel_calls: batches parsed and decoded at the same time.
         prefetch: batches prepared ahead of the model.

@@ -1,4 +1,4 @@
-"""Texts, or tokens, → ids: a Keras layer that has seen those of a split."""
+"""Keras layers from texts or tokens to ids, adapted to a split."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def text_vectorization(
 ) -> keras.layers.TextVectorization:
     """Return a layer that turns texts into ids, with the words of one split as its vocabulary.
 
-    Texts without a label are looked at too. Only the split ``train`` should be: a model must not
-    know the words of what it is evaluated on.
+    Unlabelled texts count too. Use the split ``train``: a model must not know the words of the
+    texts that evaluate it.
 
     Args:
         source: as in :func:`recordgen.input_fn`; a dataset of texts.
         max_tokens: size of the vocabulary, with 0 for padding and 1 for any other word.
-        sequence_length: ids per text: longer texts are cut off, shorter ones padded with 0; None:
-            those of the longest in a batch.
-        split: the split to look at.
-        task: of files without a ``dataset.json``, a task of labelled texts.
+        sequence_length: ids per text: longer texts are cut, shorter ones padded with 0; None: the
+            length of the longest in a batch.
+        split: the split to use.
+        task: a task of labelled texts, for files without a ``dataset.json``.
         **settings: further arguments of ``keras.layers.TextVectorization``, such as ``ngrams=2`` or
-            ``standardize=None``. Unless ``split`` is given, words are what lies between blanks,
-            and single characters in scripts without blanks, such as Chinese, Japanese and Thai.
+            ``standardize=None``. Without ``split``, blanks separate words, and the characters of
+            scripts without blanks, such as Chinese, Japanese and Thai, are words.
 
     Returns:
         The layer: string [batch] → int64 [batch, n].
@@ -60,17 +60,10 @@ def text_vectorization(
 def learn_words(
     texts: tf.data.Dataset, max_tokens: int, **settings: Any
 ) -> keras.layers.TextVectorization:
-    """Return a layer that knows the words of texts (string [batch]).
-
-    Args:
-        texts: batches of them.
-        max_tokens: as in :func:`text_vectorization`.
-        **settings: as in :func:`text_vectorization`.
-    """
+    """Return a layer that knows the words of batches of texts (string [batch])."""
     import keras
 
-    # Keras's own way where it is enough: a .keras file with a function of ours in it is only
-    # loaded with custom_objects.
+    # Prefer Keras's own function: a .keras file with ours can only be loaded with custom_objects.
     if "split" not in settings and has_unspaced(texts):
         settings["split"] = split_words
     layer = keras.layers.TextVectorization(max_tokens, **settings)
@@ -86,8 +79,8 @@ def token_lookup(
     Args:
         source: as in :func:`recordgen.input_fn`; a dataset of entities in texts.
         max_tokens: size of the vocabulary, with 0 for padding and 1 for any other token.
-        split: the split to look at.
-        task: of files without a ``dataset.json``: ``text_entities``.
+        split: the split to use.
+        task: ``text_entities``, for files without a ``dataset.json``.
 
     Returns:
         The layer: string [batch, n] → int64 [batch, n].

@@ -1,7 +1,6 @@
-"""Records → batches of segments: where a video lies, from when to when, and its label.
+"""Records → batches of segments: address of the video, start, end, and label.
 
-Nothing here opens a video. Which frames of it a model sees, and by which library they are decoded,
-is for ``map_example``.
+Nothing here opens a video: ``map_example`` chooses and decodes its frames.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from recordgen.reading.decoding import as_written
 from recordgen.reading.options import RecordOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
-from recordgen.reading.records import Keep, batches, finished, keeping
+from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels
 from recordgen.reading.tuning import AUTO
@@ -27,7 +26,7 @@ from recordgen.registry import TASK_CHOICES
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
 
-# What is handed out of each segment, by the feature that holds it.
+# The parts of a segment, and the features that hold them.
 _SEGMENT = {
     "uri": features.VIDEO_URI,
     "start": features.VIDEO_SEGMENT_START,
@@ -37,14 +36,12 @@ _SEGMENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoOptions(RecordOptions):
-    """How segments of videos are read; what :class:`RecordOptions` has, and the following.
+    """How segments of videos are read: the fields of :class:`RecordOptions`, and these.
 
     Attributes:
-        task: ``video_classification``, which records of others do not say of themselves; ``auto``:
-            what ``dataset.json`` says.
-        label_mode: ``int`` (int64), ``categorical`` (float32 [classes]), of two classes ``binary``
-            (float32 [1]), or None: no labels, and segments without one are read too; ``auto``:
-            ``int``.
+        task: ``video_classification`` for other tools' files; ``auto``: as in ``dataset.json``.
+        label_mode: ``int`` (int64), ``categorical`` (float32 [classes]), ``binary`` for two classes
+            (float32 [1]), or None: no labels, unlabelled segments are read too; ``auto``: ``int``.
     """
 
     task: str = AUTO
@@ -57,7 +54,7 @@ class VideoOptions(RecordOptions):
 
     @property
     def mode(self) -> str | None:
-        """What labels become."""
+        """The label mode, with ``auto`` resolved."""
         return "int" if self.label_mode == AUTO else self.label_mode
 
 
@@ -83,67 +80,41 @@ def plan_videos(shards: ShardSet, options: VideoOptions) -> ReadPlan:
     return plan_records(shards, options, classes)
 
 
-@dataclass(frozen=True)
-class VideoReading:
-    """The stages of one reading.
-
-    Attributes:
-        plan: what was decided.
-        options: what was asked for.
-        classes: the number of classes, for ``categorical``.
-        folder: where relative uris start; empty: nothing says it.
-    """
-
-    plan: ReadPlan
-    options: VideoOptions
-    classes: int
-    folder: str
-
-    @classmethod
-    def of(cls, shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> VideoReading:
-        """Prepare a planned reading."""
-        if shards.dataset is None:
-            return cls(plan, options, 0, "")
-        return cls(plan, options, len(shards.dataset.labels), shards.dataset.folder)
-
-    @property
-    def keep(self) -> Keep | None:
-        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
-        filters = self.plan.classes is not None and self.plan.classes.filters
-        return keeping(self.options.predicate, lambda: _SPEC, _is_labelled if filters else None)
-
-    def dataset(self) -> tf.data.Dataset:
-        """Return the dataset: all stages, in their order."""
-        plan, options = self.plan, self.options
-        return finished(batches(plan, options, self.keep, self._segments), plan, options)
+def read_videos(shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> BatchReading:
+    """Prepare a planned reading."""
+    dataset = shards.dataset
+    folder, classes = (dataset.folder, len(dataset.labels)) if dataset is not None else ("", 0)
+    filters = plan.classes is not None and plan.classes.filters
+    keep = keeping(options.predicate, lambda: _SPEC, _is_labelled if filters else None)
 
     @as_written
-    def _segments(self, records: tf.Tensor) -> Any:
-        """Turn records (string [batch]) into what is handed out."""
+    def to_segments(records: tf.Tensor) -> Any:
         parsed = tf.io.parse_example(records, _SPEC)
         segments = {name: parsed[feature] for name, feature in _SEGMENT.items()}
-        segments["uri"] = to_addresses(segments["uri"], self.folder)
-        label = parsed[features.VIDEO_CLASS_LABEL]
-        if self.options.mode is None:
+        segments["uri"] = to_addresses(segments["uri"], folder)
+        if options.mode is None:
             return segments
-        return segments, encoded_labels(label, self.options.mode, self.classes)
+        label = parsed[features.VIDEO_CLASS_LABEL]
+        return segments, encoded_labels(label, options.mode, classes)
+
+    return BatchReading(plan, options, keep, to_segments)
 
 
 def to_addresses(uris: tf.Tensor, folder: str) -> tf.Tensor:
-    """Return where videos lie, from anywhere.
+    """Return the addresses of videos.
 
     ``["v/1.gif", "../2.gif", "gs://b/3.gif"]``, ``/data/lists`` → ``["/data/lists/v/1.gif",
     "/data/2.gif", "gs://b/3.gif"]``
 
     Args:
-        uris: string [batch], as records name them.
-        folder: where relative ones start; empty: they stay as they are.
+        uris: string [batch], as stored in records.
+        folder: the base of relative uris; empty: they stay as they are.
     """
     if not folder:
         return uris
     folders = tf.fill(tf.shape(uris), storage.join(folder, ""))
     paths = uris
-    # Object stores know no "..": it is taken off here, folder by folder.
+    # Object stores know no "..": resolve it here, folder by folder.
     for parent in storage.parents(folder):
         folders = tf.where(_begins(paths, r"\.\./"), storage.join(parent, ""), folders)
         paths = tf.strings.regex_replace(paths, r"^\.\./", "", replace_global=False)

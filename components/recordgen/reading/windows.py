@@ -1,9 +1,9 @@
-"""Which part of an image is shown: the numbers by which pixels and boxes move alike.
+"""The part of an image that is shown: the numbers by which pixels and boxes move alike.
 
-A *window* (int32 [..., 4]: top, left, height, width) is what is cut out of an image, in its pixels.
-A *view* (float32 [..., 4], the same order) is the part of the stored image that the returned one
-shows, in shares of its height and width: (0, 0, 1, 1) is all of it, and where there are bars around
-it, a view begins below 0 and is larger than 1.
+A *window* (int32 [..., 4]: top, left, height, width) is cut out of an image, in its pixels. A
+*view* (float32 [..., 4], the same order) is the part of the stored image that the returned one
+shows, in shares of its height and width: (0, 0, 1, 1) is all of it. With bars around the image, a
+view begins below 0 and is larger than 1.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ _CROP_SHAPE = (3 / 4, 4 / 3)
 
 
 def center_window(size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
-    """Return the largest window of the target's shape from the middle.
-
-    Args:
-        size: int32 [..., 2], height and width of the image.
-        target: height and width whose shape is wanted.
-    """
+    """Return the largest window of the target's shape from the middle of images of a size."""
     wanted = tf.constant(target, tf.float32)
     scale = tf.reduce_min(floats(size) / wanted, -1, keepdims=True)
     inner = tf.cast(tf.round(scale * wanted), tf.int32)
@@ -33,7 +28,7 @@ def center_window(size: tf.Tensor, target: tuple[int, int]) -> tf.Tensor:
 def random_window(size: tf.Tensor, target: tuple[int, int], draw: tf.Tensor) -> tf.Tensor:
     """Return a window of random area, shape and place; ``draw``: float32 [..., 4] in [0, 1).
 
-    Its shape is drawn around the target's, so that what is resized is stretched by a third at most.
+    Its shape is close to the target's, so that resizing stretches by a third at most.
     """
     area = (_CROP_AREA[0] + draw[..., 0] * (_CROP_AREA[1] - _CROP_AREA[0])) * tf.reduce_prod(
         floats(size), -1
@@ -47,7 +42,7 @@ def random_window(size: tf.Tensor, target: tuple[int, int], draw: tf.Tensor) -> 
 
 
 def fitted_window(size: tf.Tensor, target: tuple[int, int]) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return where in the target an image of ``size`` (int32 [..., 2]) lies that fits into it.
+    """Return where an image of ``size`` (int32 [..., 2]) lies when it is fitted into the target.
 
     Returns:
         Top and left, and height and width (both int32 [..., 2]).

@@ -1,7 +1,7 @@
-"""Words and tokens of texts, cut inside a TensorFlow graph: for training and serving alike.
+"""Words and tokens of texts, split inside a TensorFlow graph for training and serving alike.
 
 Scripts that write no blanks between words (Han, Hiragana, Katakana, Thai, Lao, Khmer, Myanmar) are
-cut into characters; :data:`recordgen.tasks.tags.UNSPACED` lists them.
+split into characters; :data:`recordgen.tasks.tags.UNSPACED` lists them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def split_words(texts: tf.Tensor) -> tf.RaggedTensor:
 
 
 def has_unspaced(texts: tf.data.Dataset) -> bool:
-    """Say whether any of the texts (batches of string [batch]) is in a script without blanks."""
+    """Return whether any text (batches of string [batch]) is in a script without blanks."""
     pattern = f"(?s).*[{UNSPACED}].*"
     found = texts.map(lambda batch: tf.reduce_any(tf.strings.regex_full_match(batch, pattern)))
     return any(found.filter(lambda has: has).take(1))

@@ -155,14 +155,14 @@ _ONE_BYTE = [bytes((value,)) for value in range(1 << 7)]
 # same from one example to the next.
 _SMALL_BYTES = 4096
 
-# Below so many numbers an array operation costs more than it saves, above so many its tables grow
-# out of the processor's caches.
+# Array operations pay off from the first number on; tables above the second leave the processor's
+# caches.
 _FEW_NUMBERS = 64
 _NUMBERS_AT_ONCE = 1 << 14
 
 
 def _head(name: str, list_tag: bytes, size: int) -> bytes:
-    """Return what stands before a single value, or packed ones, of ``size`` bytes."""
+    """Return the bytes before a single value, or packed values, of ``size`` bytes."""
     inner = _value_head(size)
     return _list_head(name, list_tag, len(inner) + size) + inner
 
@@ -171,7 +171,7 @@ _small_head = lru_cache(4096)(_head)
 
 
 def _list_head(name: str, list_tag: bytes, size: int) -> bytes:
-    """Return what stands in Features before a list of ``size`` bytes."""
+    """Return the bytes in Features before a list of ``size`` bytes."""
     feature = list_tag + _varint(size)
     key = name.encode("utf-8")
     entry = _KEY + _varint(len(key)) + key + _VALUE + _varint(len(feature) + size) + feature
@@ -243,7 +243,7 @@ def packed_ints(values: npt.NDArray[np.int64]) -> tuple[bytes, npt.NDArray[np.in
 
 
 def feature_head(name: str, dtype: str, size: int) -> bytes:
-    """Return what stands in ``Features`` before a single value of ``size`` bytes.
+    """Return the bytes in ``Features`` before a single value of ``size`` bytes.
 
     Args:
         name: the feature's.
@@ -255,7 +255,7 @@ def feature_head(name: str, dtype: str, size: int) -> bytes:
 
 
 def example_head(size: int) -> bytes:
-    """Return what an example has before its ``Features``, of so many bytes serialised."""
+    """Return the bytes before the ``Features`` of an example, which take ``size`` bytes."""
     return _FEATURES + _varint(size)
 
 

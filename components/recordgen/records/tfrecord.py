@@ -45,7 +45,7 @@ _MAX_RECORD_BYTES = 1 << 31
 
 
 def masked_crc(*pieces: bytes) -> bytes:
-    """Return the masked crc32c of the pieces together, as it stands in the file (4 bytes)."""
+    """Return the masked crc32c of the joined pieces, as stored in the file (4 bytes)."""
     crc = google_crc32c.value(pieces[0])
     for piece in pieces[1:]:
         crc = google_crc32c.extend(crc, piece)
@@ -58,7 +58,7 @@ def masked(crc: _Crc) -> _Crc:
 
 
 def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return one record, given in pieces, as it stands in a file: with length and checksums.
+    """Return one record, given in pieces, as stored in a file: with length and checksums.
 
     It stays in pieces, because joining would copy it once more.
     """
@@ -67,7 +67,7 @@ def frame(record: Sequence[bytes]) -> tuple[bytes, ...]:
 
 @lru_cache(4096)
 def frame_head(size: int) -> bytes:
-    """Return what stands before a record of so many bytes."""
+    """Return the bytes before a record of ``size`` bytes."""
     length = _LENGTH.pack(size)
     return length + masked_crc(length)
 

@@ -1,12 +1,10 @@
 """``report.html``: what is in a dataset, on one page that needs nothing else.
 
     balance.py    how many examples each class has                          pure
-    outlines.py   the boxes of a record → lines over its picture            pure
     inspection.py records as ``recordgen inspect`` shows them
     page.py       dataset, rejects and pictures → HTML, by page.html        pure
     pictures.py   a few records of the shards → thumbnails
     render.py     a dataset's folder → its page
-    sampling.py   a few of many, evenly                                     pure
     units.py      sizes and times                                           pure
 
 A page says the same for the same dataset: no times, no paths but those of the import files.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import TypeVar
 
 from recordgen.dataset.manifest import Dataset
-from recordgen.report.sampling import evenly
+
+_T = TypeVar("_T")
 
 # Up to here a table shows all classes; above, the largest and the smallest.
 _ALL_SHOWN = 24
@@ -106,3 +109,16 @@ def class_balance(dataset: Dataset) -> Balance:
         tuple(split.unlabelled for split in splits),
         len(counted) - len(classes),
     )
+
+
+def evenly(items: Sequence[_T], count: int) -> list[_T]:
+    """Return up to ``count`` items in their order, the first and the last among them.
+
+    ``evenly("abcde", 3)`` → ``["a", "c", "e"]``; one item is the first.
+    """
+    if len(items) <= count:
+        return list(items)
+    if count == 1:
+        return [items[0]]
+    last = len(items) - 1
+    return [items[round(place * last / (count - 1))] for place in range(count)]

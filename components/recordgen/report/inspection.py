@@ -31,7 +31,7 @@ class Record:
     """One record.
 
     Attributes:
-        file: the shard it stands in.
+        file: its shard.
         index: its position among the records shown, from 0.
         features: plain values by feature name; a list of one is given as its element, but for
             features of which an example of the task may have several.
@@ -59,7 +59,7 @@ def inspect(
         split: the split to read; None: ``train``, or the first there is.
         num: how many records.
         to: folder for the images, each written with the bytes of ``image/encoded``; one with
-            boxes is drawn anew, with them and their labels on it.
+            boxes is encoded again, with the boxes and their labels drawn on it.
 
     Raises:
         SourceError: there are no records to read.

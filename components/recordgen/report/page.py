@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -12,10 +14,11 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.options import ConvertOptions
+from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.records.boxes import StoredBox
 from recordgen.rejects import Reject
 from recordgen.report.balance import class_balance
-from recordgen.report.outlines import outlines
 from recordgen.report.pictures import Picture
 from recordgen.report.units import megabytes
 from recordgen.tasks import TASKS
@@ -29,12 +32,15 @@ from recordgen.tasks.object_detection import (
 
 REJECTS_SHOWN = 50
 
+# More boxes on one small picture would only cover it.
+_BOXES_DRAWN = 100
+
 _SOURCES_SHOWN = 20
 _CLASSES_LISTED = 1000
 _LABELS_SHOWN = 20  # under one picture
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
-# These options stand in the dataset as they were decided, whoever decided them.
+# ``dataset.json`` holds the final value of these options, given or detected.
 _ALWAYS_SHOWN = ("seed", "task", "input_format")
 
 # The kinds of ``rows.adjusted``.
@@ -137,3 +143,45 @@ def _percent(part: float, whole: float = 1.0) -> str:
 def _data_uri(thumbnail: Thumbnail) -> str:
     text = base64.b64encode(thumbnail.data).decode("ascii")
     return f"data:image/{thumbnail.format};base64,{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """The boxes of one label.
+
+    Attributes:
+        text: the label.
+        count: how many boxes it has.
+        colour: of their lines, as ``#rrggbb``.
+        path: the lines as SVG path data, in shares of the image's width and height; empty: none is
+            drawn.
+    """
+
+    text: str
+    count: int
+    colour: str
+    path: str
+
+
+def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
+    """Return the boxes of an image by label, in the order of their numbers.
+
+    A box of "cat", 0, from (0.1, 0.2) to (0.5, 0.5) →
+    ``Outline("cat", 1, "#ff2626", "M0.1 0.2H0.5V0.5H0.1z")``
+    """
+    counts: dict[tuple[int, str], int] = defaultdict(int)
+    paths: dict[tuple[int, str], str] = defaultdict(str)
+    for place, box in enumerate(boxes):
+        label = (box.number, box.label)
+        counts[label] += 1
+        if place < _BOXES_DRAWN:
+            left, top, right, bottom = (f"{value:.3g}" for value in box[2:])
+            paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z"
+    return [
+        Outline(text, count, _hex(number), paths[number, text])
+        for (number, text), count in sorted(counts.items())
+    ]
+
+
+def _hex(number: int) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*label_colour(number))

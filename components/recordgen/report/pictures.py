@@ -18,14 +18,14 @@ from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 from recordgen.records.boxes import StoredBox, stored_boxes
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
-from recordgen.report.sampling import evenly
+from recordgen.report.balance import evenly
 
 SIDE = 128  # pixels
 
 _ALL_PICTURES = 15
 _PICTURES_PER_SPLIT = 5
 
-# Of a split, about this much is read to choose from: one large photo, or many small images.
+# Bytes read of each split to choose from: one large photo, or many small images.
 _SPLIT_BYTES = 2_000_000
 _SHARD_RECORDS = 32
 

@@ -13,7 +13,7 @@ from recordgen.rejects import Reject
 from recordgen.report.page import REJECTS_SHOWN, to_html
 from recordgen.report.pictures import read_pictures
 
-# A line holds a uri and a message; a longer one is none of ours.
+# A line of ours holds a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
 
 
@@ -73,7 +73,7 @@ def _first_rejects(path: str) -> list[Reject]:
             while len(rejects) < REJECTS_SHOWN and (line := file.readline(_MAX_LINE_BYTES)):
                 rejects.append(Reject(**json.loads(line)))
     except FileNotFoundError:
-        pass  # who wrote from Python has none
+        pass  # datasets written from Python have no rejects
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except (TypeError, ValueError) as exc:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 
 def megabytes(size: float) -> str:

@@ -24,7 +24,7 @@ class RowLike(Protocol):
 
 
 class PlacedRow(NamedTuple):
-    """A row and its place, flat: a million of them are pickled and sorted.
+    """A row and its place.
 
     Attributes:
         sort_key: see :class:`recordgen.rows.placing.Place`.
@@ -70,7 +70,7 @@ class PlannedRow(NamedTuple):
         annotation: see :class:`recordgen.rows.row.Row`.
         bytes: the payload's size.
         version: changes when the payload does.
-        drawn: its split was assigned, not named.
+        assigned: its split was assigned, not named.
     """
 
     sort_key: int
@@ -80,7 +80,7 @@ class PlannedRow(NamedTuple):
     annotation: str | None
     bytes: int
     version: str
-    drawn: bool
+    assigned: bool
 
 
 class Group(NamedTuple):

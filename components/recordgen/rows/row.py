@@ -1,16 +1,18 @@
-"""Rows: what one line of an import file says, before any payload is touched."""
+"""Rows: what lines of an import file say, before any payload is touched."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from recordgen.rejects import Finding, Reject
 
+#: Rows that are handed on together.
+BATCH_ROWS = 2000
 
-# Rows and rejects are NamedTuples, not dataclasses: a million of them cross Beam's coders, and
-# tuples pickle in C.
+
 class Row(NamedTuple):
     """One usable line of an import file.
 
@@ -29,25 +31,70 @@ class Row(NamedTuple):
     uri: str
     annotation: str | None
 
+    def with_split(self, split: str) -> Row:
+        """Return the row with a split if it names none."""
+        return self._replace(split=self.split or split)
 
-class Lines(NamedTuple):
-    """Usable lines of a table, column by column: each is an example of its own.
+
+class RowBatch(NamedTuple):
+    """Usable lines of one import file, column by column.
 
     Attributes:
-        source: the import file as it was named.
-        numbers: 1-based physical line numbers in that file.
-        splits: those that the lines name, as :class:`Row` has them.
-        texts: what stands in the lines.
+        source: the import file, as :class:`Row` has it.
+        lines: see :class:`Row`, as all that follow.
+        splits: those that the lines name.
+        uris: of their payloads.
+        annotations: what they say of them.
     """
 
     source: str
-    numbers: list[int]
-    splits: list[str | None]
-    texts: list[str]
+    lines: Sequence[int]
+    splits: Sequence[str | None]
+    uris: Sequence[str]
+    annotations: Sequence[str | None]
 
-    def with_split(self, split: str) -> Lines:
-        """Return the lines with a split for those that name none."""
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The rows one by one."""
+        source, *columns = self
+        return map(Row._make, zip(repeat(source), *columns))  # noqa: B905: the source has no end
+
+    def with_split(self, split: str) -> RowBatch:
+        """Return the rows with a split for those that name none."""
         return self._replace(splits=[named or split for named in self.splits])
+
+
+def batched(
+    items: Iterable[Row | RowBatch | Reject | Finding],
+) -> Iterator[RowBatch | Reject | Finding]:
+    """Put rows that follow each other into batches of :data:`BATCH_ROWS`; all else passes by."""
+    rows: list[Row] = []
+    for item in items:
+        if not isinstance(item, Row):
+            yield item
+            continue
+        if rows and (len(rows) == BATCH_ROWS or rows[0].source != item.source):
+            yield _batch(rows)
+            rows = []
+        rows.append(item)
+    if rows:
+        yield _batch(rows)
+
+
+def _batch(rows: Sequence[Row]) -> RowBatch:
+    sources, *columns = zip(*rows, strict=True)
+    return RowBatch(sources[0], *columns)
+
+
+def one_by_one(
+    items: Iterable[Row | RowBatch | Reject | Finding],
+) -> Iterator[Row | Reject | Finding]:
+    """Yield the rows of batches one by one; all else passes by."""
+    for item in items:
+        if isinstance(item, RowBatch):
+            yield from item.rows
+        else:
+            yield item
 
 
 class Adjustments:
@@ -60,17 +107,17 @@ class Adjustments:
         """Note one change; see :class:`Finding`."""
         self._notes.append((code, message))
 
-    def taken_for(self, row: Row | Reject) -> list[Finding]:
+    def taken_for(self, row: Row | RowBatch | Reject) -> list[Finding]:
         """Return what was noted since the last row, about this one; a reject has nothing."""
         notes, self._notes = self._notes, []
-        if isinstance(row, Reject):
+        if not isinstance(row, Row):  # in rows that come in batches, nothing was changed
             return []
         return [Finding(row.source, row.line, row.uri, code, message) for code, message in notes]
 
 
 def with_findings(
-    rows: Iterable[Row | Reject], adjusted: Adjustments
-) -> Iterator[Row | Reject | Finding]:
+    rows: Iterable[Row | RowBatch | Reject], adjusted: Adjustments
+) -> Iterator[Row | RowBatch | Reject | Finding]:
     """Yield rows, and behind each of them what was changed in it.
 
     Args:
@@ -101,8 +148,3 @@ def is_content_uri(uri: str) -> bool:
 def content_digest(uri: str) -> bytes:
     """Return the sha256 that a uri of :func:`content_uri` names: of the payload, as UTF-8."""
     return bytes.fromhex(uri.removeprefix(_CONTENT))
-
-
-# Rows cross Beam in blocks: one pickle for many rows is what makes a million of them cheap. Many
-# buckets share the rows that are read, so more must be read for blocks worth it.
-BLOCK_ROWS = 2000

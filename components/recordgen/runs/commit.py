@@ -68,7 +68,7 @@ class Run:
 
     Attributes:
         staging: its staging folder.
-        leftovers: of runs that died, to go on with.
+        leftovers: shards of interrupted runs that this run may keep.
     """
 
     staging: Staging
@@ -89,7 +89,7 @@ def open_run(
         output: folder or URL prefix that is written.
         overwrite: a dataset that is there will be replaced.
         append: a dataset that is there will be added to.
-        no_use: errors after which nobody can go on: what the run has staged is removed.
+        no_use: errors that make the staged files useless; they are removed.
 
     Raises:
         OutputExistsError: the output holds a dataset and ``overwrite`` was not asked for, or
@@ -234,10 +234,10 @@ def count_unfinished(output: str) -> int:
 
 
 def check_appendable(output: str) -> None:
-    """Check that no dead run was about to put a dataset where there is none to append to.
+    """Check that no interrupted run was about to commit the first dataset of an output.
 
     Raises:
-        OutputExistsError: one was.
+        OutputExistsError: a run was.
         StorageError: storage failed.
     """
     if storage.exists(storage.join(output, DATASET_FILE)):

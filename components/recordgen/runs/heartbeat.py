@@ -1,27 +1,21 @@
-"""What a worker leaves in the staging folder so that others see how far it is."""
+"""Progress files that workers write into the staging folder."""
 
 from __future__ import annotations
 
 import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recordgen import storage
 from recordgen.errors import StorageError
 
-if TYPE_CHECKING:
-    pass
-
-
 _LOCAL_HEARTBEAT_SECONDS = 0.5
-
-
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
 
 class Heartbeat:
-    """Says now and then how far a worker is, in a file: it works from any process or machine."""
+    """Writes a worker's counts into a file now and then: it works on every runner."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -47,5 +41,5 @@ class Heartbeat:
         self._write(examples, rejects, size, done=True)
 
     def _write(self, *counts: Any, done: bool) -> None:
-        with suppress(StorageError):  # it is for show: work goes on without it
+        with suppress(StorageError):  # heartbeats only inform; the work does not need them
             storage.write_text(self._path, json.dumps([*counts, done]))

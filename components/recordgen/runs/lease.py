@@ -1,4 +1,4 @@
-"""Who writes into an output, and whether it still does: a file that its process keeps fresh.
+"""Which process writes into an output, and whether it is alive: a file that it keeps fresh.
 
     run.json   {"recordgen": "0.1.0", "host": "a", "system": "a153f0df-…/pid:[4026531836]",
                 "pid": 731, "started": "198549", "seen": "2026-11-21T09:30:38.123456+00:00"}
@@ -84,10 +84,10 @@ def end(path: str) -> None:
 
 
 def check_held(path: str) -> None:
-    """Check that nobody has taken this process for dead and ended its run.
+    """Check that no other run has taken this process for dead and ended its run.
 
     Raises:
-        RunnerError: somebody has.
+        RunnerError: another run has.
         StorageError: storage failed.
     """
     if not _is_mine(_read(path)):
@@ -190,13 +190,13 @@ def _system() -> str:
 
 
 def _started(pid: int) -> str | None:
-    """Return when a process started; empty: there is none (any more); None: it is not told."""
+    """Return when a process started; empty: it does not exist; None: unknown."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return ""
     except PermissionError:
-        pass  # it is somebody else's, and there
+        pass  # the process exists and belongs to another user
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             # proc(5): pid (name) state …; field 22 is the start. A name may hold anything.

@@ -25,7 +25,7 @@ _REMOTE_POLL_SECONDS = 5.0
 _PACE_SECONDS = 1.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """How far a run is.
 
@@ -38,21 +38,21 @@ class Snapshot:
         rows_read: rows read from the import files so far.
         rows_rejected: of ``rejects``, those rejected while planning.
         seconds: since the run began.
-        images_per_s: examples per second of writing; None: not known yet.
+        examples_per_s: examples per second of writing; None: not known yet.
         seconds_left: until all payloads are dealt with, judged by their bytes; None: not known yet.
         noun: what an example is called.
     """
 
     rows: int
-    bytes: int
-    examples: int
+    bytes: int = 0
+    examples: int = 0
     rejects: int
-    done_bytes: int
+    done_bytes: int = 0
     rows_read: int
     rows_rejected: int
     seconds: float
-    images_per_s: float | None
-    seconds_left: float | None
+    examples_per_s: float | None = None
+    seconds_left: float | None = None
     noun: str
 
     @property
@@ -114,13 +114,22 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
             if plan is None:
                 if isinstance(progress, PlanningProgress):
                     read, planned, rejected = staging.read_planning_heartbeats()
-                    progress.planning_rows(_planning(read, planned, rejected, started, noun))
+                    progress.planning_rows(
+                        Snapshot(
+                            rows=planned,
+                            rejects=rejected,
+                            rows_read=read,
+                            rows_rejected=rejected,
+                            seconds=time.monotonic() - started,
+                            noun=noun,
+                        )
+                    )
                 continue
             examples, rejects, size = staging.read_heartbeats(finished)
         except (OSError, RecordgenError):
             continue  # what cannot be read now is read next time; the run itself is not affected
         now = time.monotonic()
-        images_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
+        examples_per_s, seconds_left = pace.at(now, examples, size, plan.bytes)
         rejected = len(plan.rejects)
         progress.writing(
             Snapshot(
@@ -132,16 +141,11 @@ def _watch(staging: Staging, progress: Progress, done: threading.Event, noun: st
                 rows_read=plan.read,
                 rows_rejected=rejected,
                 seconds=now - started,
-                images_per_s=images_per_s,
+                examples_per_s=examples_per_s,
                 seconds_left=seconds_left,
                 noun=noun,
             )
         )
-
-
-def _planning(read: int, planned: int, rejected: int, started: float, noun: str) -> Snapshot:
-    seconds = time.monotonic() - started
-    return Snapshot(planned, 0, 0, rejected, 0, read, rejected, seconds, None, None, noun)
 
 
 class Pace:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.rejects import Finding, Reject
 from recordgen.sources.detect import Detection
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from recordgen.shards.task import OnProgress, ShardResult, ShardTask
 from recordgen.shards.write import check_shard, write_shard
 from recordgen.tasks import Task, task_for
 
-# The fault of storage, not of the payload: it may be mended, and the payload the same.
+# Faults of the storage, not of the payload: they may be fixed while the payload stays the same.
 _MAY_PASS = frozenset(
     {
         RejectCode.MISSING_FILE.value,

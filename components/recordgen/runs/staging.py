@@ -37,12 +37,13 @@ from recordgen.planning.bucket_files import (
     ByteRange,
     ShardOutline,
     encode_bucket,
-    rows_of,
+    planned_rows,
 )
 from recordgen.planning.messages import FindingsFile
 from recordgen.planning.plan import Plan
 from recordgen.rejects import Finding, Reject, to_lines
-from recordgen.rows.planned import Group, PlannedRow
+from recordgen.rows.columns import Columns
+from recordgen.rows.planned import Group
 from recordgen.runs.heartbeat import Heartbeat
 from recordgen.shards.rows import PlannedRows
 from recordgen.shards.task import ShardResult
@@ -185,10 +186,8 @@ class Staging:
             data = json.loads(storage.read_text(path))
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
-    def write_bucket(
-        self, bucket: int, groups: Mapping[Group, Iterable[tuple[bytes, int]]]
-    ) -> BucketFile:
-        """Leave the planned rows of a bucket, encoded in blocks, for the shards."""
+    def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
+        """Leave the planned rows of a bucket, by group, for the shards."""
         # A name of its own: whoever tries again may find other sizes, and needs other blocks.
         content, file = encode_bucket(bucket, f"{bucket:05d}-{uuid.uuid4().hex}", groups)
         if content:
@@ -196,17 +195,12 @@ class Staging:
         return file
 
     def read_rows(self, outline: ShardOutline) -> PlannedRows:
-        """Return the rows of a shard. Raises: StorageError: they are not there."""
-        # Rows of one uri in several folders fall together; the order of their files is the rows'.
-        return PlannedRows(tuple(sorted(rows_of(outline, self.read_blocks(outline)), key=_order)))
-
-    def read_blocks(self, outline: ShardOutline) -> Iterator[bytes]:
-        """Return what the byte ranges of a shard hold.
+        """Return the rows of a shard.
 
         Raises:
             StorageError: they are not there, though the plan is made.
         """
-        return map(self._read_range, outline.byte_ranges)
+        return PlannedRows(planned_rows(outline, map(self._read_range, outline.byte_ranges)))
 
     def _read_range(self, byte_range: ByteRange) -> bytes:
         path = self.path("rows", byte_range.file)
@@ -329,7 +323,3 @@ def _to_be_seen(path: str) -> Iterator[None]:
             f"{path} is not to be seen from {socket.gethostname()}: launcher and workers need an "
             f"output that they share, such as a bucket"
         ) from exc
-
-
-def _order(row: PlannedRow) -> tuple[int, str, str]:
-    return row.sort_key, row.uri, row.source

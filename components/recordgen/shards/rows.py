@@ -1,153 +1,150 @@
-"""The rows of a shard: their payloads fetched and checked, in order, many at once."""
+"""The rows of a shard, made into examples: in order, many at once."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 
 from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
 from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
-from recordgen.records.tfrecord import frame
 from recordgen.rejects import Reject
+from recordgen.rows.columns import Columns, PlannedBatch, content_of
 from recordgen.rows.planned import PlannedRow, with_uri
-from recordgen.shards.task import FramedRecord, ShardStats
 from recordgen.tasks import task_for
-from recordgen.tasks.task import BuiltExample, Payloads, Task
+from recordgen.tasks.task import BuiltBatch, Payloads, Task
 
 # Threads take a batch at a time: handing over each row by itself costs more than reading it.
 _BATCH_BYTES = 2_000_000
 
+# The last batches are small; those of tasks that take thousands of rows stay worth it.
+_SMALLEST_SHARE = 16
 
 # Batches under way while payloads that are far away are fetched.
 _BATCHES_FROM_AFAR = 64
 
-
-# Rows of small payloads are many: what a fingerprint is of need not be in memory all at once.
+# Rows of small payloads are many: they need not all be tuples at once.
 _ROWS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
 class PlannedRows:
-    """Rows of payloads, or rows that say all themselves, each an example of its own.
+    """The planned rows of a shard, in the order in which they are written.
 
     Attributes:
-        rows: in the order in which they are written.
+        columns: see :class:`recordgen.rows.planned.PlannedRow`.
     """
 
-    rows: tuple[PlannedRow, ...]
+    columns: Columns
 
     @property
     def payload_bytes(self) -> int:
         """What the payloads take."""
-        return sum(row.bytes for row in self.rows)
+        return PlannedBatch(self.columns).payload_bytes
 
-    def identity(self, vocabulary: Vocabulary, options: ConvertOptions) -> Iterator[bytes] | None:
-        """Return what decides what becomes of the rows.
+    def identity(
+        self, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Iterator[bytes | memoryview] | None:
+        """Return what decides, beside the options, what becomes of the rows.
 
-        None: storage cannot tell a payload from one that replaced it.
+        Import files and lines are left out, which only rejects name. None: storage cannot tell a
+        payload from one that replaced it.
         """
         task = task_for(options)
-        parts = [payload_rows(row, task) for row in self.rows]
-        if not all(row.version for row in (*self.rows, *chain.from_iterable(parts))):
+        if not all(part.version for mine in self._payloads(task) for part in mine):
             return None
-        rows = (
-            (
-                [storage.resolve(part.uri, row.source) for part in mine],
-                row.uri,
-                row.annotation,
-                task.numbers_in_record(row.annotation, vocabulary)
-                if row.annotation is not None
-                else None,
-                row.bytes,
-                row.version,
-                row.drawn,
-            )
-            for row, mine in zip(self.rows, parts, strict=True)
-        )
-        some = iter(lambda: list(islice(rows, _ROWS_AT_ONCE)), [])
-        return (json.dumps(item).encode() for item in some)
+        return self._identity(task, vocabulary)
+
+    def _identity(self, task: Task, vocabulary: Vocabulary) -> Iterator[bytes | memoryview]:
+        labels = sorted(task.count_labels(self.columns["annotation"].combine_chunks()))
+        yield json.dumps([(label, vocabulary.index(label)) for label in labels]).encode()
+        for name in ("uri", "annotation", "bytes", "version", "assigned"):
+            yield from content_of(self.columns[name])
+        for mine in self._payloads(task):
+            paths = [storage.resolve(part.uri, part.source) for part in mine]
+            yield json.dumps(paths).encode()
+
+    def _payloads(self, task: Task) -> Iterator[Sequence[PlannedRow]]:
+        """Yield the payloads in storage that each row needs, see :func:`payload_rows`."""
+        for start in range(0, len(self.columns), _ROWS_AT_ONCE):
+            yield from payload_rows(PlannedBatch(self.columns.slice(start, _ROWS_AT_ONCE)), task)
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
         """Return rejects of the same payloads with the import files and lines of these rows."""
-        rows = {(storage.resolve(row.uri, row.source), row.uri): row for row in self.rows}
+        if not rejects:
+            return rejects
+        rows = {
+            (storage.resolve(row.uri, row.source), row.uri): row
+            for row in PlannedBatch(self.columns).rows
+        }
         found = [rows[storage.resolve(item.uri, item.source), item.uri] for item in rejects]
         return [
             item._replace(source=row.source, line=row.line)
             for item, row in zip(rejects, found, strict=True)
         ]
 
-    def frames(
-        self, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions, threads: int
-    ) -> Iterator[Sequence[bytes]]:
-        """Yield the frame of each row whose payload is not refused."""
-        for record in stats.count(_records(self.rows, vocabulary, options, threads)):
-            yield record.frame
+    def build(
+        self, vocabulary: Vocabulary, options: ConvertOptions, threads: int
+    ) -> Iterator[BuiltBatch]:
+        """Yield the examples of the rows, in order, with a bounded number in flight."""
+        task = task_for(options)
+        stored = (part for mine in self._payloads(task) for part in mine)
+
+        def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[Payloads]]:
+            return batch, [fetcher.start_all(mine) for mine in payload_rows(batch, task)]
+
+        def make(started: tuple[PlannedBatch, Sequence[Payloads]]) -> BuiltBatch:
+            return task.make_batch(*started, vocabulary, options)
+
+        with Fetcher(stored, options) as fetcher:
+            yield from map_in_order(
+                make,
+                map(start, self._batches(threads, task.batch_rows)),
+                threads=threads,
+                ahead=_BATCHES_FROM_AFAR if fetcher.is_far else None,
+                bytes_of=lambda started: started[0].payload_bytes,
+                max_bytes=IN_FLIGHT_BYTES,
+                on_leave=fetcher.close,
+            )
+
+    def _batches(self, threads: int, batch_rows: int) -> Iterator[PlannedBatch]:
+        """Cut the rows into batches of at most so many and, but for a single one, so many bytes.
+
+        The last ones are small, so that no thread is left with work when the others have none.
+        """
+
+        def at_most(left: int) -> int:
+            return max(1, batch_rows // _SMALLEST_SHARE, min(batch_rows, left // (2 * threads)))
+
+        sizes = self.columns["bytes"].to_pylist()
+        start = size = 0
+        most = at_most(len(sizes))
+        for at, more in enumerate(sizes):
+            if at > start and (at - start >= most or size + more > _BATCH_BYTES):
+                yield PlannedBatch(self.columns.slice(start, at - start))
+                start, size = at, 0
+                most = at_most(len(sizes) - at)
+            size += more
+        if sizes:
+            yield PlannedBatch(self.columns.slice(start))
 
 
-def _records(
-    rows: Sequence[PlannedRow], vocabulary: Vocabulary, options: ConvertOptions, threads: int
-) -> Iterator[tuple[PlannedRow, FramedRecord | Reject]]:
-    """Yield each row's record or reject, in the rows' order, with a bounded number in flight."""
+def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
+    """Return, of each row, a row for each payload in storage that it needs.
 
-    def start(batch: Sequence[PlannedRow]) -> tuple[Sequence[PlannedRow], Sequence[Payloads]]:
-        return batch, [fetcher.start_all(payload_rows(row, task)) for row in batch]
-
-    def make(
-        started: tuple[Sequence[PlannedRow], Sequence[Payloads]],
-    ) -> list[tuple[PlannedRow, FramedRecord | Reject]]:
-        batch, payloads = started
-        made = task.make_all(batch, payloads, vocabulary, options)
-        return list(zip(batch, map(_record, batch, made), strict=True))
-
-    task = task_for(options)
-    stored = [part for row in rows for part in payload_rows(row, task)]
-    with Fetcher(stored, options) as fetcher:
-        for records in map_in_order(
-            make,
-            map(start, _batches(rows, threads, task.batch_rows)),
-            threads=threads,
-            ahead=_BATCHES_FROM_AFAR if fetcher.is_far else None,
-            bytes_of=lambda started: sum(row.bytes for row in started[0]),
-            max_bytes=IN_FLIGHT_BYTES,
-            on_leave=fetcher.close,
-        ):
-            yield from records
-
-
-def _batches(
-    rows: Sequence[PlannedRow], threads: int, batch_rows: int
-) -> Iterator[Sequence[PlannedRow]]:
-    """Cut rows into batches of at most so many rows and, but for a single row, so many bytes.
-
-    The last ones are small, so that no thread is left with work when the others have none.
+    It has that payload's uri, size and version. Of a task whose rows name none: nothing.
     """
-    start = size = 0
-    most = min(batch_rows, max(1, len(rows) // (2 * threads)))
-    for at, row in enumerate(rows):
-        if at > start and (at - start >= most or size + row.bytes > _BATCH_BYTES):
-            yield rows[start:at]
-            start, size = at, 0
-            most = min(batch_rows, max(1, (len(rows) - at) // (2 * threads)))
-        size += row.bytes
-    if rows:
-        yield rows[start:]
+    if not task.names_payloads:
+        return []
+    rows = batch.rows
+    uris = task.stored_uris([row.uri for row in rows], [row.annotation for row in rows])
+    return [_payloads_of(row, mine) for row, mine in zip(rows, uris, strict=True)]
 
 
-def _record(row: PlannedRow, made: BuiltExample | PayloadError) -> FramedRecord | Reject:
-    if isinstance(made, PayloadError):
-        return Reject(row.source, row.line, row.uri, made.code, made.message)
-    return FramedRecord(frame(made.record), made, row.drawn)
-
-
-def payload_rows(row: PlannedRow, task: Task) -> list[PlannedRow]:
-    """Return a row for each payload in storage that it needs, with that one's uri and size."""
-    uris = task.uris(row)
+def _payloads_of(row: PlannedRow, uris: Sequence[str]) -> Sequence[PlannedRow]:
     if len(uris) < 2:
         return [with_uri(row, uri) for uri in uris]
     return [

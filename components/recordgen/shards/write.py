@@ -58,4 +58,6 @@ def _frames(
     task: ShardTask, stats: ShardStats, vocabulary: Vocabulary, options: ConvertOptions
 ) -> Iterator[Sequence[bytes]]:
     threads = options.threads or default_threads()
-    return task.rows.frames(stats, vocabulary, options, threads)
+    for built in task.rows.build(vocabulary, options, threads):
+        stats.add(built)
+        yield from built.frames

@@ -14,20 +14,17 @@ and so is any line that repeats it; TFRecorder and many scripts write one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import Record, read_records
+from recordgen.sources.field_kinds import names_media
 from recordgen.sources.header import PATH_COLUMNS, Given, find_columns
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task
 
-#: What names of images and of videos end with.
-IMAGE_SUFFIX = re.compile(r"\.(jpe?g|png|gif|bmp|ico|webp|tiff?)$", re.IGNORECASE)
-VIDEO_SUFFIX = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv)$", re.IGNORECASE)
 _LIST_SUFFIX = ".csv"
 
 _BY_POSITION = Given()
@@ -158,11 +155,6 @@ def names_path_column(fields: Sequence[str]) -> bool:
 
 def _looks_like_path(text: str) -> bool:
     return "/" in text or names_media(text) or text.lower().endswith(_LIST_SUFFIX)
-
-
-def names_media(text: str) -> bool:
-    """Say whether a text ends as names of images and of videos do."""
-    return IMAGE_SUFFIX.search(text) is not None or VIDEO_SUFFIX.search(text) is not None
 
 
 def _no_path(fields: Sequence[str], task: Task) -> str:

@@ -25,10 +25,9 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import Given, no_column
-from recordgen.sources.lines import text_of_first
+from recordgen.sources.lines import decode_line, text_of_first
 from recordgen.sources.row_parser import RowParser
 from recordgen.sources.text_csv import TextParser
-from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.task import AnnotationError, Task, printable
 from recordgen.tasks.text_task import CONTENT_KEY
@@ -197,16 +196,9 @@ def _reject(
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:
     """Return the JSON object that a line holds. Raises: AnnotationError."""
-    if len(raw) > MAX_RECORD_BYTES:
-        raise AnnotationError(
-            RejectCode.BAD_LINE,
-            f"a line must be at most {MAX_RECORD_BYTES} bytes long; is this a JSONL file?",
-        )
+    text = decode_line(raw, "line", "is this a JSONL file?")
     try:
-        record = json.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as exc:
-        message = f"byte {exc.start + 1} of the line is not UTF-8; save the file as UTF-8"
-        raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+        record = json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as exc:
         raise AnnotationError(
             RejectCode.BAD_LINE, f"each line must be one JSON object ({exc}): {_start(raw)}"

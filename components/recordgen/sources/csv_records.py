@@ -2,17 +2,17 @@ r"""The one reader of CSV files: physical lines → records with the numbers of 
 
 The grammar is RFC 4180 and what spreadsheets write: fields separated by commas, semicolons or tabs
 (:mod:`recordgen.sources.layout` detects which), lines that end with LF or CR LF, a byte order mark,
-quoted fields that hold separators, doubled quotes and line breaks. Blanks before a field are no
-part of it; lines of nothing but empty fields are no records.
+quoted fields that hold separators, doubled quotes and line breaks. Blanks before a field do not
+belong to it; lines of empty fields are skipped.
 
     1  TRAIN; "Good, and cheap"; praise  →  Record(1, 'TRAIN,"Good, and cheap",praise', […])
     2  TEST; Bad; complaint              →  Plain(2, ["TEST,Bad,complaint"])
 
-A quote that is never closed must not take in the rest of the file. So a record has bounded length;
-one that cannot be read is rejected with its first line, and reading goes on with the line behind
-that. Lines that may be the rest of a broken record are no rows: they are rejected one by one, up to
-the first that can only begin a row. There are no more of them than a record can hold; and if no
-quote closes the first, so that perhaps it should not be there, no more than a hundred.
+A quote that is never closed must not swallow the rest of the file. So a record has bounded length;
+one that cannot be read is rejected with its first line, and reading goes on with the next line.
+Lines that may be the rest of a broken record are rejected one by one, up to the first that can only
+begin a row: at most as many as a record can hold, and at most a hundred if no quote closes the
+record, since the first quote may then be a mistake.
 
     1  TRAIN,"no end, praise          →  rejected: quotes
     2  a line without quotes          →  rejected: may belong to line 1
@@ -30,29 +30,28 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.rejects import Reject, RejectCode
-from recordgen.sources.layout import BLANKS, FILE_SUFFIXES, read_layout
+from recordgen.sources.field_kinds import FILE_SUFFIXES
+from recordgen.sources.layout import BLANKS, read_layout
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
+from recordgen.tasks.task import AnnotationError
 
-# Lines that are looked at together, at most, and about how many bytes of them.
+# Lines that are read together: at most so many, and about so many bytes.
 _BLOCK_LINES = 1000
 _BLOCK_BYTES = 1 << 20
 
-# Longer texts are rather in files of their own.
+# Longer texts are usually in files of their own.
 _MOST_LINES = 100
 
-# A line with as many fields as the first record begins a row. One with fewer than these may as well
-# be a line of a text, with a comma in it.
+# A line with as many fields as the first record begins a row; with fewer than these it may also be
+# a line of a text that holds a comma.
 _FIELDS_OF_A_ROW = 3
 
-# What csv says of a field that no quote closes, and of a carriage return outside quotes.
+# Python's messages about a field that no quote closes, and a carriage return outside quotes.
 _NEVER_CLOSED = "unexpected end of data"
-
 _INNER_RETURN = "new-line character"
 
-
-#: What lines are made of that are no rows; stripping it is quicker than :func:`is_empty`.
+#: The signs of lines without content; stripping them is quicker than :func:`is_empty`.
 EMPTY_FIELDS = f"{BLANKS},"
-
 
 #: Why a record of more bytes is rejected.
 TOO_LONG = (
@@ -66,7 +65,7 @@ class Record(NamedTuple):
 
     Attributes:
         line: its first physical line, from 1.
-        text: as it stands there, without its last line's end, but with commas between fields.
+        text: the record as written, without its last line's end, but with commas between fields.
         fields: without the blanks before them.
     """
 
@@ -80,11 +79,11 @@ _new_tuple = tuple.__new__
 
 
 class Plain(NamedTuple):
-    """Lines without quotes that follow each other, each a record of its own, or empty.
+    """Consecutive lines without quotes, each a record or empty.
 
     Attributes:
         line: 1-based number of the first.
-        texts: what stands in them, as :class:`Record` has it.
+        texts: the lines, as in :class:`Record`.
     """
 
     line: int
@@ -94,20 +93,8 @@ class Plain(NamedTuple):
 Item: TypeAlias = "Plain | Record | Reject"
 
 
-class _Broken(Exception):
-    """A line cannot belong to any record.
-
-    Attributes:
-        code: why, for the reject.
-        message: why, and the remedy.
-        is_endless: nothing ended the record.
-    """
-
-    def __init__(self, code: RejectCode, message: str, *, is_endless: bool = False) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.is_endless = is_endless
+class _EndlessError(AnnotationError):
+    """A record has no end: no quote closes it, or it is too long."""
 
 
 def read_records(
@@ -118,7 +105,7 @@ def read_records(
     Args:
         lines: as :func:`read_blocks` takes them.
         source: the file's name.
-        strip: leave out the blanks around fields, also those in quotes.
+        strip: remove the blanks around fields, also those in quotes.
 
     Raises: as :func:`read_blocks`.
     """
@@ -135,7 +122,7 @@ def read_records(
 
 
 def _splitting(texts: Sequence[str], *, strip: bool) -> Callable[[str], list[str]]:
-    """Return what splits lines without quotes into fields; most files have nothing to strip."""
+    """Return the function that splits lines without quotes; most files have nothing to strip."""
     joined = ",".join(texts)
     # The space is the only blank that is printable.
     if " " not in joined and joined.isprintable():
@@ -152,12 +139,12 @@ def _split_stripped(text: str) -> list[str]:
 
 
 def is_empty(text: str) -> bool:
-    """Say whether a line has nothing but empty fields, as spreadsheets write them below a table."""
+    """Return whether a line has only empty fields, as spreadsheets write below a table."""
     return not text.strip(EMPTY_FIELDS)
 
 
 def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Item]:
-    r"""Yield the records of physical lines, many at a time where nothing is special about them.
+    r"""Yield the records of physical lines, many at a time where lines have no quotes.
 
     Args:
         lines: without their ``\n``; a first byte order mark of UTF-8 is skipped.
@@ -171,7 +158,7 @@ def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Item]:
 
 
 class _Reader:
-    """Puts physical lines together to records."""
+    """Joins physical lines to records."""
 
     def __init__(self, lines: Iterable[bytes], source: str, delimiter: str) -> None:
         self._lines = iter(lines)
@@ -201,14 +188,14 @@ class _Reader:
             self._again.extendleft(reversed(block[taken:]))
             self._width = self._width or next(filter(None, map(_width, items)), 0)
             yield from items
-            # A record that goes on behind the block, or something that is wrong.
+            # A record that does not end in the block, or a broken one.
             while self._number <= last:
                 for item in self._next_record():
                     self._width = self._width or _width(item)
                     yield item
 
     def _next_lines(self, count: int) -> list[bytes]:
-        """Return up to so many lines; none: the file has ended."""
+        """Return up to ``count`` lines; none at the end of the file."""
         known = [self._again.popleft() for _ in range(min(count, len(self._again)))]
         return known or list(islice(self._lines, count))
 
@@ -216,9 +203,9 @@ class _Reader:
         return self._again.popleft() if self._again else next(self._lines, None)
 
     def _whole_records(self, block: Sequence[bytes]) -> tuple[list[Plain | Record], int]:
-        """Return the records that lines begin with, and in how many lines they stand.
+        """Return the records at the beginning of a block, and how many lines they take.
 
-        They end before the first one that goes on behind these lines, or that cannot be read.
+        They end before the first record that does not end in the block, or that cannot be read.
         """
         joined = b"\n".join(block)
         if b"\0" in joined or max(map(len, block)) > MAX_RECORD_BYTES:
@@ -261,7 +248,7 @@ class _Reader:
         return items, len(texts)
 
     def _plain(self, at: int, texts: list[str]) -> Plain:
-        """Return lines without quotes, of which the first stands so many lines further down."""
+        """Return lines without quotes; the first is line ``at`` of the block."""
         if self._delimiter != ",":
             texts = [text.replace(self._delimiter, ",") for text in texts]
         return Plain(self._number + at, texts)
@@ -272,11 +259,11 @@ class _Reader:
         return Record(line, text, fields)
 
     def _next_record(self) -> Iterator[Record | Reject]:
-        """Yield the record that begins with the next line, or why there is none."""
+        """Yield the record that begins with the next line, or its reject."""
         taken: list[bytes] = []
         try:
             fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
-        except _Broken as exc:
+        except AnnotationError as exc:
             broken = exc
         except csv.Error as exc:
             broken = _not_csv(exc, taken[0])
@@ -291,25 +278,25 @@ class _Reader:
         self._number += 1
         if first.strip(self._blank):
             yield self._reject(self._number - 1, broken)
-            yield from self._rest_of_broken(first, is_endless=broken.is_endless)
+            yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
 
     def _lines_of_record(self, taken: list[bytes]) -> Iterator[str]:
-        """Yield lines as texts with their ends, as many as are asked for; ``taken`` gets them."""
+        """Yield the next lines as texts with their ends, and add them to ``taken``."""
         size = -1
         while (raw := self._next_line()) is not None:
             taken.append(raw)
             size += len(raw) + 1
             if size > MAX_RECORD_BYTES:
-                raise _Broken(RejectCode.BAD_LINE, TOO_LONG, is_endless=True)
+                raise _EndlessError(RejectCode.BAD_LINE, TOO_LONG)
             where = "the line" if len(taken) == 1 else f"line {self._number + len(taken) - 1}"
             if b"\0" in raw:
                 message = f"{where} holds a NUL character; is this a CSV file?"
-                raise _Broken(RejectCode.BAD_LINE, message)
+                raise AnnotationError(RejectCode.BAD_LINE, message)
             try:
                 text = raw.decode("utf-8")
             except UnicodeDecodeError as exc:
                 message = f"byte {exc.start + 1} of {where} is not UTF-8; save the file as UTF-8"
-                raise _Broken(RejectCode.BAD_ENCODING, message) from exc
+                raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
             yield f"{text}\n"
 
     def _rest_of_broken(self, first: bytes, *, is_endless: bool) -> Iterator[Reject]:
@@ -326,7 +313,7 @@ class _Reader:
             is_open = line.count(b'"') % 2 == 0
             self._number += 1
             if line.strip():
-                yield self._reject(self._number - 1, _Broken(RejectCode.BAD_LINE, message))
+                yield self._reject(self._number - 1, AnnotationError(RejectCode.BAD_LINE, message))
 
     def _can_only_begin_row(self, line: bytes) -> bool:
         if self._begins_row.match(line):
@@ -334,22 +321,23 @@ class _Reader:
         commas = line.count(self._delimiter.encode())
         return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW
 
-    def _reject(self, line: int, broken: _Broken) -> Reject:
+    def _reject(self, line: int, broken: AnnotationError) -> Reject:
         return Reject(self._source, line, "", broken.code.value, broken.message)
 
 
-def _not_csv(exc: csv.Error, first: bytes) -> _Broken:
-    """Return what is wrong with a record that begins with a line."""
+def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:
+    """Return the error of a record that begins with line ``first``."""
     if _INNER_RETURN in str(exc):
         message = "a line must not hold a carriage return outside quotes; is this a CSV file?"
-        return _Broken(RejectCode.BAD_LINE, message)
+        return AnnotationError(RejectCode.BAD_LINE, message)
     shown = ascii(first[:80].decode("utf-8", "replace"))
     message = f"quotes must be balanced, a quote inside doubled ({exc}): {shown}"
-    return _Broken(RejectCode.BAD_LINE, message, is_endless=_NEVER_CLOSED in str(exc))
+    error = _EndlessError if _NEVER_CLOSED in str(exc) else AnnotationError
+    return error(RejectCode.BAD_LINE, message)
 
 
 def _width(item: Item) -> int:
-    """Return how many fields the first record has; 0: there is none."""
+    """Return the number of fields of the first record; 0: there is none."""
     if isinstance(item, Plain):
         return next((text.count(",") + 1 for text in item.texts if not is_empty(text)), 0)
     return len(item.fields) if isinstance(item, Record) else 0

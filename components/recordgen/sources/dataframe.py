@@ -8,7 +8,7 @@ The header names of the CSV are understood here too. A row's line is its 1-based
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
@@ -16,7 +16,6 @@ from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_jsonl import row_parser
 from recordgen.sources.header import Given
-from recordgen.sources.row_parser import Parser, RowParser
 from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -81,43 +80,24 @@ def dataframe_rows(
             f"columns={{'path': …, 'label': …}}"
         ) from exc
     header = given.rename(names, SOURCE)
-    used = sorted({index for found in parser.columns_of(header).values() for index in found})
-    used_names = [header[index] for index in used]
+    columns = parser.columns_of(header)
+    used = sorted({at for found in columns.values() for at in found})
     frame = frame.iloc[:, used]
-    values = frame.to_numpy(dtype=object)
-    present = frame.notna().to_numpy()
-    parse = parser.by_header(used_names)
-    labels = {used.index(at) for at in parser.columns_of(header)["label"]}
-    spread = labels & list_columns(frame) if task.repeats is not None else set()
-    for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
-        if spread:
-            parse, fields = _spread(row, there, used_names, spread, parser, line, task)
-        else:
-            fields = [
-                _to_text(value, name, line, task) if known else ""
-                for value, known, name in zip(row, there, frame.columns, strict=True)
-            ]
-        yield parse(fields, SOURCE, line)
-
-
-def _spread(
-    row: Sequence[Any],
-    there: Sequence[bool],
-    names: Sequence[str],
-    spread: Set[int],
-    parser: RowParser,
-    line: int,
-    task: Task,
-) -> tuple[Parser, list[str]]:
-    """Return the parser and the fields of a row, with a field for each label of a list."""
-    header: list[str] = []
-    fields: list[str] = []
-    for index, (value, known, name) in enumerate(zip(row, there, names, strict=True)):
-        values = list(value) if index in spread and is_list(value) else [value if known else None]
-        found = ["" if v is None else _to_text(v, name, line, task) for v in values]
-        header += [name] * len(found)
-        fields += found
-    return parser.by_header(header), fields
+    titles = [(header[at], names[at]) for at in used]
+    labels = {used.index(at) for at in columns["label"]}
+    lists = labels & list_columns(frame) if task.repeats is not None else set()
+    parse = parser.by_header([name for name, _ in titles])
+    rows = zip(frame.to_numpy(dtype=object), frame.notna().to_numpy(), strict=True)
+    for line, (row, present) in enumerate(rows, start=1):
+        cells: list[tuple[str, str]] = []
+        for at, (name, column) in enumerate(titles):
+            values = [row[at] if present[at] else None]
+            if at in lists and is_list(row[at]):
+                values = list(row[at])
+            cells += [(name, _to_text(value, column, line, task)) for value in values]
+        if lists:  # rows have different numbers of labels, and a field for each
+            parse = parser.by_header([name for name, _ in cells])
+        yield parse([text for _, text in cells], SOURCE, line)
 
 
 def is_list(value: Any) -> bool:
@@ -138,6 +118,8 @@ def _to_text(value: Any, column: str, line: int, task: Task) -> str:
     Raises:
         UsageError: it is no single value.
     """
+    if value is None:
+        return ""
     if isinstance(value, bytes | dict) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "

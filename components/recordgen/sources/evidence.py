@@ -1,70 +1,75 @@
-"""What the first lines of import files say about their task, and what speaks against it.
+"""Which task the first lines of import files show: by a header, by JSON keys, by the lines' shape.
 
 A reading is a task with a line that shows it. Only lines that leave no doubt make one: a name that
 ends in ``.jpg``, a sentence, a box. One line alone among ten or more is a malformed line, not
-another task. Where two readings are left, or where labels look like something else, the run must
-stop and ask: :mod:`recordgen.sources.detect` does that with the rows in hand.
+another task. Where two readings are left, :mod:`recordgen.sources.detect` stops the run and asks.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from recordgen.dataset.splits import is_ml_use
-from recordgen.sources import video_lists
-from recordgen.sources.automl_csv import IMAGE_SUFFIX, VIDEO_SUFFIX, names_media
-from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
-from recordgen.sources.row_parser import without_padding
-from recordgen.sources.text_csv import has_url_inside
+from recordgen.errors import UsageError
+from recordgen.roles import SEGMENT_ROLES
+from recordgen.sources.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
+from recordgen.sources.header import (
+    PATH_COLUMNS,
+    TEXT_COLUMNS,
+    TEXT_FILE_COLUMNS,
+    alike,
+    column_name,
+    find_columns,
+    find_path,
+)
+from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
+from recordgen.tasks import TASKS
 from recordgen.tasks.image_classification import LABEL_COLUMNS, ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel
+from recordgen.tasks.labelled_text import OLDER_KEY
 from recordgen.tasks.object_detection import ObjectDetection
+from recordgen.tasks.tabular import Tabular
+from recordgen.tasks.task import Task
 from recordgen.tasks.text_classification import TextClassification
+from recordgen.tasks.text_entities import TextEntities
 from recordgen.tasks.text_multi_label import TextMultiLabel
 from recordgen.tasks.text_sentiment import MAX_SENTIMENT, TextSentiment
+from recordgen.tasks.text_task import CONTENT_KEY
 from recordgen.tasks.video_classification import VideoClassification
 
-#: The task of each kind of payload whose lines need not have an annotation.
-PLAIN: Mapping[str, str] = {
-    "image": ImageClassification.name,
-    "text": TextClassification.name,
-    "video": VideoClassification.name,
-}
-_ABOUT = {"image": "names an image", "text": "holds a text", "video": "names a video"}
+_SENTIMENT_COLUMN = "sentiment"
 
-#: Tasks with several labels read all rows of the tasks with one.
-SUBSUMES: Mapping[str, str] = {
+# By the kind of its payload: the task of a line without an annotation, and what the line shows.
+_PLAIN: Mapping[str, tuple[type[Task], str]] = {
+    "image": (ImageClassification, "names an image"),
+    "text": (TextClassification, "holds a text"),
+    "video": (VideoClassification, "names a video, or a list of them"),
+}
+
+# Tasks with several labels read all rows of the tasks with one.
+_SUBSUMES: Mapping[str, str] = {
     ImageMultiLabel.name: ImageClassification.name,
     TextMultiLabel.name: TextClassification.name,
 }
 
-#: Among so many lines, one that reads differently is malformed.
-LINES_AROUND_A_MISTAKE = 10
-
-# A path may hold blanks, but hardly has more words.
-_WORDS_OF_A_PATH = 3
-_WORDS_OF_A_SENTENCE = 3
-_ENDS = (".", "!", "?", "\u2026", "\u3002", "\uff01", "\uff1f")
-# Thai, Lao, Japanese and Chinese, which put no blanks between words.
-_UNSPACED = re.compile("[\u0e01-\u0eff\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
-_LETTERS_OF_A_TEXT = 5
-_CLOSING = " \"')\u201d\u2019"
-
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-BRACKETED = re.compile(r"\[.*\]|\{.*\}|\(.*\)", re.DOTALL)
-_DIGITS = re.compile(r"\d+")
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*://|\.{0,2}/)", re.IGNORECASE)
-_SHORT_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{1,4}$", re.IGNORECASE)
-
-# The last word of names that scripts give to columns: "Review Text", "breed_id".
-_LAST_WORDS = frozenset(
-    {"id", "name", "path", "file", "filename", "url", "uri", "image", "label", "labels", "class"}
-    | {"category", "text", "split", "target", "sentiment"}
+# The keys under which an object has its payload, and the tasks that it may then have.
+_BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
+    ((ImageClassification.uri_key,), (ImageClassification, ImageMultiLabel, ObjectDetection)),
+    (
+        (CONTENT_KEY, TextClassification.uri_key, "text_snippet", "textSnippet"),
+        (TextClassification, TextMultiLabel, TextSentiment, TextEntities),
+    ),
+    ((VideoClassification.uri_key,), (VideoClassification,)),
 )
-_NAMES = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS
+
+#: The published ones among these keys.
+SUBJECT_KEYS = (
+    ImageClassification.uri_key,
+    CONTENT_KEY,
+    TextClassification.uri_key,
+    VideoClassification.uri_key,
+)
 
 
 class Reading(NamedTuple):
@@ -81,87 +86,6 @@ class Reading(NamedTuple):
     lines: int = 1
 
 
-class Line(NamedTuple):
-    """The fields of a line, as they read if there is no header.
-
-    Attributes:
-        where: file and line.
-        fields: stripped, without empty ones at the end.
-        has_ml_use: the line begins with ML_USE, which may be empty.
-        kind: of its path or text, see :func:`kind_of`.
-        annotation: the fields behind path or text.
-        labels: those that are not empty.
-        is_quoted: a field other than the first stands in quotes.
-    """
-
-    where: str
-    fields: Sequence[str]
-    has_ml_use: bool
-    kind: str
-    annotation: Sequence[str]
-    labels: Sequence[str]
-    is_quoted: bool
-
-    @classmethod
-    def of(cls, where: str, fields: Sequence[str], *, is_quoted: bool = False) -> Line:
-        """Return a line; path or text stand behind ML_USE, also behind a misspelt one."""
-        first, second = (*fields, "", "")[:2]
-        has_ml_use = len(fields) > 1 and is_ml_use(first)
-        kind = kind_of(second if has_ml_use else first)
-        at = int(has_ml_use)
-        if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
-            at, kind = 1, kind_of(second)
-        annotation = fields[at + 1 :]
-        labels = list(filter(None, annotation))
-        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
-
-    @property
-    def subject(self) -> str:
-        """The path or text."""
-        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
-
-
-def kind_of(subject: str) -> str:
-    """Return ``image``, ``video`` or ``text`` if a field leaves no doubt, else ""."""
-    words = len(subject.split())
-    if has_url_inside(subject):
-        return "text"
-    if IMAGE_SUFFIX.search(subject):
-        return "image"  # also "Screen Shot 2021-01-01 at 10.00.00.png"
-    if words <= _WORDS_OF_A_PATH and (VIDEO_SUFFIX.search(subject) or video_lists.is_list(subject)):
-        return "video"
-    if words <= _WORDS_OF_A_PATH and subject.lower().endswith(".txt"):
-        return "text"
-    if _ADDRESS.match(subject):
-        return "image"
-    return "text" if is_sentence(subject) else ""
-
-
-def is_sentence(text: str) -> bool:
-    """Say whether words read as a sentence: there are several, or they end as one does."""
-    words = len(text.split())
-    is_path = "/" in text and words <= _WORDS_OF_A_PATH
-    return not is_path and (words >= _WORDS_OF_A_SENTENCE or ends_sentence(text))
-
-
-def ends_sentence(text: str) -> bool:
-    """Say whether several words end as a sentence does."""
-    has_several = len(text.split()) > 1 or is_unspaced(text)
-    return has_several and text.rstrip(_CLOSING).endswith(_ENDS)
-
-
-def is_unspaced(text: str) -> bool:
-    """Say whether a field has several letters of a script that puts no blanks between words."""
-    return len(_UNSPACED.findall(text)) >= _LETTERS_OF_A_TEXT
-
-
-def _may_be(subject: str) -> str:
-    """Return what a field is rather than not, where no line of the file leaves no doubt."""
-    if "/" in subject or _SHORT_SUFFIX.search(subject):
-        return "image"
-    return "text" if len(subject.split()) > 1 or is_unspaced(subject) else ""
-
-
 def settle(readings: Iterable[Reading]) -> list[Reading]:
     """Return the readings that are left: several only if lines contradict each other.
 
@@ -176,161 +100,177 @@ def settle(readings: Iterable[Reading]) -> list[Reading]:
     if counts.total() >= LINES_AROUND_A_MISTAKE:
         most = max(counts.values())
         counts = Counter({task: n for task, n in counts.items() if n > 1 or n == most})
-    subsumed = {SUBSUMES.get(task) for task in counts}
+    subsumed = {_SUBSUMES.get(task) for task in counts}
     return [
         first[task]._replace(lines=count) for task, count in counts.items() if task not in subsumed
     ]
 
 
+# --- a header -----------------------------------------------------------------------------------
+
+
+def read_header(head: Head, where: str, *, is_given: bool) -> Reading:
+    """Return the task of rows whose columns have known names.
+
+    Args:
+        head: the header in known names, and what stands below it.
+        where: what names the columns: the line of the header, or an option.
+        is_given: the options name columns, so that others are left out on purpose.
+
+    Raises:
+        UsageError: no column is known that holds paths or texts, boxes are there in a form that is
+            not known, or texts are names of images.
+    """
+    header, rows = head.header or (), [line.fields for line in head.lines]
+    texts = find_columns(header, TEXT_COLUMNS)
+    path = find_path(header, PATH_COLUMNS | TEXT_FILE_COLUMNS)
+    paths = _values(rows, path)
+    kinds = set(map(kind_of, paths))
+    are_images = any(map(IMAGE_WORD.search, header)) or any(map(IMAGE_SUFFIX.search, paths[:1]))
+    of_segments = VideoClassification.columns
+    has_segments = all(find_columns(header, of_segments[role]) for role in SEGMENT_ROLES)
+    labels = alike(header, find_columns(header, LABEL_COLUMNS))
+    several = len(labels) > 1 or not head.lists.isdisjoint(labels)
+    task: type[Task] = ImageMultiLabel if several else ImageClassification
+    names = "the columns of images"
+    if ObjectDetection.has_header(header):
+        task, names = ObjectDetection, "the columns of a box"
+    elif path >= len(header) or (texts and not are_images):
+        if texts:
+            _check_texts(header, _values(rows, texts[0]), where)
+            task, names = _task_of_texts(header, rows, several=several)
+        elif is_table([header, *rows]):
+            task, names = Tabular, "columns, and the lines behind it fill them"
+        else:
+            raise UsageError(
+                f"{where}: none of the columns is known to hold paths or texts "
+                f"({','.join(header):.200}); say which column holds what, such as --columns "
+                f"path={next(filter(None, header), '…')},label=…, or --task {Tabular.name} for a "
+                f"table"
+            )
+    elif (has_segments and not are_images) or kinds == {"video"}:
+        task, names = VideoClassification, "the columns of a segment"
+    elif not is_given and (boxes := ObjectDetection.other_boxes(header)):
+        raise UsageError(
+            f"{where}: the columns {', '.join(boxes)} are boxes in a form that is not known; "
+            f"write columns xmin, ymin, xmax and ymax, shares of the image, or leave the boxes "
+            f"out: --columns path={header[path]},label=…"
+        )
+    elif kinds == {"text"} and not are_images:
+        task, names = _task_of_texts(header, rows, several=several)
+    return Reading(task.name, f"{where} names {names}", max(1, len(rows)))
+
+
+def _values(rows: Sequence[Sequence[str]], at: int) -> list[str]:
+    """Return the fields of a column, without the empty ones."""
+    return [row[at] for row in rows if at < len(row) and row[at]]
+
+
+def _check_texts(header: Sequence[str], texts: Sequence[str], where: str) -> None:
+    """Check that a column of texts does not hold names of images. Raises: UsageError."""
+    files = list(filter(is_media, texts))
+    if files and len(files) * 2 >= len(texts):
+        raise UsageError(
+            f"{where}: the header names a column of texts ({','.join(header)}), and it holds the "
+            f"names of images or videos ({files[0]:.80}); name it image_uri, or video_uri, or say "
+            f"--columns path=…"
+        )
+
+
+def _task_of_texts(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, several: bool
+) -> tuple[type[Task], str]:
+    if several:
+        return TextMultiLabel, "the columns of texts and labels"
+    named = [at for at, name in enumerate(header) if column_name(name) == _SENTIMENT_COLUMN]
+    values = [value for at in named for value in _values(rows, at)]
+    if values and not find_columns(header, LABEL_COLUMNS) and all(map(_is_sentiment, values)):
+        return TextSentiment, "the columns of texts and sentiments"
+    return TextClassification, "the columns of texts"
+
+
+# --- keys of JSON -------------------------------------------------------------------------------
+
+
+def read_object(record: Mapping[str, Any], where: str) -> Iterator[Reading]:
+    """Yield the tasks whose keys an object has; of one without annotations a count of 0.
+
+    An object is about one thing: an image may have a text beside it.
+    """
+    for keys, tasks in _BY_KEY:
+        if (key := next((key for key in keys if key in record), None)) is None:
+            continue
+        said = {task: record.get(task.json_keys[0]) for task in tasks}
+        # An empty list names a task, too, if nothing else does.
+        found = [task for task in tasks if said[task] not in (None, [], {})]
+        found = found or [task for task in tasks if said[task] is not None]
+        for task in found:
+            yield Reading(task.name, f"{where} has {task.json_keys[0]}")
+        older = record.get(OLDER_KEY)
+        if not found and tasks[0].kind == "text" and isinstance(older, list) and older:
+            task, what = _task_of_older(older)
+            yield Reading(task.name, f"{where} has {what}")
+        elif not found:
+            # Videos have one task, so their key decides.
+            yield Reading(tasks[0].name, f"{where} has {key}", int(len(tasks) == 1))
+        return
+
+
+def _task_of_older(annotations: Sequence[Any]) -> tuple[type[Task], str]:
+    kinds = {name for item in annotations if isinstance(item, Mapping) for name in item}
+    if not kinds.isdisjoint({"text_extraction", "textExtraction"}):
+        return TextEntities, f"{OLDER_KEY} of parts of a text"
+    if not kinds.isdisjoint({"text_sentiment", "textSentiment"}):
+        return TextSentiment, f"{OLDER_KEY} of a sentiment"
+    if len(annotations) > 1:
+        return TextMultiLabel, f"{len(annotations)} {OLDER_KEY}"
+    return TextClassification, f"one of {OLDER_KEY}"
+
+
+# --- lines without a header ---------------------------------------------------------------------
+
+
 def read_lines(lines: Sequence[Line]) -> Iterator[Reading]:
     """Yield how lines without a header read."""
-    kinds: dict[str, list[Line]] = {}
-    for line in lines:
-        if line.kind:
-            kinds.setdefault(line.kind, []).append(line)
-    plain = [
-        Reading(PLAIN[kind], f"{found[0].where} {_ABOUT[kind]}", len(found))
-        for kind, found in kinds.items()
-    ]
-    left = settle(plain)
-    if len(left) > 1:
-        yield from left
+    plain = settle(
+        Reading(_PLAIN[line.kind][0].name, f"{line.where} {_PLAIN[line.kind][1]}")
+        for line in lines
+        if line.kind
+    )
+    perhaps = {likely_kind(line.subject) for line in ([] if plain else lines)}
+    kind = "text" if "text" in perhaps and "image" not in perhaps else "image"
+    kind = TASKS[plain[0].task].kind if plain else kind
+    if len(plain) > 1 or kind == "video":
+        yield from plain
         return
-    if left:
-        [kind] = [kind for kind, task in PLAIN.items() if task == left[0].task]
-    else:
-        perhaps = [_may_be(line.subject) for line in lines]
-        kind = "text" if "text" in perhaps and "image" not in perhaps else "image"
-    if kind == "video":
-        where = kinds["video"][0].where
-        yield Reading(PLAIN["video"], f"{where} names a video, or a list of them")
-    elif kind == "text":
-        yield from _read_texts(lines)
-    else:
-        yield from _read_images(lines)
-
-
-def _read_images(lines: Sequence[Line]) -> Iterator[Reading]:
-    for line in lines:
-        labels = len(line.labels)
-        if labels and ObjectDetection.has_box(line.annotation):
-            yield Reading(ObjectDetection.name, f"{line.where} has a box")
-        elif labels > 1:
-            yield Reading(ImageMultiLabel.name, f"{line.where} has {labels} labels")
-        elif labels:
-            yield Reading(ImageClassification.name, f"{line.where} has one label")
-
-
-def _read_texts(lines: Sequence[Line]) -> Iterator[Reading]:
+    yield Reading(_PLAIN[kind][0].name, "", 0)
     labels = [label for line in lines for label in line.labels]
-    if not labels:
-        yield Reading(TextClassification.name, "no line has a label", 0)
     # AutoML writes sentiments so; where numbers are classes, the user is told what to say.
-    are_sentiments = bool(labels) and all(map(is_sentiment, labels))
+    are_sentiments = kind == "text" and all(map(_is_sentiment, labels))
     for line in lines:
-        count = len(line.labels)
+        if line.labels:
+            yield _read_line(line, kind, are_sentiments=are_sentiments)
+
+
+def _read_line(line: Line, kind: str, *, are_sentiments: bool) -> Reading:
+    count = len(line.labels)
+    if kind == "image":
+        if ObjectDetection.has_box(line.annotation):
+            return Reading(ObjectDetection.name, f"{line.where} has a box")
         if count > 1:
-            yield Reading(TextMultiLabel.name, f"{line.where} has a text and {count} labels")
-        elif count and are_sentiments:
-            yield Reading(
-                TextSentiment.name,
-                f"{line.where} has a text and its sentiment; --task {TextClassification.name} if "
-                f"such numbers are classes",
-            )
-        elif count:
-            yield Reading(TextClassification.name, f"{line.where} has a text and its label")
+            return Reading(ImageMultiLabel.name, f"{line.where} has {count} labels")
+        return Reading(ImageClassification.name, f"{line.where} has one label")
+    if count > 1:
+        return Reading(TextMultiLabel.name, f"{line.where} has a text and {count} labels")
+    if are_sentiments:
+        return Reading(
+            TextSentiment.name,
+            f"{line.where} has a text and its sentiment; --task {TextClassification.name} if such "
+            f"numbers are classes",
+        )
+    return Reading(TextClassification.name, f"{line.where} has a text and its label")
 
 
-def is_sentiment(label: str) -> bool:
+def _is_sentiment(label: str) -> bool:
     """Say whether a label is a whole number that AutoML takes for a sentiment."""
     return label.isdecimal() and label.isascii() and int(label) <= MAX_SENTIMENT
-
-
-# --- first lines ------------------------------------------------------------------------------
-
-
-def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
-    """Return why the first line of a file may be a header; "" if it reads as a row.
-
-    Args:
-        rows: the stripped fields of the first lines.
-    """
-    first, rest = without_padding(rows[0]), rows[1:]
-    if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
-        return "its fields count the columns, as pandas does if they have no names"
-    is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
-    if is_row or not rest or _is_like(first[0], [row[0] for row in rest]):
-        return ""
-    if named := next(filter(_is_name, first), None):
-        return f"{named!r} reads as the name of a column"
-    if all(Line.of("", row).kind in ("image", "video") for row in rest):
-        return "all lines behind it name files, and it does not"
-    for index, name in enumerate(first):
-        values = [row[index] for row in rest if index < len(row) and row[index]]
-        if values and all(NUMBER.fullmatch(v) or BRACKETED.fullmatch(v) for v in values):
-            return f"the column below {name!r} holds numbers"
-        # Few values may repeat by chance; the last column is where labels stand.
-        below = [row[index] for row in rest if index < len(row)]
-        is_label = 0 < index == len(first) - 1
-        is_unlike = name not in below and len(set(below)) * 2 <= len(below)
-        if is_unlike and (is_label or (first[1:] and len(below) >= LINES_AROUND_A_MISTAKE)):
-            return f"{name!r} occurs in no other line, and the values below it repeat"
-    return ""
-
-
-def _is_name(field: str) -> bool:
-    name = column_name(field)
-    return (
-        name in _NAMES
-        or (name != field and name.rpartition("_")[2] in _LAST_WORDS)
-        or (name in _LAST_WORDS)
-    )
-
-
-def is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Say whether the first line names columns that the lines behind it fill.
-
-    Args:
-        rows: the stripped fields of the first lines.
-    """
-    names, others = list(rows[0]), rows[1:]
-    whole = [row for row in others if len(row) == len(names)]
-    if not whole or len(whole) * 2 < len(others):
-        return False
-    if not names[0] and _are_numbers(row[0] for row in whole):
-        # An index that pandas wrote; who reads the table asks for its name.
-        names, whole = names[1:], [row[1:] for row in whole]
-    names = list(without_padding(names))
-    if len(names) < 2 or not all(names) or len(set(names)) < len(names):
-        return False
-    if any(_is_no_name(name) for name in names) or is_ml_use(names[0]):
-        return False
-    if any(kind_of(field) in ("image", "video") for field in whole[0]):
-        return False
-    if any(_is_like(name, [row[at] for row in whole]) for at, name in enumerate(names)):
-        return False
-    has_sentences = any(is_sentence(field) for row in whole for field in row)
-    if len(names) == 2 and has_sentences:
-        return False  # a text and its label, as likely
-    has_numbers = any(_are_numbers(row[at] for row in whole) for at in range(len(names)))
-    return has_numbers or (len(names) > 2 and not has_sentences)
-
-
-def _is_no_name(name: str) -> bool:
-    is_file = names_media(name) or video_lists.is_list(name) or "/" in name
-    is_image = re.search("image|img|photo|picture", name, re.IGNORECASE)
-    return bool(is_file or is_image or NUMBER.fullmatch(name))
-
-
-def _are_numbers(column: Iterable[str]) -> bool:
-    """Say whether fields are numbers, but for empty ones, which are not all."""
-    filled = [field for field in column if field]
-    return bool(filled) and all(map(NUMBER.fullmatch, filled))
-
-
-def _is_like(name: str, values: Sequence[str]) -> bool:
-    """Say whether a field is one of those below it, or counts on as they do: ``img0``, ``img1``."""
-    pattern = _DIGITS.sub("#", name)
-    return name in values or (
-        "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)
-    )

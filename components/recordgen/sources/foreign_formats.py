@@ -13,27 +13,37 @@ from __future__ import annotations
 import posixpath
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from recordgen.errors import SourceError
+from recordgen.sources.field_kinds import IMAGE_SUFFIX
 
 #: Enough for the first keys of a document: COCO's, behind its licenses and categories.
 HEAD_BYTES = 64 * 1024
 
 
 class ForeignFormat(NamedTuple):
-    """A format of other tools.
+    """A format of other tools: its name, the remedy, and what it is recognised by.
 
     Attributes:
         name: what people call it, with its article where it needs one.
         remedy: how to get from it to something that Recordgen reads.
+        begins: how its files begin; capitals do not matter.
+        keys: the keys of a JSON document, as :func:`key_paths` gives them; those of one item, with
+            ``&`` between them, must all be there.
+        columns: names in small letters that only the header of such a CSV has.
+        files: the names of its files in a folder without images, as a pattern.
         per_line: it has an object per line, so that its lines may be mistakes among others.
     """
 
     name: str
     remedy: str
+    begins: Sequence[bytes] = ()
+    keys: Sequence[str] = ()
+    columns: Sequence[str] = ()
+    files: str = ""
     per_line: bool = False
 
     def error(self, where: str, evidence: str = "") -> SourceError:
@@ -51,17 +61,19 @@ _BOXES = "write a CSV with the header filename,width,height,class,xmin,ymin,xmax
 _SHARES = "write a CSV with the header image_uri,label,xmin,ymin,xmax,ymax"
 _FRAME = "read it with pandas, and convert the DataFrame"
 _UNPACK = "unpack it, and name the folder or the import file in it"
+_SAY_THE_SAME = "write a CSV or JSONL file that says the same"
 
 PASCAL_VOC = ForeignFormat(
     "Pascal VOC",
     f"convert its XML: {_BOXES}, a line for each <object>, in pixels, with the width and height of "
     f"its <size>",
 )
-COCO = ForeignFormat(
-    "COCO annotations",
-    f"{_BOXES} and a line for each of its annotations, in pixels: a bbox is x, y, width, height, "
-    f"so xmax is x + width; file_name, width and height stand in images, class names in categories",
+CVAT = ForeignFormat(
+    "CVAT annotations",
+    f"convert its XML: {_BOXES}, a line for each <box>, in pixels, with the width and height of "
+    f"its <image>",
 )
+XML = ForeignFormat("XML", _SAY_THE_SAME)
 YOLO = ForeignFormat(
     "YOLO labels",
     f"{_SHARES} and a line for each line of its label files: these hold class, x center, y "
@@ -72,158 +84,137 @@ HUGGING_FACE = ForeignFormat(
     "a Hugging Face imagefolder",
     "name its metadata.csv or metadata.jsonl itself, one for each split, and the columns in it: "
     "--columns path=file_name,label=LABEL, with the name of the column of labels for LABEL",
+    keys=["file_name"],
     per_line=True,
 )
-HUGGING_FACE_BOXES = ForeignFormat(
-    "the metadata of a Hugging Face imagefolder with boxes",
-    f"{_BOXES} and a line for each box, in pixels: a bbox of objects is x, y, width, height, so "
-    f"xmax is x + width",
-    per_line=True,
-)
-CREATE_ML = ForeignFormat(
-    "Create ML annotations",
-    f"{_BOXES} and a line for each annotation, in pixels: x and y of coordinates are the center, "
-    f"so xmin is x - width / 2; width and height are those of the image",
-)
-LABEL_ME = ForeignFormat(
-    "LabelMe annotations",
-    f"{_BOXES} and a line for each of the shapes, in pixels: the least and the largest x and y of "
-    f"its points, with imageWidth and imageHeight",
-)
-LABEL_STUDIO = ForeignFormat(
-    "a Label Studio export",
-    f"write a CSV with the header image_uri,label and a line for each choice; of rectangles, "
-    f"{_SHARES}: x, y, width and height are percent of the image, so xmax is (x + width) / 100",
-)
-LABELBOX = ForeignFormat(
-    "a Labelbox export",
-    f"write a CSV with the header image_uri,label and a line for each classification; of boxes, "
-    f"{_BOXES} and a line for each bounding_box, in pixels: xmin is left, xmax left + width",
-    per_line=True,
-)
-VOTT = ForeignFormat(
-    "a VoTT export",
-    f"{_BOXES} and a line for each of the regions, in pixels: xmin is left of its boundingBox, "
-    f"xmax left + width; path, width and height stand in asset",
-)
-VIA = ForeignFormat(
-    "a VGG Image Annotator project",
-    f"{_BOXES} and a line for each region, in pixels: xmin is x of its shape attributes, xmax "
-    f"x + width; the project does not hold the width and height of images",
-)
-OPEN_IMAGES = ForeignFormat(
-    "Open Images annotations",
-    f"{_SHARES}: the path is ImageID with the folder before it and .jpg behind, the label the name "
-    f"that class-descriptions has for LabelName; XMin to YMax are shares already",
-)
-CVAT = ForeignFormat(
-    "CVAT annotations",
-    f"convert its XML: {_BOXES}, a line for each <box>, in pixels, with the width and height of "
-    f"its <image>",
-)
-XML = ForeignFormat("XML", "write a CSV or JSONL file that says the same")
 TFRECORD = ForeignFormat(
     "a TFRecord file",
     "it holds examples already: read them with recordgen.train_dataset or recordgen.read",
+    files=r"tfrecord",
 )
-PARQUET = ForeignFormat("a Parquet file", _FRAME)
-ARROW = ForeignFormat("an Arrow or Feather file", _FRAME)
-EXCEL = ForeignFormat("an Excel workbook", "save the sheet as CSV UTF-8")
-ZIP = ForeignFormat("a ZIP archive", _UNPACK)
-TAR = ForeignFormat("a tar archive", _UNPACK)
-GZIP = ForeignFormat("a file packed with gzip", "unpack it")
-PACKED = ForeignFormat("a packed file", "unpack it")
-WEB_PAGE = ForeignFormat(
-    "a web page", "a link to a shared file often gives one in its place; download the file itself"
+ZIP = ForeignFormat("a ZIP archive", _UNPACK, begins=[b"PK\x03\x04"], files=r"\.zip$")
+TAR = ForeignFormat("a tar archive", _UNPACK, files=r"\.(tar|tgz|tar\.\w+)$")
+GZIP = ForeignFormat("a file packed with gzip", "unpack it", begins=[b"\x1f\x8b"])
+EXCEL = ForeignFormat(
+    "an Excel workbook",
+    "save the sheet as CSV UTF-8",
+    begins=[b"\xd0\xcf\x11\xe0"],
+    files=r"\.xlsx?$",
 )
-PDF = ForeignFormat("a PDF", "write a CSV or JSONL file that says the same")
-IMAGE = ForeignFormat("an image", "name its folder, or an import file that names it")
 
-# How files begin; capitals do not matter.
-_BEGINNINGS: Mapping[bytes, ForeignFormat] = {
-    b"PAR1\x15": PARQUET,
-    b"ARROW1\0": ARROW,
-    b"FEA1\0": ARROW,
-    b"\xff\xff\xff\xff": ARROW,  # a stream of Arrow, as Hugging Face keeps data sets
-    b"\xd0\xcf\x11\xe0": EXCEL,
-    b"BZh": PACKED,
-    b"\xfd7zXZ\0": PACKED,
-    b"\x28\xb5\x2f\xfd": PACKED,
-    b"7z\xbc\xaf": PACKED,
-    b"%PDF-": PDF,
-    b"<!doctype html": WEB_PAGE,
-    b"<html": WEB_PAGE,
-    b"\xff\xd8\xff": IMAGE,
-    b"\x89PNG\r\n": IMAGE,
-}
+# The first that fits is named.
+_FORMATS: Sequence[ForeignFormat] = (
+    ForeignFormat(
+        "COCO annotations",
+        f"{_BOXES} and a line for each of its annotations, in pixels: a bbox is x, y, width, "
+        f"height, so xmax is x + width; file_name, width and height stand in images, class names "
+        f"in categories",
+        # The last item is COCO's form of results.
+        keys=[
+            "images.file_name",
+            "annotations.image_id",
+            "categories.supercategory",
+            "licenses&info",
+            "image_id&category_id",
+        ],
+    ),
+    ForeignFormat(
+        "Create ML annotations",
+        f"{_BOXES} and a line for each annotation, in pixels: x and y of coordinates are the "
+        f"center, so xmin is x - width / 2; width and height are those of the image",
+        keys=["annotations.coordinates"],
+    ),
+    ForeignFormat(
+        "LabelMe annotations",
+        f"{_BOXES} and a line for each of the shapes, in pixels: the least and the largest x and y "
+        f"of its points, with imageWidth and imageHeight",
+        keys=["shapes.points", "shapes&imagePath"],
+    ),
+    ForeignFormat(
+        "a Label Studio export",
+        f"write a CSV with the header image_uri,label and a line for each choice; for rectangles, "
+        f"{_SHARES}: x, y, width and height are percent of the image, so xmax is (x + width) / 100",
+        keys=["annotations.result", "completions.result", "annotation_id&annotator"],
+        columns=["annotation_id", "annotator"],
+    ),
+    ForeignFormat(
+        "a Labelbox export",
+        f"write a CSV with the header image_uri,label and a line for each classification; for "
+        f"boxes, {_BOXES} and a line for each bounding_box, in pixels: xmin is left, xmax left + "
+        f"width",
+        keys=["data_row.id", "Labeled Data&DataRow ID"],
+        per_line=True,
+    ),
+    ForeignFormat(
+        "a VoTT export",
+        f"{_BOXES} and a line for each of the regions, in pixels: xmin is left of its boundingBox, "
+        f"xmax left + width; path, width and height stand in asset",
+        keys=["asset.path&regions", "assets.*.asset.path", "securityToken&sourceConnection"],
+    ),
+    ForeignFormat(
+        "a VGG Image Annotator project",
+        f"{_BOXES} and a line for each region, in pixels: xmin is x of its shape attributes, xmax "
+        f"x + width; the project does not hold the width and height of images",
+        keys=["_via_settings", "_via_img_metadata", "*.file_attributes&*.regions"],
+        columns=["region_shape_attributes"],
+    ),
+    ForeignFormat(
+        "Open Images annotations",
+        f"{_SHARES}: the path is ImageID with the folder before it and .jpg behind, the label the "
+        f"name that class-descriptions has for LabelName; XMin to YMax are shares already",
+        columns=["imageid", "labelname"],
+    ),
+    ForeignFormat(
+        "the metadata of a Hugging Face imagefolder with boxes",
+        f"{_BOXES} and a line for each box, in pixels: a bbox of objects is x, y, width, height, "
+        f"so xmax is x + width",
+        keys=["file_name&objects.bbox"],
+        per_line=True,
+    ),
+    HUGGING_FACE,
+    ForeignFormat("a Parquet file", _FRAME, begins=[b"PAR1\x15"], files=r"\.parquet$"),
+    ForeignFormat(
+        "an Arrow or Feather file",
+        _FRAME,
+        # The last is a stream of Arrow, as Hugging Face keeps data sets.
+        begins=[b"ARROW1\0", b"FEA1\0", b"\xff\xff\xff\xff"],
+        files=r"\.(arrow|feather)$",
+    ),
+    TFRECORD,
+    EXCEL,
+    ZIP,
+    TAR,
+    ForeignFormat(
+        "a packed file", "unpack it", [b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"]
+    ),
+    ForeignFormat(
+        "a web page",
+        "a link to a shared file often gives one in its place; download the file itself",
+        begins=[b"<!doctype html", b"<html"],
+    ),
+    ForeignFormat("a PDF", _SAY_THE_SAME, begins=[b"%PDF-"]),
+    ForeignFormat(
+        "an image",
+        "name its folder, or an import file that names it",
+        begins=[b"\xff\xd8\xff", b"\x89PNG\r\n"],
+    ),
+)
 
-_ZIP, _GZIP, _TAR = b"PK\x03\x04", b"\x1f\x8b", (b"ustar", 257)
 _GZIP_WINDOW = 31  # zlib's word for gzip's header and the largest window
-
+_TAR_MARK, _TAR_MARK_AT = b"ustar", 257
 _XML_BEGINS = (b"<?xml", b"<annotation")
 _XML_ROOT = re.compile(rb"<([A-Za-z][\w.-]*)")
 _XML_ROOTS = {b"annotation": PASCAL_VOC, b"annotations": CVAT}
-
-# Which keys a JSON document has, as key_paths gives them. All of one set must be there.
-_JSON: Sequence[tuple[ForeignFormat, Sequence[frozenset[str]]]] = (
-    (
-        COCO,
-        (
-            frozenset({"images.file_name"}),
-            frozenset({"annotations.image_id"}),
-            frozenset({"categories.supercategory"}),
-            frozenset({"licenses", "info"}),
-            frozenset({"image_id", "category_id"}),  # COCO's form of results
-        ),
-    ),
-    (CREATE_ML, (frozenset({"annotations.coordinates"}),)),
-    (LABEL_ME, (frozenset({"shapes.points"}), frozenset({"shapes", "imagePath"}))),
-    (
-        LABEL_STUDIO,
-        (
-            frozenset({"annotations.result"}),
-            frozenset({"completions.result"}),
-            frozenset({"annotation_id", "annotator"}),
-        ),
-    ),
-    (LABELBOX, (frozenset({"data_row.id"}), frozenset({"Labeled Data", "DataRow ID"}))),
-    (
-        VOTT,
-        (
-            frozenset({"asset.path", "regions"}),
-            frozenset({"assets.*.asset.path"}),
-            frozenset({"securityToken", "sourceConnection"}),
-        ),
-    ),
-    (
-        VIA,
-        (
-            frozenset({"_via_settings"}),
-            frozenset({"_via_img_metadata"}),
-            frozenset({"*.file_attributes", "*.regions"}),
-        ),
-    ),
-    (HUGGING_FACE_BOXES, (frozenset({"file_name", "objects.bbox"}),)),
-    (HUGGING_FACE, (frozenset({"file_name"}),)),
-)
-
-# Columns that only such a file has, in small letters.
-_HEADERS: Sequence[tuple[ForeignFormat, frozenset[str]]] = (
-    (OPEN_IMAGES, frozenset({"imageid", "labelname"})),
-    (LABEL_STUDIO, frozenset({"annotation_id", "annotator"})),
-    (VIA, frozenset({"region_shape_attributes"})),
-)
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|"[\s\S]*\Z|[{}\[\]:,]', re.DOTALL)
 
 # Deeper keys tell nothing, and a document may be nested at will.
 _DEPTH = 5
 
-_IMAGE_SUFFIXES = frozenset(
-    {".jpg", ".jpeg", ".png", ".gif", ".bmp", ".ico", ".webp", ".tif", ".tiff"}
-)
-_IN_VOC_FOLDER = re.compile(r"(?:^|/)jpegimages/", re.IGNORECASE)
 _METADATA = ("metadata.csv", "metadata.jsonl")
+_IN_VOC_FOLDER = re.compile(r"(?:^|/)jpegimages/", re.IGNORECASE)
+_ANNOTATIONS_FOLDER = re.compile(r"(?:^|/)annotations/", re.IGNORECASE)
+_LABELS_FOLDER = re.compile(r"(^|/)labels/", re.IGNORECASE)
 # A class and a box, or a class and a polygon; and what names the classes.
 _YOLO_LINE = re.compile(rb"\d+(?: (?:[01]|[01]?\.\d+(?:e-\d+)?)){4,}\s*?(?:\n|\Z)")
 _YOLO_YAML = (
@@ -231,16 +222,6 @@ _YOLO_YAML = (
     re.compile(rb"^(?:nc|train|path)\s*:", re.M),
 )
 _YOLO_NAMES = frozenset({"data.yaml", "data.yml", "classes.txt", "obj.names", "_darknet.labels"})
-
-# What files in a folder without any image are called.
-_NAMES: Sequence[tuple[re.Pattern[str], ForeignFormat]] = (
-    (re.compile(r"tfrecord"), TFRECORD),
-    (re.compile(r"\.parquet$"), PARQUET),
-    (re.compile(r"\.(arrow|feather)$"), ARROW),
-    (re.compile(r"\.xlsx?$"), EXCEL),
-    (re.compile(r"\.zip$"), ZIP),
-    (re.compile(r"\.(tar|tgz|tar\.\w+)$"), TAR),
-)
 
 
 def of_file(head: bytes) -> ForeignFormat | None:
@@ -251,13 +232,10 @@ def of_file(head: bytes) -> ForeignFormat | None:
     """
     text = head.removeprefix(b"\xef\xbb\xbf")
     lower = text.lower()
-    if head.startswith(_ZIP):
-        is_workbook = b"[Content_Types].xml" in head or b"xl/" in head
-        return EXCEL if is_workbook else ZIP
-    if head.startswith(_GZIP):
-        return _in_gzip(head)
-    if head.startswith(_TAR[0], _TAR[1]):
+    if head[_TAR_MARK_AT:].startswith(_TAR_MARK):
         return TAR
+    if head.startswith(tuple(GZIP.begins)):
+        return _in_gzip(head)
     if _is_tfrecord(head):
         return TFRECORD
     if text.lstrip().startswith((b"{", b"[")):
@@ -269,7 +247,10 @@ def of_file(head: bytes) -> ForeignFormat | None:
     if lower.startswith(_XML_BEGINS):
         root = _XML_ROOT.search(lower)
         return _XML_ROOTS.get(root[1], XML) if root else XML
-    return next((f for begin, f in _BEGINNINGS.items() if lower.startswith(begin.lower())), None)
+    begins = ((found, begin.lower()) for found in _FORMATS for begin in found.begins)
+    found = next((found for found, begin in begins if lower.startswith(begin)), None)
+    is_workbook = found is ZIP and (b"[Content_Types].xml" in head or b"xl/" in head)
+    return EXCEL if is_workbook else found
 
 
 def of_json(head: bytes) -> ForeignFormat | None:
@@ -278,17 +259,20 @@ def of_json(head: bytes) -> ForeignFormat | None:
     Args:
         head: its first bytes; it may go on.
     """
-    keys = key_paths(head.decode("utf-8", "replace"))
-    for found, choices in _JSON:
-        if any(all(_has(keys, key) for key in wanted) for wanted in choices):
-            return found
+    there = key_paths(head.decode("utf-8", "replace"))
+    for found in _FORMATS:
+        for keys in found.keys:
+            if all(any(fnmatchcase(key, k) for key in there) for k in keys.split("&")):
+                return found
     return None
 
 
 def of_header(fields: Iterable[str]) -> ForeignFormat | None:
     """Return the format of a CSV file with such a first line."""
     names = {field.strip().lower() for field in fields}
-    return next((found for found, wanted in _HEADERS if wanted <= names), None)
+    return next(
+        (found for found in _FORMATS if found.columns and names.issuperset(found.columns)), None
+    )
 
 
 def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
@@ -298,25 +282,33 @@ def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
         names: all files below the folder, relative to it, sorted.
     """
     # A folder has many images and few other files: look closely at the others alone.
-    others = [name for name in names if _suffix(name) not in _IMAGE_SUFFIXES]
-    has_images = len(others) < len(names)
+    others = [name for name in names if not IMAGE_SUFFIX.search(name)]
+    if len(others) == len(names):
+        found = ((kind, name) for name in others for kind in _FORMATS if _is_named(name, kind))
+        return next(found, None)
     stems: set[str] = set()
-    if has_images and any(_suffix(name) in (".xml", ".txt") for name in others):
-        stems = {_stem(name) for name in names if _suffix(name) in _IMAGE_SUFFIXES}
+    if any(name.lower().endswith((".xml", ".txt")) for name in others):
+        stems = {posixpath.splitext(name)[0] for name in names if IMAGE_SUFFIX.search(name)}
+    has_classes = any(posixpath.basename(name).lower() in _YOLO_NAMES for name in others)
     for name in others:
-        if _suffix(name) == ".xml" and ("annotations" in _folders(name) or _stem(name) in stems):
-            return PASCAL_VOC, name
-        if has_images and is_metadata(name):
+        stem, suffix = posixpath.splitext(name)
+        is_beside = stem in stems
+        if is_metadata(name):
             return HUGGING_FACE, name
-    if (image := next(filter(_IN_VOC_FOLDER.search, names), None)) is not None:
-        return PASCAL_VOC, image
-    if stems and (label := _yolo_label(others, stems)):
-        return YOLO, label
-    for name in () if has_images else others:
-        for pattern, found in _NAMES:
-            if pattern.search(posixpath.basename(name).lower()):
-                return found, name
-    return None
+        if suffix.lower() == ".xml" and (is_beside or _ANNOTATIONS_FOLDER.search(name)):
+            return PASCAL_VOC, name
+        # The image of labels/a.txt is images/a.jpg.
+        twin = _LABELS_FOLDER.sub(r"\1images/", stem)
+        if suffix.lower() == ".txt" and (
+            (has_classes and is_beside) or (twin != stem and twin in stems)
+        ):
+            return YOLO, name
+    image = next(filter(_IN_VOC_FOLDER.search, names), None)
+    return (PASCAL_VOC, image) if image is not None else None
+
+
+def _is_named(name: str, kind: ForeignFormat) -> bool:
+    return kind.files != "" and re.search(kind.files, posixpath.basename(name).lower()) is not None
 
 
 def is_metadata(name: str) -> bool:
@@ -355,18 +347,12 @@ def _walk(text: str) -> Iterator[str]:
             key = token[1:-1]
 
 
-def _has(keys: frozenset[str], wanted: str) -> bool:
-    if "*" not in wanted:
-        return wanted in keys
-    return any(fnmatchcase(key, wanted) for key in keys)
-
-
 def _in_gzip(head: bytes) -> ForeignFormat:
     try:
         inside = zlib.decompressobj(_GZIP_WINDOW).decompress(head, HEAD_BYTES)
     except zlib.error:
         return GZIP
-    found = of_file(inside) if not inside.startswith(_GZIP) else None
+    found = of_file(inside) if not inside.startswith(tuple(GZIP.begins)) else None
     return found if found in (TAR, TFRECORD) else GZIP
 
 
@@ -383,37 +369,3 @@ def _is_row_of_markup(text: bytes) -> bool:
     """Return whether the first line is a text and its label: ``<html>Hello</html>,spam``."""
     line = text.partition(b"\n")[0]
     return b'"' not in line and line.rfind(b",") > line.rfind(b">") > 0
-
-
-def _suffix(name: str) -> str:
-    return name[name.rfind(".") :].lower()
-
-
-def _stem(name: str) -> str:
-    return name[: name.rfind(".")]
-
-
-def _folders(name: str) -> list[str]:
-    return name.lower().split("/")[:-1]
-
-
-def _yolo_label(names: Sequence[str], stems: Set[str]) -> str | None:
-    """Return a file of labels whose image lies in ``images/`` for ``labels/``, or beside it.
-
-    Args:
-        names: the files that are no images.
-        stems: the names of images, without their suffixes.
-    """
-    has_classes = any(posixpath.basename(name).lower() in _YOLO_NAMES for name in names)
-    for name in names:
-        if _suffix(name) != ".txt":
-            continue
-        parts = _stem(name).split("/")
-        twins = {
-            "/".join([*parts[:at], "images", *parts[at + 1 :]])
-            for at, part in enumerate(parts[:-1])
-            if part.lower() == "labels"
-        }
-        if not stems.isdisjoint(twins) or (has_classes and _stem(name) in stems):
-            return name
-    return None

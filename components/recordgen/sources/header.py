@@ -19,6 +19,7 @@ from typing import NoReturn
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.roles import TABLE_ROLES, Roles
+from recordgen.tasks.image_classification import LABEL_COLUMNS
 
 # Names that only mean the split, or the path, if no surer name stands beside them.
 _PERHAPS_SPLIT = frozenset({"set", "subset", "partition"})
@@ -156,7 +157,7 @@ _ALSO = {
     "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
     "text": TEXT_COLUMNS,
     "split": SPLIT_COLUMNS,
-    "label": {"label", "labels", "class", "class_name", "display_name", "category", "sentiment"},
+    "label": LABEL_COLUMNS | {"sentiment"},
 }
 
 

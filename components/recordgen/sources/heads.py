@@ -1,28 +1,58 @@
-"""The first lines of import files: what decides on their task, and what previews show."""
+"""The first lines of import files, and whether the very first names columns.
+
+split,image_uri,label        names that are known: a header
+age,job,deposit              names over columns that they fill: a table, whose names are free
+Review Text,Department       may be a header: the run stops and asks
+TRAIN,img/1.jpg,cat          a row
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from recordgen.dataset.splits import is_ml_use
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
 from recordgen.sources.automl_csv import names_path_column
-from recordgen.sources.automl_jsonl import parse_object, row_parser
+from recordgen.sources.automl_jsonl import check_names, parse_object, row_parser
 from recordgen.sources.csv_records import Record, read_records
-from recordgen.sources.evidence import Line, is_table
-from recordgen.sources.header import Given
+from recordgen.sources.dataframe import SOURCE, frame_records, list_columns
+from recordgen.sources.field_kinds import (
+    BRACKETED,
+    IMAGE_WORD,
+    NUMBER,
+    is_list,
+    is_sentence,
+    kind_of,
+    names_media,
+)
+from recordgen.sources.header import (
+    PATH_COLUMNS,
+    SPLIT_COLUMNS,
+    TEXT_COLUMNS,
+    Given,
+    column_name,
+)
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import read_layout
 from recordgen.sources.lines import open_lines
 from recordgen.sources.row_parser import without_padding
 from recordgen.sources.text_csv import names_text_column
 from recordgen.tasks import TASKS, ObjectDetection, TextClassification
+from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import AnnotationError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Among so many lines, one that reads differently is malformed.
+LINES_AROUND_A_MISTAKE = 10
 
 # Enough to meet what is rare, and little beside what is read later.
 _FILES_LOOKED_AT = 16
@@ -33,46 +63,105 @@ _BYTES_LOOKED_AT = 4_000_000
 # readers of their own.
 _KINDS_OF_LINES = ("image", "text", "video")
 
+# The last word of names that scripts give to columns: "Review Text", "breed_id".
+_LAST_WORDS = frozenset(
+    {"id", "name", "path", "file", "filename", "url", "uri", "image", "label", "labels", "class"}
+    | {"category", "text", "split", "target", "sentiment"}
+)
+_NAMES = PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | LABEL_COLUMNS | _LAST_WORDS
+_DIGITS = re.compile(r"\d+")
+
+
+class Line(NamedTuple):
+    """The fields of a line, as they read if there is no header.
+
+    Attributes:
+        where: file and line.
+        fields: stripped, without empty ones at the end.
+        has_ml_use: the line begins with ML_USE, which may be empty.
+        kind: of its path or text, see :func:`recordgen.sources.field_kinds.kind_of`.
+        annotation: the fields behind path or text.
+        labels: those that are not empty.
+        is_quoted: a field other than the first stands in quotes.
+    """
+
+    where: str
+    fields: Sequence[str]
+    has_ml_use: bool
+    kind: str
+    annotation: Sequence[str]
+    labels: Sequence[str]
+    is_quoted: bool
+
+    @classmethod
+    def of(cls, where: str, fields: Sequence[str], *, is_quoted: bool = False) -> Line:
+        """Return a line; path or text stand behind ML_USE, also behind a misspelt one."""
+        first, second = (*fields, "", "")[:2]
+        has_ml_use = len(fields) > 1 and is_ml_use(first)
+        at, kind = int(has_ml_use), kind_of(second if has_ml_use else first)
+        if not kind and not has_ml_use and kind_of(second) in ("image", "video"):
+            at, kind = 1, kind_of(second)
+        annotation = fields[at + 1 :]
+        labels = list(filter(None, annotation))
+        return cls(where, fields, has_ml_use, kind, annotation, labels, is_quoted)
+
+    @property
+    def subject(self) -> str:
+        """The path or text."""
+        return (*self.fields, "")[len(self.fields) - len(self.annotation) - 1]
+
 
 @dataclass(frozen=True)
 class Head:
-    """The first records of a CSV file, or the first objects of a JSONL file.
+    """The first records of a CSV file or a DataFrame, or the first objects of a JSONL file.
 
     Attributes:
         path: the file.
         where: file and line of the first record.
-        header: the names of the columns, given columns by their role; None: there is no header.
-        is_given: the options say that there is a header, or none.
+        rows: all records; a header is the first of them.
+        header: the names of the columns, given columns by their role; None: they go by position.
+        has_header: whether the first record names columns.
         lines: the records behind the header.
-        rows: all records.
-        objects: the objects of a JSONL file.
+        lists: columns whose cells are lists.
+        objects: the objects of a JSONL file, with the numbers of their lines.
         delimiter: what separates the fields of a CSV file.
     """
 
     path: str
-    where: str = ""
-    header: Sequence[str] | None = None
-    is_given: bool = False
-    lines: Sequence[Line] = ()
+    where: str
     rows: Sequence[Sequence[str]] = ()
+    header: Sequence[str] | None = None
+    has_header: bool = False
+    lines: Sequence[Line] = ()
+    lists: Set[int] = frozenset()
     objects: Sequence[tuple[int, Mapping[str, Any]]] = ()
     delimiter: str = ","
 
     @property
-    def bare_lines(self) -> Sequence[Line]:
-        """The lines whose columns go by position."""
-        return self.lines if self.header is None else ()
+    def names(self) -> Sequence[str]:
+        """The columns as ``--columns`` takes them: names, or numbers where there is no header."""
+        return self.rows[0] if self.has_header else [str(n + 1) for n in range(len(self.rows[0]))]
 
 
 def read_heads(files: Sequence[ImportFile], options: ConvertOptions) -> list[Head]:
     """Return what the first lines of the first files hold; nothing of folders and sentences."""
-    task = options.task
-    if options.input_format == "csv" and (task == AUTO or TASKS[task].kind in _KINDS_OF_LINES):
-        heads = [_read_csv(file.path, Given.of(options), task) for file in files[:_FILES_LOOKED_AT]]
-        return [head for head in heads if head is not None]
+    paths = [file.path for file in files[:_FILES_LOOKED_AT]]
     if options.input_format == "jsonl":
-        return [_read_jsonl(file.path) for file in files[:_FILES_LOOKED_AT]]
-    return []
+        return [_read_jsonl(path, Given.of(options)) for path in paths]
+    has_lines = options.task == AUTO or TASKS[options.task].kind in _KINDS_OF_LINES
+    if options.input_format != "csv" or not has_lines:
+        return []
+    heads = [_read_csv(path, Given.of(options), options.task) for path in paths]
+    return [head for head in heads if head is not None]
+
+
+def head_of_frame(frame: pd.DataFrame, given: Given) -> Head:
+    """Return the first rows of a DataFrame. Raises: UsageError: a given column is not there."""
+    names = [str(name) for name in frame.columns]
+    rows = list(frame_records(frame))
+    lines = [Line.of(f"{SOURCE}:{at}", row) for at, row in enumerate(rows, start=1)]
+    header = given.rename(names, SOURCE)
+    return Head(SOURCE, SOURCE, [names, *rows], header, True, lines, list_columns(frame))
 
 
 def _read_csv(path: str, given: Given, task: str) -> Head | None:
@@ -85,34 +174,47 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
         return None
     rows = [record.fields for record in records]
     first, where = rows[0], f"{path}:{records[0].line}"
-    header: Sequence[str] | None = None
-    is_first = False
-    is_open = task == AUTO and not (given.settles_header or given.roles)
-    if is_open and (foreign := foreign_formats.of_header(first)) is not None:
+    is_open = not (given.settles_header or given.roles)
+    if task == AUTO and is_open and (foreign := foreign_formats.of_header(first)) is not None:
         raise foreign.error(where)
-    if given.header == "no":
-        header = given.numbered(first, where) if given.roles else None
-    elif given.settles_header or _is_known(first, rows, task):
-        header, is_first = given.rename(first, where), True
+    header: Sequence[str] | None = None
+    has_header = given.header != "no" and (given.settles_header or _is_known(first, rows, task))
+    if has_header:
+        header = given.rename(first, where)
     elif given.roles:
         header = given.numbered(first, where)
     data = [
         Line.of(
             f"{path}:{record.line}",
-            without_padding(row),
+            without_padding(record.fields),
             is_quoted=',"' in record.text.partition("\n")[0],
         )
-        for record, row in zip(records, rows, strict=True)
-        if not is_first or row != first
+        for record in records
+        if not has_header or record.fields != first
     ]
-    is_given = given.settles_header or bool(given.roles and header is not None)
-    return Head(path, where, header, is_given, data, rows, delimiter=delimiter)
+    return Head(path, where, rows, header, has_header, data, delimiter=delimiter)
 
 
-def read_delimiter(path: str) -> str:
-    """Return what separates the fields of a CSV file. Raises: SourceError."""
+def _read_jsonl(path: str, given: Given) -> Head:
+    """Return the first objects of a JSONL file. Raises: SourceError, UsageError.
+
+    They are rows under a header if options name the keys of the path or the text.
+    """
+    objects = []
     with open_lines(path) as lines:
-        return read_layout(lines, path)[0]
+        for number, raw in enumerate(_first(lines), start=1):
+            with suppress(AnnotationError):  # whoever reads the rows reports it
+                objects.append((number, parse_object(raw)))
+    check_names((record for _, record in objects), given, path)
+    if not {"path", "text"} & given.roles.keys():
+        return Head(path, f"{path}:1", objects=objects)
+    header = [role for role, names in given.roles.items() for _ in names]
+    keys = [key for names in given.roles.values() for key in names]
+    rows = [[record.get(key) for key in keys] for _, record in objects]
+    texts = [["" if value is None else str(value) for value in row] for row in rows]
+    lists = {at for row in rows for at, value in enumerate(row) if isinstance(value, list)}
+    found = [Line.of(path, row) for row in texts]
+    return Head(path, f"{path}:1", texts, header, lines=found, lists=lists, objects=objects)
 
 
 def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -125,21 +227,101 @@ def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
             return
 
 
+def read_delimiter(path: str) -> str:
+    """Return what separates the fields of a CSV file. Raises: SourceError."""
+    with open_lines(path) as lines:
+        return read_layout(lines, path)[0]
+
+
+# --- the first line -----------------------------------------------------------------------------
+
+
 def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) -> bool:
     """Say whether a first line is a header of known names, for the task if that is given."""
-    if task != AUTO:
-        parser = row_parser(TASKS[task](), Adjustments())
-        return parser.is_header(first)
-    is_of_files = row_parser(TextClassification(), Adjustments()).is_header(first)
-    if ObjectDetection.has_header(first) or names_path_column(first) or is_of_files:
+    made = TASKS[TextClassification.name if task == AUTO else task]()
+    if row_parser(made, Adjustments()).is_header(first):
         return True
-    return names_text_column(first) and not is_table(rows)
+    return task == AUTO and (
+        ObjectDetection.has_header(first)
+        or names_path_column(first)
+        or (names_text_column(first) and not is_table(rows))
+    )
 
 
-def _read_jsonl(path: str) -> Head:
-    objects = []
-    with open_lines(path) as lines:
-        for number, raw in enumerate(_first(lines), start=1):
-            with suppress(AnnotationError):  # whoever reads the rows reports it
-                objects.append((number, parse_object(raw)))
-    return Head(path, f"{path}:1", objects=objects)
+def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
+    """Return why the first line of a file may be a header; "" if it reads as a row.
+
+    Args:
+        rows: the stripped fields of the first lines.
+    """
+    first, rest = without_padding(rows[0]), rows[1:]
+    if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
+        return "its fields count the columns, as pandas does if they have no names"
+    is_row = any(kind_of(field) or NUMBER.fullmatch(field) or is_ml_use(field) for field in first)
+    if is_row or not rest or _is_like(first[0], [row[0] for row in rest]):
+        return ""
+    if named := next(filter(_is_name, first), None):
+        return f"{named!r} reads as the name of a column"
+    if all(Line.of("", row).kind in ("image", "video") for row in rest):
+        return "all lines behind it name files, and it does not"
+    for at, name in enumerate(first):
+        below = [row[at] for row in rest if at < len(row)]
+        filled = list(filter(None, below))
+        if filled and all(NUMBER.fullmatch(v) or BRACKETED.fullmatch(v) for v in filled):
+            return f"the column below {name!r} holds numbers"
+        # Few values may repeat by chance; the last column is where labels stand.
+        is_label = 0 < at == len(first) - 1
+        is_unlike = name not in below and len(set(below)) * 2 <= len(below)
+        if is_unlike and (is_label or (first[1:] and len(below) >= LINES_AROUND_A_MISTAKE)):
+            return f"{name!r} occurs in no other line, and the values below it repeat"
+    return ""
+
+
+def _is_name(field: str) -> bool:
+    name = column_name(field)
+    return name in _NAMES or (name != field and name.rpartition("_")[2] in _LAST_WORDS)
+
+
+def is_table(rows: Sequence[Sequence[str]]) -> bool:
+    """Say whether the first line names columns that the lines behind it fill.
+
+    Args:
+        rows: the stripped fields of the first lines.
+    """
+    names, others = list(rows[0]), rows[1:]
+    whole = [row for row in others if len(row) == len(names)]
+    if not whole or len(whole) * 2 < len(others):
+        return False
+    columns = list(zip(*whole, strict=True))
+    if not names[0] and _are_numbers(columns[0]):
+        # An index that pandas wrote; who reads the table asks for its name.
+        names, columns = names[1:], columns[1:]
+    names = list(without_padding(names))
+    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or is_ml_use(names[0]):
+        return False
+    has_payloads = any(kind_of(column[0]) in ("image", "video") for column in columns)
+    if has_payloads or any(map(_is_no_name, names)) or any(map(_is_like, names, columns)):
+        return False
+    has_sentences = any(is_sentence(field) for column in columns for field in column)
+    if len(names) == 2 and has_sentences:
+        return False  # a text and its label, as likely
+    return any(map(_are_numbers, columns)) or (len(names) > 2 and not has_sentences)
+
+
+def _is_no_name(name: str) -> bool:
+    is_file = names_media(name) or is_list(name) or "/" in name
+    return bool(is_file or IMAGE_WORD.search(name) or NUMBER.fullmatch(name))
+
+
+def _are_numbers(column: Iterable[str]) -> bool:
+    """Say whether fields are numbers, but for empty ones, which are not all."""
+    filled = [field for field in column if field]
+    return bool(filled) and all(map(NUMBER.fullmatch, filled))
+
+
+def _is_like(name: str, values: Sequence[str]) -> bool:
+    """Say whether a field is one of those below it, or counts on as they do: ``img0``, ``img1``."""
+    pattern = _DIGITS.sub("#", name)
+    return name in values or (
+        "#" in pattern and any(pattern == _DIGITS.sub("#", value) for value in values)
+    )

@@ -5,16 +5,15 @@
 
 Tokens and tags stand between blanks, and tags are those of :mod:`recordgen.tasks.tags`. The file of
 the sentences is named, or a folder that holds such files; the tags lie beside it, in the file whose
-name has ``labels`` in place of ``sentences``. Splits are told by names: ``train_sentences.txt``, or
+name has ``labels`` in place of ``sentences``. Names give the splits: ``train_sentences.txt``, or
 ``train/sentences.txt``, or ``Split-train/sentences.txt``.
 """
 
 from __future__ import annotations
 
-import codecs
 import posixpath
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, zip_longest
 
 from recordgen import storage
@@ -24,8 +23,7 @@ from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.image_folder import files_below
-from recordgen.sources.lines import UTF16_MARKS, open_lines
-from recordgen.tables.csv_fields import MAX_RECORD_BYTES
+from recordgen.sources.lines import decode_line, open_lines, text_of_first
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
@@ -79,16 +77,29 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
     tags_path = storage.join(folder, tags_name) if folder else tags_name
     split = _split(folder, before, behind)
     with open_lines(path) as sentences, open_lines(tags_path) as tags:
-        pairs = enumerate(zip_longest(sentences, tags), start=1)
+        pairs = enumerate(zip_longest(_lines(sentences, path), _lines(tags, tags_path)), start=1)
         for line, (sentence, said) in pairs:
-            if line == 1:
-                sentence, said = _without_mark(sentence, path), _without_mark(said, tags_path)
             if sentence is None or said is None:
-                ends = _last_lines(chain([(line, (sentence, said))], pairs), line - 1)
-                _check_ends(path, tags_path, ends)
-                return
-            if sentence.strip() or said.strip():
+                ends = [line - 1, line - 1]
+                for at, pair in chain([(line, (sentence, said))], pairs):
+                    ends = [
+                        at if raw and raw.strip() else end
+                        for raw, end in zip(pair, ends, strict=True)
+                    ]
+                if ends[0] != ends[1]:
+                    raise SourceError(
+                        f"{path} has {ends[0]} lines and {tags_path} {ends[1]}; each sentence "
+                        f"needs its tags in the same line"
+                    )
+            elif sentence.strip() or said.strip():
                 yield _row(sentence, said, path, line, split, adjusted)
+
+
+def _lines(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """Yield the lines of a file without its byte order mark. Raises: SourceError: it is UTF-16."""
+    if (first := next(lines, None)) is not None:
+        yield text_of_first(first, path, "UTF-8")
+    yield from lines
 
 
 def _spelt_as(example: str, word: str) -> str:
@@ -118,54 +129,12 @@ def _row(
 
 def _parts(raw: bytes, what: str) -> list[str]:
     """Return what stands between blanks. Raises: AnnotationError."""
-    if len(raw) > MAX_RECORD_BYTES:
-        raise AnnotationError(
-            RejectCode.BAD_LINE,
-            f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; write one per line",
-        )
-    try:
-        text = raw.decode("utf-8").strip(" \t\r\n")
-    except UnicodeDecodeError as exc:
-        raise AnnotationError(
-            RejectCode.BAD_ENCODING,
-            f"byte {exc.start + 1} of the {what} is not UTF-8; save the file as UTF-8",
-        ) from exc
+    text = decode_line(raw, what, "write one per line").strip(" \t\r\n")
     return _BLANKS.split(text) if text else []
 
 
-def _without_mark(raw: bytes | None, path: str) -> bytes | None:
-    """Return a file's first line without its byte order mark. Raises: SourceError."""
-    if raw is None:
-        return None
-    if raw.startswith(UTF16_MARKS):
-        raise SourceError(f"{path}: this file is UTF-16; save it as UTF-8")
-    return raw.removeprefix(codecs.BOM_UTF8)
-
-
-def _last_lines(
-    pairs: Iterable[tuple[int, tuple[bytes | None, bytes | None]]], before: int
-) -> tuple[int, int]:
-    """Return the last line of either file that is not blank, of those from here on."""
-    last = [before, before]
-    for line, pair in pairs:
-        for side, raw in enumerate(pair):
-            if raw is not None and raw.strip():
-                last[side] = line
-    return last[0], last[1]
-
-
-def _check_ends(path: str, tags_path: str, ends: tuple[int, int]) -> None:
-    """Check that the files have as many lines. Raises: SourceError."""
-    sentences, tags = ends
-    if sentences != tags:
-        raise SourceError(
-            f"{path} has {sentences} lines and {tags_path} {tags}; each sentence needs its tags in "
-            f"the same line"
-        )
-
-
 def _split(folder: str, before: str, behind: str) -> str | None:
-    """Return the split that names say, that of the file first; None: drawn."""
+    """Return the split that the file's or else the folder's name gives; None: to be assigned."""
     stem = behind.rpartition(".")[0]
     for part in (before.strip("_-. "), stem.strip("_-. "), posixpath.basename(folder)):
         name = part.removeprefix(SPLIT_PREFIX)

@@ -1,4 +1,4 @@
-r"""What the first lines of a CSV file tell of it as a whole, before any of them is a row.
+r"""The layout of a CSV file, detected from its first lines: its separator, or why it is no CSV.
 
 TRAIN;a.jpg;cat      →  fields are separated by semicolons
 "TRAIN,a.jpg,cat"    →  SourceError: a.csv:1: each line is one field in quotes, commas and all
@@ -14,21 +14,19 @@ from itertools import chain, islice
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.errors import SourceError
+from recordgen.sources.field_kinds import FILE_SUFFIXES
 from recordgen.sources.header import PATH_COLUMNS, SPLIT_COLUMNS, TEXT_COLUMNS, column_name
 from recordgen.sources.lines import text_of_first
 from recordgen.tables.csv_fields import DELIMITERS, read_fields
 
 _LINES_LOOKED_AT = 100
 
-#: What may stand between the fields of an empty line, beside what separates them.
+#: The blanks that an empty line may hold beside separators.
 BLANKS = " \t\r\n\v\f"
 
 _EMPTY = f"{BLANKS},;".encode()
 
-#: What names of payloads end with.
-FILE_SUFFIXES = "jpe?g|png|gif|bmp|ico|webp|tiff?|mp4|mov|avi|mkv|webm|txt"
-
-# An ML_USE, the name of a column or of a file: what else a spreadsheet separates stands behind it.
+# First fields that decide what separates the line: an ML_USE, or the name of a column or a file.
 _FIRST_FIELD = re.compile(
     rf"{'|'.join(ML_USE_WORDS)}|split|ml_use|label|image_uri|image|filename|text"
     rf"|[^,]+\.({FILE_SUFFIXES})",
@@ -40,10 +38,10 @@ _KNOWN_NAMES = (
     PATH_COLUMNS | SPLIT_COLUMNS | TEXT_COLUMNS | {"label", "labels", "class", "sentiment"}
 )
 
-# A whole line that is an address, whatever signs are in it: "gs://bucket/a;b.jpg".
+# A whole line that is one address, separators included: "gs://bucket/a;b.jpg".
 _ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*:/|\.{{0,2}})/.*\.({FILE_SUFFIXES})", re.IGNORECASE)
 
-# Excel's own first line, which says what separates fields.
+# Excel's own first line, which names the separator.
 _EXCEL_HINT = re.compile(rb'\s*"?sep=([^\w"])\s*"?[,;\s]*', re.IGNORECASE)
 
 _JSON = re.compile(rb'\s*(\[\s*)?\{\s*"')
@@ -54,10 +52,10 @@ _INSIDE = re.compile(r"[BIESLU]-\S+")
 
 
 def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[bytes]]:
-    r"""Return what separates the fields of a CSV file, and its physical lines.
+    r"""Return the separator of a CSV file, and its physical lines.
 
-    The first line comes back without its byte order mark; one that is a note to Excel comes back
-    empty, so that the numbers of the others stay.
+    The first line comes back without its byte order mark; Excel's ``sep=;`` comes back empty, which
+    keeps the numbers of the other lines.
 
     Args:
         lines: with or without their ending (``\n`` or ``\r\n``).
@@ -77,7 +75,7 @@ def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[byte
 
 
 def _delimiter_of(head: list[bytes], source: str) -> str:
-    """Check first lines, empty a note to Excel, and return what separates fields."""
+    """Return the separator, and empty Excel's own first line. Raises: SourceError."""
     filled = [(at, raw) for at, raw in enumerate(head) if raw.strip(_EMPTY)]
     if not filled:
         return ","
@@ -125,7 +123,7 @@ def _are_tagged(texts: Sequence[str]) -> bool:
 
 
 def _are_quoted(texts: Sequence[str]) -> bool:
-    """Say whether lines are whole rows in quotes, as of a sheet that was pasted into one column."""
+    """Return whether lines are whole rows in quotes, as if pasted into one column of a sheet."""
     records = _records(texts, ",")
     return bool(records) and all(map(_is_row, records))
 
@@ -137,11 +135,10 @@ def _is_row(fields: Sequence[str]) -> bool:
 
 
 def _delimiter(texts: Sequence[str]) -> str:
-    """Return what separates fields.
+    """Return the separator.
 
-    A semicolon or tab does if commas do not cut the first line, and it cuts that into names of
-    columns; or if it cuts all lines into as many fields, and commas do not: these stand inside
-    fields then, or begin none that is known.
+    It is a semicolon or tab if that cuts the first line into names of columns and commas do not; or
+    if it cuts all lines into equally many fields and commas do not, or stand inside fields.
     """
     by_comma = _records(texts, ",")
     if by_comma and all(map(_is_read_by_comma, by_comma)):
@@ -159,7 +156,7 @@ def _delimiter(texts: Sequence[str]) -> str:
         is_known = all(_FIRST_FIELD.fullmatch(fields[0].strip()) for fields in records)
         if is_known and (len(records) > 1 or has_no_comma):
             return delimiter
-        # Else the sign may end statements, or stand in a text before its label.
+        # Otherwise it may end statements, or belong to a text before its label.
         ends = [fields[-1] for fields in records]
         may_hold_commas = delimiter == "\t" or not any("," in end for end in ends)
         is_alone = has_no_comma or (may_hold_commas and not _are_alike(by_comma))
@@ -169,13 +166,13 @@ def _delimiter(texts: Sequence[str]) -> str:
 
 
 def _is_read_by_comma(fields: Sequence[str]) -> bool:
-    """Say whether a line begins with a field that a comma ends, or is one address."""
+    """Return whether a line begins with a known first field before a comma, or is one address."""
     begin = _FIRST_FIELD if len(fields) > 1 else _ADDRESS
     return begin.fullmatch(fields[0].strip()) is not None
 
 
 def _records(texts: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Return the records that lines hold, up to the first that is broken or goes on behind them."""
+    """Return the records of lines, up to the first that is broken or has no end."""
     found = []
     with suppress(csv.Error):
         for fields in read_fields((f"{text}\n" for text in texts), delimiter):

@@ -9,10 +9,12 @@ from typing import IO
 
 from recordgen import storage
 from recordgen.errors import SourceError
+from recordgen.rejects import RejectCode
 from recordgen.sources import foreign_formats
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
+from recordgen.tasks.task import AnnotationError
 
-#: What a file begins with that Windows calls "Unicode".
+#: How a file begins that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 _CHUNK_BYTES = 1 << 20
@@ -24,7 +26,7 @@ def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
     Args:
         raw: the line.
         source: the file's name.
-        remedy: how to save it, should it be UTF-16: ``CSV UTF-8``.
+        remedy: the encoding to save it in if it is UTF-16: ``CSV UTF-8``.
 
     Raises:
         SourceError: it is UTF-16.
@@ -32,6 +34,27 @@ def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
     if raw.startswith(UTF16_MARKS):
         raise SourceError(f"{source}: this file is UTF-16; save it as {remedy}")
     return raw.removeprefix(codecs.BOM_UTF8)
+
+
+def decode_line(raw: bytes, what: str, remedy: str) -> str:
+    """Return the text of a line.
+
+    Args:
+        raw: the line.
+        what: what it is called in messages: ``line``, ``sentence``.
+        remedy: what to do if it is longer than a record may be.
+
+    Raises:
+        AnnotationError: it is too long, or not UTF-8.
+    """
+    if len(raw) > MAX_RECORD_BYTES:
+        message = f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; {remedy}"
+        raise AnnotationError(RejectCode.BAD_LINE, message)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        message = f"byte {exc.start + 1} of the {what} is not UTF-8; save the file as UTF-8"
+        raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
 
 
 @contextmanager

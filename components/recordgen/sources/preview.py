@@ -9,13 +9,10 @@ from typing import TypeVar
 
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Lines, Row, is_content_uri
-from recordgen.sources.csv_records import read_records
+from recordgen.rows.row import Row, is_content_uri
 from recordgen.sources.import_file import ImportFile
-from recordgen.sources.lines import open_lines
 from recordgen.sources.readers import RowReader
-from recordgen.tables.columns import Table
-from recordgen.tasks import TASKS, Tabular, task_for
+from recordgen.tasks import Tabular, task_for
 from recordgen.tasks.task import Task
 from recordgen.tasks.text_task import TextContent
 
@@ -73,41 +70,14 @@ def preview_files(files: Sequence[ImportFile], options: ConvertOptions) -> tuple
         UsageError: an option does not go with the files.
         StorageError: storage failed.
     """
-    if TASKS[options.task].kind == Tabular.kind:
-        return _preview_lines(files, options)
     items = RowReader(options).read_all(files)
     return preview_rows(islice(items, _ROWS_LOOKED_AT), task_for(options))
 
 
-def preview_rows(
-    items: Iterable[Row | Lines | Reject | Finding], task: Task
-) -> tuple[PreviewRow, ...]:
+def preview_rows(items: Iterable[Row | Reject | Finding], task: Task) -> tuple[PreviewRow, ...]:
     """Return some of the rows among items as previews."""
     shown = [item for item in items if isinstance(item, Row)]
     return tuple(_of_row(row, task) for row in _spread(shown))
-
-
-def preview_lines(items: Iterable[Row | Lines | Reject | Finding]) -> tuple[PreviewRow, ...]:
-    """Return some of the lines of a table as previews."""
-    shown = [
-        PreviewRow(f"{item.source}:{line}", split or ASSIGNED, _cut(text), None)
-        for item in items
-        if isinstance(item, Lines)
-        for line, split, text in zip(item.numbers, item.splits, item.texts, strict=True)
-    ]
-    return tuple(_spread(shown))
-
-
-def _preview_lines(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
-    from recordgen.sources.table_csv import lines_of  # only tables need Arrow
-
-    table = Table.from_json(options.table)
-    for file in files:
-        with open_lines(file.path) as lines:
-            records = islice(read_records(lines, file.path), 1, _ROWS_LOOKED_AT)
-            if found := preview_lines(lines_of(records, file.path, table)):
-                return found
-    return ()
 
 
 def _spread(items: Sequence[_Item]) -> Sequence[_Item]:
@@ -118,6 +88,9 @@ def _spread(items: Sequence[_Item]) -> Sequence[_Item]:
 
 
 def _of_row(row: Row, task: Task) -> PreviewRow:
+    where, split = f"{row.source}:{row.line}", row.split or ASSIGNED
+    if task.kind == Tabular.kind:
+        return PreviewRow(where, split, _cut(row.annotation or ""), None)
     text = None
     if task.kind in ("text", "entities") and is_content_uri(row.uri):
         text = TextContent.decode(row.annotation).text
@@ -127,12 +100,7 @@ def _of_row(row: Row, task: Task) -> PreviewRow:
     said = "" if is_silent else row.annotation or ""
     # A segment of a video has times beside its label.
     annotation = task.shown(said) if said and task.kind != "video" else said
-    return PreviewRow(
-        f"{row.source}:{row.line}",
-        row.split or ASSIGNED,
-        _cut(row.uri if text is None else text),
-        _cut(annotation),
-    )
+    return PreviewRow(where, split, _cut(row.uri if text is None else text), _cut(annotation))
 
 
 def _cut(text: str) -> str:

@@ -1,24 +1,28 @@
 """What reads the rows of an import file, as tasks declare it in ``readers``: one for each format.
 
 Every reader takes the path, the task, what gets notes of changed rows, and what options say about
-columns. It gives a Row for each usable line and a Reject for each other one, and raises SourceError
-for a file that is missing or no such file, StorageError where storage failed.
+columns. It gives a Row for each usable line, or a RowBatch for many of them, and a Reject for each
+other line. It raises SourceError for a file that is missing or no such file, StorageError where
+storage failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
+from typing import TypeAlias
 
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import Adjustments, Row, with_findings
+from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
 from recordgen.sources import (
     automl_csv,
     automl_jsonl,
     declared_rows,
     image_folder,
     iob,
+    table_csv,
     text_csv,
     video_lists,
 )
@@ -28,14 +32,16 @@ from recordgen.sources.lines import open_lines
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
 
+Rows: TypeAlias = "Iterator[Row | RowBatch | Reject]"
+
 #: (path, task, adjusted, given) → rows
-ReadRows = Callable[[str, Task, Adjustments, Given], Iterator[Row | Reject]]
+ReadRows = Callable[[str, Task, Adjustments, Given], Rows]
 
 
-def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> ReadRows:
+def _in_lines(parse: Callable[..., Rows]) -> ReadRows:
     """Return what reads a file whose lines ``parse`` takes."""
 
-    def read(path: str, task: Task, adjusted: Adjustments, given: Given) -> Iterator[Row | Reject]:
+    def read(path: str, task: Task, adjusted: Adjustments, given: Given) -> Rows:
         with open_lines(path) as lines:
             yield from parse(lines, source=path, task=task, adjusted=adjusted, given=given)
 
@@ -46,6 +52,8 @@ def _in_lines(parse: Callable[..., Iterator[Row | Reject]]) -> ReadRows:
 read_paths = _in_lines(automl_csv.parse_lines)
 #: CSV: ``[ML_USE],TEXT`` and the same; the text may also be the path of its file.
 read_texts = _in_lines(text_csv.parse_lines)
+#: CSV: a header, and a field for each of its columns.
+read_table = _in_lines(table_csv.parse_lines)
 #: CSV: the columns of a declared schema.
 read_declared = _in_lines(declared_rows.parse_lines)
 #: CSV: segments of videos.
@@ -72,7 +80,7 @@ def read_sentences(
 
 def formats_of(task: str) -> tuple[str, ...]:
     """Return the formats in which examples of a task come."""
-    return ("csv",) if TASKS[task].by_columns else tuple(TASKS[task].readers)
+    return tuple(TASKS[task].readers)
 
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
@@ -108,6 +116,10 @@ class RowReader:
         self._access = options.access
         self._given = Given.of(options)
 
+    def read_batches(self, file: ImportFile) -> Iterator[RowBatch | Reject | Finding]:
+        """Read one import file as :meth:`read`; give its usable lines in batches."""
+        return batched(self._items(file))
+
     def read(self, file: ImportFile) -> Iterator[Row | Reject | Finding]:
         """Read one import file line by line; memory does not grow with the file.
 
@@ -119,6 +131,9 @@ class RowReader:
             SourceError: the file is missing, unreadable, or no UTF-8 text.
             StorageError: storage failed.
         """
+        return one_by_one(self._items(file))
+
+    def _items(self, file: ImportFile) -> Iterator[Row | RowBatch | Reject | Finding]:
         read_rows = self._task.reader(self._format)
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
@@ -128,11 +143,8 @@ class RowReader:
             yield from rows
             return
         for item in rows:
-            if isinstance(item, Row) and item.split is None:
-                item = item._replace(split=file.split)
-            yield item
+            yield item.with_split(file.split) if isinstance(item, Row | RowBatch) else item
 
     def read_all(self, files: Iterable[ImportFile]) -> Iterator[Row | Reject | Finding]:
         """Read several import files one after the other, as :meth:`read`."""
-        for file in files:
-            yield from self.read(file)
+        return chain.from_iterable(map(self.read, files))

@@ -6,19 +6,19 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Union
 
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
-from recordgen.rows.row import BLOCK_ROWS, Adjustments, Lines, Row, with_findings
+from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
 from recordgen.sources.detect import Detection, columns_of_table, detect, detect_frame
 from recordgen.sources.header import Given
 from recordgen.sources.image_folder import list_images
 from recordgen.sources.import_file import ImportFile, find_import_files
-from recordgen.sources.preview import preview_files, preview_lines, preview_rows
+from recordgen.sources.preview import preview_files, preview_rows
 from recordgen.sources.readers import with_lists
 from recordgen.tasks import TASKS, Tabular, task_for
 
@@ -60,9 +60,8 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
 
         table = frame_table(frame, options)
         options = replace(options, table=table.to_json())
-        source = Source.of_lines(frame_lines(frame, table))
         detection = replace(detection, options=options, columns=columns_of_table(table))
-        rows = preview_lines(chain.from_iterable(source.rows))
+        source = Source.of_rows(frame_lines(frame, table))
     else:
         from recordgen.sources.dataframe import dataframe_rows
         from recordgen.sources.declared_rows import frame_rows
@@ -75,7 +74,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
             else dataframe_rows(frame, task, adjusted, Given.of(options))
         )
         source = Source.of_rows(with_findings(found, adjusted))
-        rows = preview_rows(chain.from_iterable(source.rows), task)
+    rows = preview_rows(one_by_one(chain.from_iterable(source.rows)), task_for(options))
     return replace(source, detection=replace(detection, rows=rows)), options
 
 
@@ -102,13 +101,13 @@ class Source:
 
     Attributes:
         files: import files.
-        rows: blocks of rows with what was changed in them, or of lines.
+        rows: rows, with what was changed in them, in parts that can be read on their own.
         bytes: size of all of it, for the number of buckets.
         detection: how it is read.
     """
 
     files: tuple[ImportFile, ...] = ()
-    rows: tuple[tuple[Row | Lines | Reject | Finding, ...], ...] = ()
+    rows: tuple[tuple[RowBatch | Reject | Finding, ...], ...] = ()
     bytes: int = 0
     detection: Detection | None = None
 
@@ -118,27 +117,23 @@ class Source:
         return cls(files=tuple(files), bytes=sum(map(_size, files)))
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Row | Reject | Finding]) -> Source:
+    def of_rows(cls, rows: Iterable[Row | RowBatch | Reject | Finding]) -> Source:
         """Return rows as a source."""
-        waiting = iter(rows)
-        blocks = tuple(iter(lambda: tuple(islice(waiting, BLOCK_ROWS)), ()))
-        size = sum(map(len, blocks)) * ROW_BYTES
-        return cls(rows=blocks, bytes=size)
-
-    @classmethod
-    def of_lines(cls, lines: Iterable[Lines | Reject]) -> Source:
-        """Return lines of a table as a source."""
-        blocks = tuple((item,) for item in lines)
-        texts = chain.from_iterable(
-            item.texts for (item,) in blocks if not isinstance(item, Reject)
-        )
-        return cls(rows=blocks, bytes=sum(map(len, texts)))
+        parts: list[list[RowBatch | Reject | Finding]] = [[]]
+        size = 0
+        for item in batched(rows):
+            parts[-1].append(item)
+            if isinstance(item, RowBatch):
+                texts = sum(len(text or "") for text in item.annotations)
+                size += max(len(item.lines) * ROW_BYTES, texts)
+                parts.append([])
+        return cls(rows=tuple(tuple(part) for part in parts if part), bytes=size)
 
     @property
     def paths(self) -> Iterator[str]:
         """Where the import files lie, or the payloads of rows in memory."""
         yield from (file.path for file in self.files)
-        for row in chain.from_iterable(self.rows):
+        for row in one_by_one(chain.from_iterable(self.rows)):
             if isinstance(row, Row) and row.uri:
                 yield storage.resolve(row.uri, row.source)
 

@@ -1,7 +1,7 @@
 r"""Tables as CSV: a header, then records with a field for each of its columns.
 
 age,job           header
-58,management  →  Lines("wines.csv", numbers=[2], splits=[None], texts=["58,management"])
+58,management  →  RowBatch("wines.csv", [2], splits=[None], uris=[""], ["58,management"])
 """
 
 from __future__ import annotations
@@ -10,26 +10,35 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.dataset.splits import parse_ml_use
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Lines
+from recordgen.rows.row import Adjustments, RowBatch
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
-from recordgen.sources.lines import open_lines
+from recordgen.sources.header import Given
 from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
 from recordgen.tables.csv_fields import split_plain
+from recordgen.tasks import Tabular
+from recordgen.tasks.task import Task
 
 
-def read_table(path: str, table: Table) -> Iterator[Lines | Reject]:
-    """Yield the lines of an import file that have a field for every column, and rejects of others.
+def parse_lines(
+    lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[RowBatch | Reject]:
+    r"""Yield the lines of an import file that have a field for every column, and rejects of others.
 
     Args:
-        path: the file.
-        table: which columns there are.
+        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
+        source: the file's name, for rows and messages.
+        task: knows which columns there are.
+        adjusted: is not used: lines are taken as they are.
+        given: is not used: the columns are decided.
 
     Raises:
-        SourceError: the file is missing or unreadable, UTF-16, or no text at all.
-        StorageError: storage failed.
+        SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
     """
-    with open_lines(path) as lines:
-        yield from lines_of(without_headers(read_blocks(lines, path), table.names), path, table)
+    del adjusted, given
+    if not isinstance(task, Tabular):
+        raise TypeError(f"{task.name} has no table")
+    items = without_headers(read_blocks(lines, source), task.table.names)
+    return lines_of(items, source, task.table)
 
 
 def without_headers(items: Iterable[Item], names: Sequence[str]) -> Iterator[Item]:
@@ -45,7 +54,7 @@ def without_headers(items: Iterable[Item], names: Sequence[str]) -> Iterator[Ite
             yield item
 
 
-def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[Lines | Reject]:
+def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the records that have a field for every column, many at a time.
 
     What the fields hold is looked at when examples are made of them.
@@ -59,9 +68,8 @@ def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[Lines
         else:
             yield from taking.take_plain(item)
         if taking.is_full:
-            yield taking.hand_over()
-    if taking.found.texts:
-        yield taking.hand_over()
+            yield from taking.hand_over()
+    yield from taking.hand_over()
 
 
 class _Taking:
@@ -74,31 +82,37 @@ class _Taking:
         self._split_at = None if table.split is None else self._names.index(table.split)
         # What lines name as their split, by what stands in them.
         self._splits: dict[str, str | None] = {"": None}
-        self.found = Lines(source, [], [], [])
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lines: list[int] = []
+        self._named: list[str | None] = []
+        self._texts: list[str] = []
         self._size = 0  # characters of what was found
 
     @property
     def is_full(self) -> bool:
-        return len(self.found.texts) >= BLOCK_LINES or self._size >= BLOCK_CHARACTERS
+        return len(self._lines) >= BLOCK_LINES or self._size >= BLOCK_CHARACTERS
 
-    def hand_over(self) -> Lines:
-        found, self.found, self._size = self.found, Lines(self._source, [], [], []), 0
-        return found
+    def hand_over(self) -> Iterator[RowBatch]:
+        if self._lines:
+            uris = [""] * len(self._lines)
+            yield RowBatch(self._source, self._lines, self._named, uris, self._texts)
+        self._begin()
 
     def take(self, record: Record) -> Iterator[Reject]:
         split = self._checked(record)
         if isinstance(split, Reject):
             yield split
             return
-        _, numbers, splits, texts = self.found
-        numbers.append(record.line)
-        splits.append(split)
-        texts.append(record.text)
+        self._lines.append(record.line)
+        self._named.append(split)
+        self._texts.append(record.text)
         self._size += len(record.text)
 
     def take_plain(self, lines: Plain) -> Iterator[Reject]:
         commas, at, known = len(self._names) - 1, self._split_at, self._splits
-        _, numbers, splits, texts = self.found
+        numbers, splits, texts = self._lines, self._named, self._texts
         for line, text in enumerate(lines.texts, start=lines.line):
             # What nearly every line looks like; all others are looked at more closely.
             if text.count(",") == commas and text.strip(EMPTY_FIELDS):

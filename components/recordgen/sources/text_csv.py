@@ -16,51 +16,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
-from recordgen import storage
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources.automl_csv import names_media
 from recordgen.sources.csv_records import read_records
-from recordgen.sources.header import (
-    TEXT_COLUMNS,
-    TEXT_FILE_COLUMNS,
-    Given,
-    find_columns,
-)
+from recordgen.sources.field_kinds import is_file, is_known_url, is_media
+from recordgen.sources.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, Given, find_columns
 from recordgen.sources.row_parser import Parser, RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextContent, inline, stored
 
-# Blanks are part of a URL only if its end says so.
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://(\S+|.+\.txt)", re.IGNORECASE)
-
-_URL_INSIDE = re.compile(r"\s[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-
-# A name of more words is rather the end of a sentence.
-_WORDS_OF_A_NAME = 3
-
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
 _BY_POSITION = Given()
-
-
-class _Payload(NamedTuple):
-    """A text as it stands in a line, or the file that has it."""
-
-    text: str
-    file: str = ""
-
-    @classmethod
-    def of(cls, field: str) -> _Payload:
-        """Return what a field holds that is a text or a file."""
-        return cls("", field.strip()) if is_file(field) else cls(field)
-
-    @classmethod
-    def of_text(cls, field: str) -> _Payload:
-        """Return what a field holds in a column of texts, where a path is not looked for."""
-        return cls("", field.strip()) if _is_known_url(field.strip()) else cls(field)
 
 
 def parse_lines(
@@ -101,38 +69,6 @@ def parse_lines(
             yield parse(record.fields, source, record.line)
 
 
-def is_file(field: str) -> bool:
-    """Say whether a field names a text file: a URL of a known storage, or a path to a ``.txt``.
-
-    Words that end with ``.txt`` are a text, unless a ``/`` is among them.
-    """
-    text = field.strip()
-    if len(text.splitlines()) != 1:
-        return False
-    if text.lower().endswith(".txt"):
-        return "/" in text or len(text.split()) == 1
-    return _is_known_url(text)
-
-
-def _is_known_url(text: str) -> bool:
-    # A URL among other words is part of a text.
-    return _URL.fullmatch(text) is not None and storage.is_known(text)
-
-
-def is_media(field: str) -> bool:
-    """Say whether a field is the name of an image or a video, and no text."""
-    text = field.strip()
-    words = len(text.split())
-    if not names_media(text) or has_url_inside(text):
-        return False
-    return words == 1 or ("/" in text and words <= _WORDS_OF_A_NAME)
-
-
-def has_url_inside(text: str) -> bool:
-    """Say whether other words stand before a URL, so that a text ends with it."""
-    return _URL_INSIDE.search(text) is not None
-
-
 def names_text_column(fields: Sequence[str]) -> bool:
     """Say whether a line can only name columns, a text's among them."""
     return (
@@ -165,8 +101,8 @@ class TextParser(RowParser):
         if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
             return _no_text(media.strip(), source, line)
         if has_ml_use:
-            text = used[1] if len(used) > 1 else ""
-            return self._of_payload(first, _Payload.of(text), used[2:], source, line)
+            text, labels = used[1] if len(used) > 1 else "", used[2:]
+            return self._of_text(first, text, labels, source, line)
         is_full = self._task.repeats is None and len(used) == 3
         if len(used) > 1 and (is_full or _is_misspelt(first) or is_file(used[1])):
             try:
@@ -177,20 +113,21 @@ class TextParser(RowParser):
                     f"that looks like ML_USE"
                 )
                 return Reject(source, line, "", RejectCode.UNKNOWN_ML_USE.value, message)
-        payload = _Payload.of(used[0] if used else "")
-        return self._of_payload("", payload, used[1:], source, line)
+        return self._of_text("", used[0] if used else "", used[1:], source, line)
+
+    def _of_text(
+        self, ml_use: str, text: str, labels: Sequence[str], source: str, line: int
+    ) -> Row | Reject:
+        path, text = (text, "") if is_file(text) else ("", text)
+        return self.to_row(ml_use, path, text, labels, source, line)
 
     def to_row(
         self, ml_use: str, path: str, text: str, fields: Sequence[str], source: str, line: int
     ) -> Row | Reject:
         """Make a row of what its columns hold, or say why there is none."""
-        payload = _Payload.of_text(text) if text.strip() else _Payload("", path)
-        return self._of_payload(ml_use, payload, fields, source, line)
-
-    def _of_payload(
-        self, ml_use: str, payload: _Payload, fields: Sequence[str], source: str, line: int
-    ) -> Row | Reject:
-        text, uri = payload
+        stripped, uri = text.strip(), path.strip()
+        if stripped:  # a column of texts may hold URLs; names of files are texts there
+            uri = stripped if is_known_url(stripped) else ""
         try:
             split = parse_ml_use(ml_use)
         except ValueError as exc:

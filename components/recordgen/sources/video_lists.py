@@ -5,17 +5,15 @@
     import file                              list
 
 An import file may hold rows of segments beside lines that name lists, or only rows. What a list
-names starts at its own folder. Lists are read for whoever wrote the import file, so they are gated
-as its rows' payloads are: :mod:`recordgen.storage.access`.
+names is relative to its own folder. The import file's author chose the lists, so the same rules
+hold for them as for the payloads of its rows: :mod:`recordgen.storage.access`.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from contextlib import contextmanager
 
 from recordgen import storage
 from recordgen.errors import (
@@ -28,30 +26,16 @@ from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import automl_csv
 from recordgen.sources.csv_records import Record, read_records
+from recordgen.sources.field_kinds import LIST_SUFFIX, is_list
 from recordgen.sources.header import Given
+from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import bounded_lines, open_lines
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.tasks.task import Task
 
-_SUFFIX = ".csv"
-
 # A list on a web server is held in memory, and nobody has vouched for it.
 _MAX_LIST_BYTES = 256_000_000
-
-
-class NamedList(NamedTuple):
-    """A list of videos that a line of an import file names.
-
-    Attributes:
-        path: where it lies.
-        split: the split of its rows that name none, if the line names one.
-        bytes: its size.
-    """
-
-    path: str
-    split: str | None
-    bytes: int
 
 
 _BY_POSITION = Given()
@@ -65,13 +49,12 @@ def parse_lines(
     adjusted: Adjustments,
     given: Given = _BY_POSITION,
 ) -> Iterator[Row | Reject]:
-    """Parse the lines of an import file, but for those that name lists: these are read apart.
+    """Parse the lines of an import file but those that name lists, which are read separately.
 
     Args and Raises: as :func:`recordgen.sources.automl_csv.parse_lines`.
     """
-    for item in automl_csv.parse_lines(
-        lines, source=source, task=task, adjusted=adjusted, given=given
-    ):
+    rows = automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
+    for item in rows:
         if isinstance(item, Reject) or not is_list(item.uri):
             yield item
         elif item.annotation is not None:
@@ -84,8 +67,8 @@ def parse_lines(
 
 def find_lists(
     path: str, task: Task, access: Access, given: Given = _BY_POSITION
-) -> Iterator[NamedList]:
-    """Yield the lists that an import file names, in the order of its lines.
+) -> Iterator[ImportFile]:
+    """Yield the lists that an import file names, in the order of its lines, with their sizes.
 
     Raises:
         SourceError: the import file or a list is missing, or may not be read.
@@ -102,7 +85,7 @@ def find_lists(
         for item in rows:
             if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
                 found = storage.resolve(item.uri, path)
-                yield NamedList(found, item.split, _list_bytes(found, item, access))
+                yield ImportFile(found, item.split, path, _list_bytes(found, item, access))
 
 
 def read_list(
@@ -128,51 +111,38 @@ def read_list(
         SourceError: it is missing, or may not be read.
         StorageError: storage failed.
     """
-    if (refusal := access.refusal(path, named_by)) is not None:
-        raise SourceError(f"{named_by}: the list of videos {path} may not be read: {refusal}")
+    _check_access(path, named_by, named_by, access)
+    with _open_list(path, named_by, access) as lines:
+        rows = automl_csv.parse_lines(lines, source=path, task=task, adjusted=adjusted, given=given)
+        for item in rows:
+            if isinstance(item, Row) and is_list(item.uri):
+                message = (
+                    f"expected {task.expected}, but the path is that of a further list; name it in "
+                    f"the import file"
+                )
+                item = reject(item, RejectCode.BAD_ANNOTATION, message)
+            yield item
+
+
+@contextmanager
+def _open_list(path: str, named_by: str, access: Access) -> Iterator[Iterator[bytes]]:
     if not storage.is_http(path):
         with open_lines(path) as lines:
-            yield from _segments(lines, path, task, adjusted, given)
+            yield lines
         return
+    context = RequestContext(RowUrlPolicy(access, named_by))
     try:
-        data = storage.read_bytes(
-            path, _MAX_LIST_BYTES, RequestContext(RowUrlPolicy(access, named_by))
-        )
+        data = storage.read_bytes(path, _MAX_LIST_BYTES, context)
     except (OSError, NotAllowedError, FileTooLargeError) as exc:
         raise SourceError(f"{named_by}: cannot read the list of videos {path}: {exc}") from exc
-    yield from _segments(bounded_lines(io.BytesIO(data), path), path, task, adjusted, given)
-
-
-def is_list(uri: str) -> bool:
-    """Say whether a line names a list, not a video."""
-    path = uri
-    if storage.is_http(storage.normal(uri)):
-        with suppress(ValueError):  # "http://[…", which is no URL
-            path = urlsplit(uri).path
-    return path.lower().endswith(_SUFFIX)
-
-
-def _segments(
-    lines: Iterable[bytes], source: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
-    for item in automl_csv.parse_lines(
-        lines, source=source, task=task, adjusted=adjusted, given=given
-    ):
-        if isinstance(item, Row) and is_list(item.uri):
-            message = (
-                f"expected {task.expected}, but the path is that of a further list; name it in "
-                f"the import file"
-            )
-            yield reject(item, RejectCode.BAD_ANNOTATION, message)
-        else:
-            yield item
+    yield bounded_lines(io.BytesIO(data), path)
 
 
 def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
     """Yield what may be a header, and what may name a list: making rows of all takes long."""
     is_first = True
     for record in records:
-        if isinstance(record, Record) and (is_first or _SUFFIX in record.text.lower()):
+        if isinstance(record, Record) and (is_first or LIST_SUFFIX in record.text.lower()):
             is_first = False
             yield record
 
@@ -180,11 +150,15 @@ def _first_and_lists(records: Iterable[Record | Reject]) -> Iterator[Record]:
 def _list_bytes(path: str, row: Row, access: Access) -> int:
     """Return the size of a list. Raises: SourceError: it cannot be read, or may not be."""
     where = f"{row.source}:{row.line}"
-    if (refusal := access.refusal(path, row.source)) is not None:
-        raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")
+    _check_access(path, row.source, where, access)
     try:
         return storage.info(path, RequestContext(RowUrlPolicy(access, row.source))).size
     except FileNotFoundError as exc:
         raise SourceError(f"{where}: there is no list of videos {path}") from exc
     except (OSError, NotAllowedError, UnknownSchemeError) as exc:
         raise SourceError(f"{where}: cannot read the list of videos {path}: {exc}") from exc
+
+
+def _check_access(path: str, source: str, where: str, access: Access) -> None:
+    if (refusal := access.refusal(path, source)) is not None:
+        raise SourceError(f"{where}: the list of videos {path} may not be read: {refusal}")

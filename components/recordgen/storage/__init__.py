@@ -1,25 +1,25 @@
 """Files by path or URL: local ones directly, web servers and everything else through fsspec.
 
-fsspec knows gs://, s3://, https://, memory:// and what its plug-ins add; credentials are taken the
-way those libraries take them.
+fsspec knows gs://, s3://, https://, memory:// and the schemes of its plug-ins. Its libraries find
+the credentials.
 
     local.py    this machine's files
     remote.py   object stores, and what else fsspec speaks
     http.py     web servers, read-only
 
-What fails in a way that may pass is tried again (:mod:`recordgen.storage.retries`); what is not
-there, and what may not be read, is an error of its own, so that an outage never looks like that.
+Requests that fail for a passing reason are repeated (:mod:`recordgen.storage.retries`). A missing
+file and a forbidden one have errors of their own, so an outage never looks like either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import IO, Protocol
+from typing import IO, Protocol, cast
 
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
 from recordgen.storage.failures import only_storage_errors
-from recordgen.storage.fileinfo import FileInfo
 from recordgen.storage.paths import (
     OBJECT_STORES,
     address,
@@ -38,7 +38,7 @@ from recordgen.storage.paths import (
     resolve,
     scheme_of,
 )
-from recordgen.storage.terms import RequestContext, UrlPolicy, without_retries
+from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, without_retries
 
 __all__ = [
     "OBJECT_STORES",
@@ -63,6 +63,7 @@ __all__ = [
     "list_dir",
     "list_files",
     "list_folders",
+    "list_infos",
     "local_path",
     "move",
     "normal",
@@ -87,49 +88,39 @@ _ANY_REQUEST = RequestContext()
 _LOOKING = "cannot look"
 
 
-class _Far(Protocol):
-    """What every storage but the local one can do."""
+class _Storage(Protocol):
+    """What the module of a storage does; that of web servers only reads."""
 
     def info(self, path: str, context: RequestContext) -> FileInfo: ...
     def read_bytes(self, path: str, at_most: int | None, context: RequestContext) -> bytes: ...
+    def read_range(self, path: str, start: int, length: int) -> bytes: ...
     def open_read(self, path: str) -> IO[bytes]: ...
+    def replacing(self, path: str) -> AbstractContextManager[IO[bytes]]: ...
+    def write_bytes(self, path: str, data: bytes) -> None: ...
+    def move(self, source: str, target: str) -> None: ...
+    def remove(self, path: str) -> None: ...
     def exists(self, path: str) -> bool: ...
     def list_files(self, pattern: str) -> list[str]: ...
     def list_dir(self, folder: str) -> list[tuple[str, bool]]: ...
 
 
-class _Writable(Protocol):
-    """What a storage can do that can be written."""
-
-    def read_range(self, path: str, start: int, length: int) -> bytes: ...
-    def replacing(self, path: str) -> AbstractContextManager[IO[bytes]]: ...
-    def write_bytes(self, path: str, data: bytes) -> None: ...
-    def move(self, source: str, target: str) -> None: ...
-    def remove(self, path: str) -> None: ...
-
-
-def _far(path: str) -> _Far:
-    """Return the storage of a path that is not local; only who needs its libraries loads them."""
-    if is_http(path):
-        try:
-            from recordgen.storage import http
-        except ImportError as exc:
-            raise StorageError(
-                f"{path}: needs a package: {exc}; pip install 'recordgen[http]'"
-            ) from exc
-        return http
-    from recordgen.storage import remote
-
-    return remote
-
-
-def _writable(path: str) -> _Writable:
+def _storage(path: str, *, writable: bool = False) -> _Storage:
+    """Return the storage of a path; only what is needed loads the libraries of a far one."""
     if is_local(path):
         return local
-    check_writable(path)
-    from recordgen.storage import remote
+    if writable:
+        check_writable(path)
+    if not is_http(path):
+        from recordgen.storage import remote
 
-    return remote
+        return remote
+    try:
+        from recordgen.storage import http
+    except ImportError as exc:
+        raise StorageError(
+            f"{path}: needs a package: {exc}; pip install 'recordgen[http]'"
+        ) from exc
+    return cast(_Storage, http)
 
 
 def is_known(path: str) -> bool:
@@ -159,7 +150,7 @@ def info(path: str, context: RequestContext = _ANY_REQUEST) -> FileInfo:
         NotAllowedError: ``context`` forbids it.
         StorageError: storage failed.
     """
-    return local.info(path) if is_local(path) else _far(path).info(path, context)
+    return _storage(path).info(path, context)
 
 
 def size(path: str) -> int:
@@ -186,9 +177,7 @@ def read_bytes(
         FileTooLargeError: it has more than ``at_most`` bytes.
         OSError, StorageError: as :func:`info`.
     """
-    if is_local(path):
-        return local.read_bytes(path, at_most)
-    return _far(path).read_bytes(path, at_most, context)
+    return _storage(path).read_bytes(path, at_most, context)
 
 
 def read_text(path: str) -> str:
@@ -203,7 +192,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
         StorageError: the file is shorter, or storage failed.
         OSError: as :func:`info`.
     """
-    data = _writable(path).read_range(path, start, length)
+    data = _storage(path, writable=True).read_range(path, start, length)
     if len(data) != length:
         raise StorageError(
             f"{path}: bytes {start} to {start + length} were asked for, {len(data)} came"
@@ -213,7 +202,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
 
 def open_read(path: str) -> IO[bytes]:
     """Open a file for buffered binary reading. Raises: as :func:`info`."""
-    return local.open_read(path) if is_local(path) else _far(path).open_read(path)
+    return _storage(path).open_read(path)
 
 
 def replacing(path: str) -> AbstractContextManager[IO[bytes]]:
@@ -222,12 +211,12 @@ def replacing(path: str) -> AbstractContextManager[IO[bytes]]:
     A local file is written under another name and renamed; an object appears when it is closed.
     Folders are made. Raises: StorageError.
     """
-    return _writable(path).replacing(path)
+    return _storage(path, writable=True).replacing(path)
 
 
 def write_bytes(path: str, data: bytes) -> None:
     """Write a small file, whole or not at all. Raises: StorageError."""
-    _writable(path).write_bytes(path, data)
+    _storage(path, writable=True).write_bytes(path, data)
 
 
 def write_text(path: str, text: str) -> None:
@@ -237,18 +226,18 @@ def write_text(path: str, text: str) -> None:
 
 def move(source: str, target: str) -> None:
     """Move a file within one storage, replacing the one at ``target``. Raises: StorageError."""
-    _writable(source).move(source, target)
+    _storage(source, writable=True).move(source, target)
 
 
 def remove(path: str) -> None:
     """Remove a file or a folder with all it holds; nothing there is fine. Raises: StorageError."""
-    _writable(path).remove(path)
+    _storage(path, writable=True).remove(path)
 
 
 def exists(path: str) -> bool:
     """Say whether there is a file or folder at ``path``. Raises: StorageError."""
     with only_storage_errors(path, _LOOKING):
-        return local.exists(path) if is_local(path) else _far(path).exists(path)
+        return _storage(path).exists(path)
 
 
 def list_files(pattern: str) -> list[str]:
@@ -257,11 +246,7 @@ def list_files(pattern: str) -> list[str]:
     Folders are left out. Nothing that matches gives an empty list. Raises: StorageError.
     """
     with only_storage_errors(pattern, _LOOKING):
-        return _list_files(pattern)
-
-
-def _list_files(pattern: str) -> list[str]:
-    return local.list_files(pattern) if is_local(pattern) else _far(pattern).list_files(pattern)
+        return _storage(pattern).list_files(pattern)
 
 
 def list_dir(folder: str) -> list[tuple[str, bool]]:
@@ -270,7 +255,28 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
     Raises: StorageError.
     """
     with only_storage_errors(folder, _LOOKING):
-        return local.list_dir(folder) if is_local(folder) else _far(folder).list_dir(folder)
+        return _storage(folder).list_dir(folder)
+
+
+def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileInfo]]:
+    """Yield what :func:`info` returns for the files directly in ``folder``, by path, in pages.
+
+    Each page takes one request. Local files, web servers and most plug-ins give no page, nor does a
+    folder that may not be listed or does not exist. A file that is missing here may still exist:
+    look it up.
+
+    Args:
+        folder: the files' paths up to the last ``/``.
+        context: see :class:`RequestContext`.
+
+    Raises:
+        StorageError: storage failed.
+    """
+    if is_local(folder) or is_http(folder):
+        return iter(())
+    from recordgen.storage import listing
+
+    return listing.list_infos(folder, context)
 
 
 def list_folders(root: str, prefix: str) -> list[str]:
@@ -288,7 +294,8 @@ def expand(source: str | list[str] | tuple[str, ...]) -> list[str]:
     files: dict[str, None] = {}
     for pattern in [source] if isinstance(source, str) else source:
         try:
-            found = _list_files(normal(pattern))
+            path = normal(pattern)
+            found = _storage(path).list_files(path)
         except OSError as exc:
             raise SourceError(
                 f"{pattern}: cannot look at this import file: {exc.strerror or exc}"

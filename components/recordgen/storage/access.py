@@ -6,8 +6,8 @@
     https://          https://, at public addresses or on the import file's own server
 
 ``allow_scheme`` adds schemes, but never the local one. ``allow_root`` then leaves of all that what
-lies under the given folders and URL prefixes. Nothing here asks the network: which address a name
-stands for is checked when a connection is made.
+lies under the given folders and URL prefixes. Nothing here asks the network: the address of a
+host is checked when a connection is made.
 """
 
 from __future__ import annotations
@@ -111,10 +111,7 @@ class Access:
         if scheme in _LOCAL_SCHEMES:
             return f"{scheme}:// is not read; write the path alone"
         where = "a local import file" if own == "file" else f"an import file on {own}://"
-        return (
-            f"rows of {where} reach {scheme}:// only if that is asked for; --allow-scheme {scheme} "
-            f"allows it"
-        )
+        return f"rows of {where} may not reach {scheme}://; --allow-scheme {scheme} allows it"
 
     def _root_refusal(self, path: str) -> str | None:
         if not self._roots:

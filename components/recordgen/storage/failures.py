@@ -1,7 +1,7 @@
-"""What the exceptions of storage libraries mean: not there, may not, will pass, will not pass.
+"""What the exceptions of storage libraries mean: missing, forbidden, passing, lasting.
 
-Each library has exceptions of its own, some hide an HTTP status in them, and none of the libraries
-need be installed: they are told apart by status, and by name where there is none.
+Each library has its own exceptions, and any of them may be missing. Exceptions are classified by
+their HTTP status, or by name where they carry none.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _BY_CLASS: dict[type, Meaning] = {
     NotADirectoryError: Meaning.NO_FILE,
     PermissionError: Meaning.FORBIDDEN,
     UnicodeError: Meaning.MISSING,  # the name of a bucket, object or host
-    # An answer that was cut, or is somebody else's, such as a proxy's page.
+    # The answer was cut, or comes from a proxy.
     UnicodeDecodeError: Meaning.TRANSIENT,
     json.JSONDecodeError: Meaning.TRANSIENT,
     EOFError: Meaning.TRANSIENT,

@@ -5,7 +5,7 @@ request is repeated by :mod:`recordgen.storage.retries`, as theirs do not do for
 
     botocore  not a plain 429; 100 repetitions for all requests of a client together, then none
     gcsfs     six attempts in half a minute, also where a certificate is not valid; neither the
-              number nor the waits can be set, and nobody can end them
+              number nor the waits can be set, and they cannot be interrupted
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: How many requests may be under way at once.
 CONNECTIONS = 64
 
-# Who changes these wants other credentials or another endpoint from then on.
+# A change of one of these asks for other credentials or another endpoint.
 _ENVIRONMENT = (
     "AWS_ACCESS_KEY_ID",
     "AWS_DEFAULT_REGION",
@@ -45,7 +45,7 @@ _ENVIRONMENT = (
     "STORAGE_EMULATOR_HOST",
 )
 
-# Set by who has zonal buckets. gcsfs asks before each request of what kind a bucket is, and asks
+# Set by users of zonal buckets. gcsfs asks before each request of what kind a bucket is, and asks
 # again for one that it may not ask about: two requests for every image.
 _ZONAL_BUCKETS = "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"
 
@@ -81,6 +81,11 @@ def is_known(path: str) -> bool:
     return scheme in available_protocols() or scheme in registry
 
 
+def names_version(path: str) -> bool:
+    """Say whether the URL of an object of Google's or Amazon's asks for one version of it."""
+    return _VERSION.search(path) is not None
+
+
 def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
     """Return the file system for a URL, and the path in it.
 
@@ -89,7 +94,7 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         retrying: whether requests are repeated, as an upload in parts needs it.
 
     Raises:
-        UnknownSchemeError: there is none for the scheme.
+        UnknownSchemeError: fsspec does not know the scheme.
         StorageError: it needs a package.
     """
     scheme = scheme_of(path)
@@ -103,7 +108,7 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         # Elsewhere a URL's host, user or account says with whom to connect.
         host = "" if is_store else path.partition("://")[2].partition("/")[0]
         root = f"{scheme}://{host}"
-        versions = is_store and _VERSION.search(path) is not None
+        versions = is_store and names_version(path)
         policy = RetryPolicy.from_environment()
         environment = tuple(map(os.environ.get, _ENVIRONMENT))
         key = (root, versions, retrying, policy, environment)

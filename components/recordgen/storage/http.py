@@ -7,8 +7,8 @@ follows a redirect wherever it leads. What a user has configured for it (headers
     request ─▶ answer ─3xx─▶ policy.refusal(target) ─▶ request ─▶ …
                       ─4xx, 5xx─▶ ClientResponseError with its status
 
-A URL without a configured or permitted exception is reached at public addresses only; it is the
-resolver that says so, at the moment in which the connection is made.
+Only public addresses are reached unless the user allows others. The resolver checks this when the
+connection is made.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ from yarl import URL
 from recordgen.errors import NotAllowedError
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.failures import is_transient
-from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.retries import RetryPolicy, retried
-from recordgen.storage.terms import RequestContext, UrlPolicy
+from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_large
 
 _MAX_REDIRECTS = 10
 _CHUNK_BYTES = 1 << 18
@@ -40,7 +39,7 @@ _CHUNK_BYTES = 1 << 18
 # Larger files are kept on disk while they are read.
 _SPOOLED_BYTES = 8_000_000
 
-# The whole of a body may take so many times as long as a connection may be silent.
+# A whole body may take this many times the timeout of a silent connection.
 _TOTAL_TIMEOUTS = 20
 
 
@@ -146,7 +145,7 @@ async def _answer(
         anywhere = policy.may_be_private(url, redirected=redirected)
         if not anywhere:
             _check_literal_address(url)
-        # Somebody else's server is told none of our headers or credentials.
+        # Other servers do not get our headers and credentials.
         ours = policy.may_be_told(url, redirected=redirected)
         fs = _filesystem(_open_session if anywhere else _open_public_session, None if ours else {})
         settings = {**fs.kwargs} if ours else {}
@@ -239,7 +238,7 @@ class _PublicResolver(AbstractResolver):
 
 
 def _check_literal_address(url: str) -> None:
-    """Check an address that stands in the URL itself: aiohttp does not resolve it."""
+    """Check a URL whose host is an address: aiohttp does not resolve it."""
     host = URL(url).raw_host or ""
     try:
         ip_address(host)

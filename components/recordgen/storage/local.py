@@ -14,19 +14,19 @@ from contextlib import contextmanager
 from typing import IO, Any, cast
 
 from recordgen.errors import StorageError
-from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.paths import local_path
+from recordgen.storage.terms import FileInfo, too_large
 
-# Says "there can be no such file", not "storage failed".
+# The file cannot exist; storage did not fail.
 _NO_SUCH_NAME = (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
-# Opening a pipe would wait for somebody who writes to it.
+# Without it, opening a pipe would wait for a writer.
 _READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Turn OSErrors into StorageError, but for those that say "not there" or "may not"."""
+    """Turn OSErrors into StorageError, except those for missing and forbidden files."""
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
@@ -41,14 +41,14 @@ def _reading(path: str) -> Iterator[None]:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """Turn any failure to write into StorageError: there is nothing to say "not there" about."""
+    """Turn every failure to write into StorageError."""
     try:
         yield
     except OSError as exc:
         raise StorageError(f"{path}: cannot write: {exc.strerror or exc}") from exc
 
 
-def info(path: str) -> FileInfo:
+def info(path: str, context: object = None) -> FileInfo:
     """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
     try:  # no context manager: this is asked for every row
         status = os.stat(local_path(path))
@@ -60,7 +60,7 @@ def info(path: str) -> FileInfo:
     return FileInfo(status.st_size, str(status.st_mtime_ns))
 
 
-def read_bytes(path: str, at_most: int | None) -> bytes:
+def read_bytes(path: str, at_most: int | None, context: object = None) -> bytes:
     """Return a regular file's content; a larger one is not read. Raises: FileTooLargeError."""
     try:  # plain calls: this is done for every row
         file = os.open(local_path(path), _READ_FLAGS)
@@ -96,9 +96,9 @@ def open_read(path: str) -> IO[bytes]:
 
 
 class _WholeWrites(io.FileIO):
-    """An unbuffered file that takes all of what it is given, as a buffered one would.
+    """An unbuffered file that writes everything it is given, as a buffered one would.
 
-    The system may take a part of it, and say only next time that the disk is full.
+    The system may write only a part, and report a full disk at the next call.
     """
 
     def write(self, data: Any) -> int:

@@ -57,7 +57,7 @@ def is_relative(uri: str) -> bool:
 
 
 def backslash_hint(path: str) -> str:
-    r"""Return the end of a message about a path of Windows, ``images\a.jpg``; empty: it is none.
+    r"""Return a hint for a Windows path such as ``images\a.jpg``; empty for other paths.
 
     A file of another system may have a backslash in its name, so none is replaced.
     """

@@ -15,11 +15,10 @@ from fsspec.utils import glob_translate
 
 from recordgen.errors import StorageError
 from recordgen.storage.failures import named_errors, only_storage_errors, status_of
-from recordgen.storage.fileinfo import FileInfo, too_large
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.paths import OBJECT_STORES, scheme_of
 from recordgen.storage.retries import retried
-from recordgen.storage.terms import RequestContext
+from recordgen.storage.terms import FileInfo, RequestContext, too_large
 
 # Where fsspec's file systems keep what tells one version of an object from the next.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
@@ -44,11 +43,15 @@ def info(path: str, context: RequestContext) -> FileInfo:
     found = retried(partial(_file_details, path), path, context.stop)
     if found["type"] != "file":
         raise IsADirectoryError(path)
+    if found["size"] is None:  # few storages do not know
+        found["size"] = len(read_bytes(path, None, context))
+    return to_info(found)
+
+
+def to_info(found: dict[str, Any]) -> FileInfo:
+    """Return size and version from what storage says of a file."""
     marks = (found[key] for key in _VERSION_KEYS if key in found)
-    size = found["size"]
-    if size is None:  # few storages do not know
-        size = len(read_bytes(path, None, context))
-    return FileInfo(int(size), str(next(marks, "")))
+    return FileInfo(int(found["size"]), str(next(marks, "")))
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
@@ -175,7 +178,7 @@ class _Upload(io.RawIOBase):
         """Give up what was written: closing fsspec's file would make it appear."""
         super().close()
         if isinstance(self._file, AbstractBufferedFile):
-            # S3 keeps, and bills, the parts of an upload until it is told; others let them expire.
+            # S3 keeps and bills the parts until the upload is aborted; others let them expire.
             if scheme_of(self._path) in ("s3", "s3a"):
                 with suppress(Exception):
                     self._file.discard()

@@ -1,7 +1,7 @@
-"""Ask a storage again that failed in a way which may pass.
+"""Repeat requests that failed for a passing reason.
 
-Between two attempts lies a random wait whose upper bound doubles, so that many who were refused
-together do not come back together ("full jitter").
+The wait between two attempts is random and its upper bound doubles, so that requests which were
+refused together are not repeated together ("full jitter").
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How patient we are with a storage that fails.
+    """How often and how long a failing request is repeated.
 
     Each field can be set by an environment variable, such as ``RECORDGEN_STORAGE_ATTEMPTS``.
 
     Attributes:
-        attempts: how often a request is sent before the failure counts as lasting.
+        attempts: how often a request is sent at most.
         first_wait_seconds: longest wait before the second attempt; it doubles from then on.
         longest_wait_seconds: where the doubling ends.
-        timeout_seconds: a connection that is silent for so long has failed.
+        timeout_seconds: a connection fails when it is silent for this long.
     """
 
     attempts: int = 8
@@ -77,7 +77,7 @@ def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _
     Args:
         action: asks a storage library.
         path: what it asks about, for the error.
-        stop: once it is set, nobody waits any longer for the result.
+        stop: when it is set, the request is not repeated any more.
 
     Raises:
         FileNotFoundError: there is nothing at ``path``; not retried.

@@ -1,4 +1,4 @@
-"""What a request may do on its way to a file: where it may go, and how long it may go on."""
+"""The limits of a request, and the information it returns about a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,26 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import Event
+from typing import NamedTuple
+
+from recordgen.errors import FileTooLargeError
+
+
+class FileInfo(NamedTuple):
+    """What storage says of a regular file.
+
+    Attributes:
+        size: in bytes.
+        version: a text that changes when the file does: its mtime, generation or etag.
+    """
+
+    size: int
+    version: str
+
+
+def too_large(path: str, size: int) -> FileTooLargeError:
+    """Return the error that a file has more bytes than were asked for: at least ``size``."""
+    return FileTooLargeError(f"{path}: too large: {size:,} bytes or more", size)
 
 
 class UrlPolicy:

@@ -7,10 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import google_crc32c
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.tables.arrow import Records, Texts, numbers, parse, serialize_rows
+from recordgen.records.tfrecord import frame_head, masked
+from recordgen.tables.arrow import (
+    Records,
+    Texts,
+    heads_by_size,
+    joined_by_row,
+    numbers,
+    parse,
+    serialize_rows,
+)
 from recordgen.tables.columns import MAX_WEIGHT, Column, Table
 
 
@@ -120,3 +131,12 @@ def _where(mask: Any) -> list[int]:
     if not pc.any(mask).as_py():
         return []
     return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
+
+
+def framed(records: Records) -> Records:
+    """Return each record as it stands in a file, see :func:`recordgen.records.tfrecord.frame`."""
+    sums = np.fromiter(map(google_crc32c.value, records.to_pylist()), np.uint64, len(records))
+    ends = np.arange(0, 4 * len(records) + 1, 4, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
+    checksums = pa.Array.from_buffers(pa.binary(), len(records), buffers)
+    return joined_by_row([heads_by_size(records, frame_head), records, checksums])

@@ -42,7 +42,7 @@ from recordgen.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow, RowLike
+    from recordgen.rows.planned import PlannedRow
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Declared(Task):
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
     reading = "recordgen.reading.kinds:DECLARED"
     trainer = "recordgen.training.declared:DeclaredTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"
-    sample = "pipelines.meters:METERS"
+    measure = "recordgen.training.measures:TableAccumulator"
+    sample = "pipelines.samples.meters:METERS"
     page = "docs/tasks/declared.md"
     batch_rows = 16
 
@@ -149,11 +149,14 @@ class Declared(Task):
     def is_stored(self, uri: str) -> bool:
         return bool(uri)
 
-    def uris(self, row: RowLike) -> Sequence[str]:
+    def stored_uris(
+        self, uris: Sequence[str], annotations: Sequence[str | None]
+    ) -> Sequence[Sequence[str]]:
         if self.schema.only_image is not None:
-            return (row.uri,)
-        values = self._values(row.annotation)
-        return [values[name] for name in self.schema.of_kind("image")]
+            return super().stored_uris(uris, annotations)
+        images = self.schema.of_kind("image")
+        values = map(self._values, annotations)
+        return [[mine[name] for name in images] for mine in values] if images else [()] * len(uris)
 
     def make(
         self,

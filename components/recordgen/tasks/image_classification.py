@@ -34,8 +34,8 @@ class ImageClassification(ImageTask):
     features: ClassVar = features.IMAGE_CLASSIFICATION
     labelling = "one"
     trainer = "recordgen.training.image_labels:OneImageLabel"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
-    sample = "pipelines.digits:DIGITS"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
+    sample = "pipelines.samples.digits:DIGITS"
     page = "docs/tasks/image_classification.md"
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:

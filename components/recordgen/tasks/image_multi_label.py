@@ -44,8 +44,8 @@ class ImageMultiLabel(ImageTask):
     features: ClassVar = features.IMAGE_MULTI_LABEL
     labelling = "several"
     trainer = "recordgen.training.image_labels:ManyImageLabels"
-    measure = "recordgen.kubeflow.scoring:ManyLabelsAccumulator"
-    sample = "pipelines.digits:DIGIT_GROUPS"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
+    sample = "pipelines.samples.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"
 
     @classmethod

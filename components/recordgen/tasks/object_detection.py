@@ -116,8 +116,8 @@ class ObjectDetection(ImageTask):
     json_keys = ("boundingBoxAnnotations",)
     features: ClassVar = features.OBJECT_DETECTION
     trainer = "recordgen.training.detection:ObjectDetector"
-    measure = "recordgen.kubeflow.scoring:BoxAccumulator"
-    sample = "pipelines.digits:SCATTERED_DIGITS"
+    measure = "recordgen.training.measures:BoxAccumulator"
+    sample = "pipelines.samples.digits:SCATTERED_DIGITS"
     page = "docs/tasks/object_detection.md"
 
     bad_boxes: str = "clip"

@@ -12,6 +12,7 @@ observation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,17 +20,30 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
+from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
-from recordgen.tasks.task import BuiltExample, RowContent, Task
+from recordgen.tasks.task import (
+    BuiltBatch,
+    BuiltExample,
+    Payloads,
+    RowContent,
+    Sizes,
+    Task,
+    Texts,
+)
 
 if TYPE_CHECKING:
+    from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.planned import PlannedRow
+
+# What a feature takes in a record beside its name and value, about.
+_FEATURE_BYTES = 14
 
 
 class Tabular(Task):
     """Classification and regression of tables.
 
-    Lines go by columns, from the import file to the record: nobody asks about a single one.
+    An annotation is the line of CSV. Examples are made by columns, many at a time.
 
     Attributes:
         table: its columns.
@@ -43,13 +57,14 @@ class Tabular(Task):
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
+    readers: ClassVar = {"csv": "recordgen.sources.readers:read_table"}
     reading = "recordgen.reading.kinds:TABLES"
     trainer = "recordgen.training.tables:TableTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"
-    sample = "pipelines.wines:WINES"
+    measure = "recordgen.training.measures:TableAccumulator"
+    sample = "pipelines.samples.wines:WINES"
     page = "docs/tasks/tabular.md"
     names_payloads = False
-    by_columns = True
+    batch_rows = 8192  # enough for Arrow, and few beside the lines of a shard
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -65,6 +80,54 @@ class Tabular(Task):
     @property
     def has_labels(self) -> bool:
         return self.table.has_labels
+
+    def is_stored(self, uri: str) -> bool:
+        return False
+
+    def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
+        import pyarrow.compute as pc
+
+        # Names stand in every record.
+        names = sum(len(column.name) + _FEATURE_BYTES for column in self.table.stored)
+        return pc.add(super().own_sizes(uris, annotations), names)
+
+    def count_labels(self, annotations: Texts) -> Mapping[str, int]:
+        from recordgen.tables.examples import count_labels
+
+        return count_labels(annotations, self.table)
+
+    def make_batch(
+        self,
+        rows: PlannedBatch,
+        payloads: Sequence[Payloads],
+        vocabulary: Vocabulary,
+        options: ConvertOptions,
+    ) -> BuiltBatch:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from recordgen.rows.columns import joined
+        from recordgen.tables.examples import framed, make_examples
+
+        columns = rows.columns
+        made = make_examples(columns["annotation"].combine_chunks(), self.table)
+        errors = sorted(made.errors)
+        refused = columns.take(pa.array(errors, pa.int64()))
+        assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
+        lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
+        return BuiltBatch(
+            examples=len(made.records),
+            frames=[(bytes(joined(framed(made.records))),)],
+            digested=[joined(made.records)],
+            assigned=assigned - lost,
+            labels=Counter(made.labels),
+            unlabelled=len(made.records) - sum(made.labels.values()),
+            rejects=[
+                Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, made.errors[at])
+                for at, (source, line) in zip(errors, lines, strict=True)
+            ],
+            payload_bytes=rows.payload_bytes,
+        )
 
     def make(
         self,

@@ -5,23 +5,30 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
+from recordgen.records.tfrecord import frame
 from recordgen.registry import imported
-from recordgen.rejects import RejectCode
+from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.placing import row_name
-from recordgen.rows.row import Adjustments, is_content_uri
+from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
+    from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.planned import PlannedRow, RowLike
 
 _Item = TypeVar("_Item")
+
+# Arrow's stubs, where there are any, differ from version to version.
+Texts: TypeAlias = Any  # pa.StringArray
+Sizes: TypeAlias = Any  # pa.Int64Array
 
 #: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
@@ -83,6 +90,48 @@ class BuiltExample(NamedTuple):
     image: tuple[str, int | None, int | None] | None = None
 
 
+@dataclass
+class BuiltBatch:
+    """Examples of several rows, in their order.
+
+    Attributes:
+        examples: how many there are.
+        frames: what is written: of each, or of several together, in pieces.
+        digested: what they add to their shard's digest, in pieces.
+        assigned: examples whose split was assigned, not named.
+        labels: examples by label; one with several counts for each.
+        unlabelled: examples without a label.
+        reencoded: images whose bytes were not passed through, by reason.
+        images: examples by the format, height and width of their image.
+        rejects: rows whose payload was refused.
+        payload_bytes: of all rows.
+    """
+
+    examples: int = 0
+    frames: list[Sequence[bytes]] = field(default_factory=list)
+    digested: list[bytes | memoryview] = field(default_factory=list)
+    assigned: int = 0
+    labels: Counter[str] = field(default_factory=Counter)
+    unlabelled: int = 0
+    reencoded: Counter[str] = field(default_factory=Counter)
+    images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
+    rejects: list[Reject] = field(default_factory=list)
+    payload_bytes: int = 0
+
+    def add(self, made: BuiltExample, *, assigned: bool) -> None:
+        """Add the example of the next row."""
+        self.examples += 1
+        self.frames.append(frame(made.record))
+        self.digested.append(made.digested)
+        self.assigned += assigned
+        self.labels.update(made.labels)
+        self.unlabelled += not made.labels
+        if made.reencoded is not None:
+            self.reencoded[made.reencoded] += 1
+        if made.image is not None:
+            self.images[made.image] += 1
+
+
 class Task(ABC):
     """One task; its instances hold the options that it cares for, and nothing else.
 
@@ -106,20 +155,19 @@ class Task(ABC):
         labelling: ``one`` label per example, or ``several``; None: labels are not of examples as a
             whole. Examples without a label are skipped in training unless it is None.
         readers: what reads an import file, a function as in :mod:`recordgen.sources.readers`, by
-            format; none where rows go by columns.
+            format.
         reading: how records are read, a :class:`recordgen.reading.kinds.Kind`.
         trainer: the model, a subclass of :class:`recordgen.training.learner.TaskTrainer`; None:
             there is none.
         measure: what says how good a model is, a
-            :class:`recordgen.kubeflow.scoring.EvalAccumulator`.
+            :class:`recordgen.training.measures.EvalAccumulator`.
         sample: the data of the demo, a :class:`pipelines.samples.Sample`; None: there is none.
         page: the page of the documentation, or its URL.
-        names_payloads: rows name what they are about, so that one can be told from another.
+        names_payloads: rows name what they are about, so that one can be told from another; else
+            all of an example stands in its row.
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
             :func:`recordgen.beam.steps.located` made.
-        by_columns: rows go by columns, many at a time, and not one by one, see
-            :mod:`recordgen.planning.resolve_lines`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
@@ -141,7 +189,6 @@ class Task(ABC):
     page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
     by_address: ClassVar[bool] = False
-    by_columns: ClassVar[bool] = False
     batch_rows: ClassVar[int]
 
     @classmethod
@@ -235,17 +282,13 @@ class Task(ABC):
         """Whether examples are meant to have labels."""
         return True
 
-    def count_labels(self, annotations: Iterable[str]) -> Mapping[str, int]:
+    def count_labels(self, annotations: Texts) -> Mapping[str, int]:
         """Return how many examples each label has, of several examples' annotations."""
         counts: Counter[str] = Counter()
-        for annotation, count in Counter(annotations).items():
-            for label in self.labels(annotation):
-                counts[label] += count
-        return counts
-
-    def numbers_in_record(self, annotation: str, vocabulary: Vocabulary) -> Sequence[int]:
-        """Return the numbers of labels that the record of an annotation holds."""
-        return [vocabulary.index(label) for label in self.labels(annotation)]
+        for item in annotations.drop_null().value_counts().to_pylist():
+            for label in self.labels(item["values"]):
+                counts[label] += item["counts"]
+        return dict(counts)
 
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
@@ -268,13 +311,20 @@ class Task(ABC):
         del uri
         return True
 
-    def own_bytes(self, row: RowLike) -> int:
-        """Return the size of a payload that stands in its row, as a record holds it, about."""
-        return len(row.annotation or "")
+    def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
+        """Return what records hold of payloads that stand in their rows, about, in bytes."""
+        del uris
+        import pyarrow.compute as pc  # who only reads import files needs no Arrow
 
-    def uris(self, row: RowLike) -> Sequence[str]:
-        """Return the addresses of all payloads in storage that a row needs."""
-        return (row.uri,) if self.is_stored(row.uri) else ()
+        return pc.utf8_length(annotations.fill_null("")).cast("int64")
+
+    def stored_uris(
+        self, uris: Sequence[str], annotations: Sequence[str | None]
+    ) -> Sequence[Sequence[str]]:
+        """Return the addresses of all payloads in storage that each row needs."""
+        del annotations
+        is_stored = self.is_stored
+        return [(uri,) if is_stored(uri) else () for uri in uris]
 
     def placed_by(self, row: RowLike, folder: str) -> str:
         """Return what a row is placed by.
@@ -287,6 +337,12 @@ class Task(ABC):
         if self.by_address:
             return storage.below_shared(storage.resolve(row.uri, storage.join(folder, "")), folder)
         return row_name(row.uri, row.annotation)
+
+    def names(self, rows: RowBatch, folder: str) -> Iterator[str]:
+        """Return what each of several rows is placed by, as :meth:`placed_by`."""
+        if self.by_address:
+            return (self.placed_by(row, folder) for row in rows.rows)
+        return map(row_name, rows.uris, rows.annotations)
 
     @property
     def can_append(self) -> bool:
@@ -313,22 +369,34 @@ class Task(ABC):
             PayloadError: the payload is refused.
         """
 
-    def make_all(
+    def make_batch(
         self,
-        rows: Sequence[PlannedRow],
+        rows: PlannedBatch,
         payloads: Sequence[Payloads],
         vocabulary: Vocabulary,
         options: ConvertOptions,
-    ) -> list[BuiltExample | PayloadError]:
-        """Make examples of several rows, or say why one is refused. Raises: StorageError."""
+    ) -> BuiltBatch:
+        """Make examples of several rows.
 
-        def make(row: PlannedRow, fetched: Payloads) -> BuiltExample | PayloadError:
+        Args:
+            rows: what was planned.
+            payloads: those of each row; empty: rows of this task have none.
+            vocabulary: numbers the labels.
+            options: how to check and change payloads.
+
+        Raises:
+            StorageError: storage failed.
+        """
+        built = BuiltBatch(payload_bytes=rows.payload_bytes)
+        for number, row in enumerate(rows.rows):
             try:
-                return self.make(row, fetched(), vocabulary, options)
+                fetched = payloads[number]() if payloads else ()
+                made = self.make(row, fetched, vocabulary, options)
             except PayloadError as exc:
-                return exc
-
-        return list(map(make, rows, payloads))
+                built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
+            else:
+                built.add(made, assigned=row.assigned)
+        return built
 
     def digested(self, record: bytes) -> bytes:
         """Return what a serialised example adds to its shard's digest.

@@ -26,8 +26,8 @@ class TextClassification(OneLabel):
     json_keys = ("classificationAnnotation",)
     labelling = "one"
     trainer = "recordgen.training.text_labels:OneTextLabel"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
-    sample = "pipelines.reviews:TOPICS"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
+    sample = "pipelines.samples.reviews:TOPICS"
     page = "docs/tasks/text_classification.md"
 
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:

@@ -79,8 +79,8 @@ class TextEntities(TextTask):
     }
     reading = "recordgen.reading.kinds:ENTITIES"
     trainer = "recordgen.training.entities:EntityTagger"
-    measure = "recordgen.kubeflow.scoring:EntityAccumulator"
-    sample = "pipelines.travels:TRAVELS"
+    measure = "recordgen.training.measures:EntityAccumulator"
+    sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 
     @classmethod

@@ -35,8 +35,8 @@ class TextMultiLabel(LabelledText):
     features: ClassVar = features.TEXT_MULTI_LABEL
     labelling = "several"
     trainer = "recordgen.training.text_labels:ManyTextLabels"
-    measure = "recordgen.kubeflow.scoring:ManyLabelsAccumulator"
-    sample = "pipelines.reviews:TOPIC_SETS"
+    measure = "recordgen.training.measures:ManyLabelsAccumulator"
+    sample = "pipelines.samples.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"
 
     @classmethod

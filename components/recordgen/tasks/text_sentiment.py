@@ -37,8 +37,8 @@ class TextSentiment(OneLabel):
     json_keys = ("sentimentAnnotation",)
     labelling = "one"
     trainer = "recordgen.training.text_labels:OneTextLabel"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
-    sample = "pipelines.reviews:SENTIMENTS"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
+    sample = "pipelines.samples.reviews:SENTIMENTS"
     page = "docs/tasks/text_classification.md"
 
     @classmethod

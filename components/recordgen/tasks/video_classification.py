@@ -37,14 +37,16 @@ from recordgen.tasks.task import (
     BuiltExample,
     Merged,
     RowContent,
+    Sizes,
     Task,
+    Texts,
     check_label,
     display_name,
     uri_in,
 )
 
 if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow, RowLike
+    from recordgen.rows.planned import PlannedRow
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
@@ -112,8 +114,8 @@ class VideoClassification(Task):
     }
     reading = "recordgen.reading.kinds:VIDEOS"
     trainer = "recordgen.training.videos:VideoTrainer"
-    measure = "recordgen.kubeflow.scoring:OneLabelAccumulator"
-    sample = "pipelines.clips:CLIPS"
+    measure = "recordgen.training.measures:OneLabelAccumulator"
+    sample = "pipelines.samples.clips:CLIPS"
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
@@ -183,8 +185,11 @@ class VideoClassification(Task):
     def is_stored(self, uri: str) -> bool:
         return False
 
-    def own_bytes(self, row: RowLike) -> int:
-        return _NAMES_BYTES + 2 * len(row.uri) + len(row.annotation or "")
+    def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
+        import pyarrow.compute as pc
+
+        names = pc.add(pc.multiply(pc.utf8_length(uris).cast("int64"), 2), _NAMES_BYTES)
+        return pc.add(names, super().own_sizes(uris, annotations))
 
     def make(
         self,

@@ -1,7 +1,7 @@
 """The area under the ROC curve (AUC) of each label, in one pass over any number of examples.
 
-Scores are counted between thresholds, so that what is kept does not grow with the examples. For
-labels that some examples have and others do not, the areas are those of
+Scores are counted between thresholds, so memory does not grow with the examples. For labels that
+some examples have and others do not, the areas equal those of
 ``keras.metrics.AUC(multi_label=True, thresholds=THRESHOLDS)``.
 """
 
@@ -10,23 +10,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-# Evenly apart in log-odds: a rare label's scores are all close to 0, where equal steps of the score
-# would not tell them apart. So many because those of a model that has hardly learnt lie close.
+# Evenly spaced in log-odds: a rare label's scores are all close to 0, where equal steps would not
+# separate them. A model that has hardly learnt needs this many.
 _LOG_ODDS = np.linspace(-14, 14, 1000)
 
 # Close to 1, some are the same number.
 _EDGES = np.unique((1 / (1 + np.exp(-_LOG_ODDS))).astype(np.float32))
 
-#: What scores are compared with; Keras adds one below 0 and one above 1.
+#: The thresholds; Keras adds one below 0 and one above 1.
 THRESHOLDS: tuple[float, ...] = tuple(_EDGES.tolist())
 
 
 class ScoreCounts:
-    """How many scores of each label lie between which thresholds.
+    """Numbers of scores of each label between the thresholds.
 
     Attributes:
-        positive: of examples that have the label, float64 [classes, thresholds + 1].
-        negative: of those that do not have it, likewise.
+        positive: for examples that have the label, float64 [classes, thresholds + 1].
+        negative: for examples that do not have it, likewise.
     """
 
     def __init__(self, classes: int) -> None:
@@ -59,17 +59,17 @@ class ScoreCounts:
     def areas(self) -> npt.NDArray[np.float64]:
         """Return the AUC of each label, 0..1, float64 [classes].
 
-        It is the chance that an example with the label scores above one without it. Not a number
-        (NaN) for a label that all examples have, or none.
+        It is the chance that an example with the label scores above one without it; NaN for a label
+        that all examples have, or none.
         """
         from_here_up = self.positive[:, ::-1].cumsum(axis=1)[:, ::-1]
-        # Of two scores between the same thresholds, each is above the other half of the time.
+        # Two scores between the same thresholds count half.
         won = (self.negative * (from_here_up - self.positive / 2)).sum(axis=1)
         pairs = self.positive.sum(axis=1) * self.negative.sum(axis=1)
         return np.divide(won, pairs, out=np.full(len(pairs), np.nan), where=pairs > 0)
 
 
 def mean_area(areas: npt.NDArray[np.float64]) -> float:
-    """Return the mean of the areas that are numbers; NaN if none is."""
+    """Return the mean of the areas that are not NaN; NaN if all are."""
     known = areas[~np.isnan(areas)]
     return float(known.mean()) if known.size else float("nan")

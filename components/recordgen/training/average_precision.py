@@ -1,11 +1,11 @@
 """Average precision (AP) of boxes, as COCO computes it at an overlap of 0.5.
 
-In each image, the boxes that a model found are gone through from the best score down. Each finds
-the true box of its class that it overlaps most, of those that no other has found, if their
-intersection is at least half of their union; else it is false. Over all images, again from the
-best score down, precision is the share of boxes that are not false, and recall the share of true
-boxes that were found. AP is the mean, over the recalls 0, 0.01, …, 1, of the best precision with
-which at least that recall is reached; 0 beyond the highest recall.
+In each image, a model's boxes are matched from the best score down. Each finds the true box of its
+class that it overlaps most, among those not yet found, if their intersection is at least half of
+their union; else it is false. Over all images, again from the best score down, precision is the
+share of boxes that are not false, and recall the share of true boxes that were found. AP is the
+mean, over the recalls 0, 0.01, …, 1, of the best precision at that recall or a higher one; 0 beyond
+the highest recall.
 """
 
 from __future__ import annotations
@@ -26,12 +26,10 @@ Boxes = npt.NDArray[np.float32]
 
 
 class BoxMatches:
-    """Which boxes found what.
-
-    What is kept grows with the boxes that are found, by 9 bytes for each.
+    """Matches of found boxes with true ones; 9 bytes for each found box.
 
     Attributes:
-        true: how many boxes of each class there are, by its number.
+        true: the number of true boxes, by class.
         overlap: the sum over true boxes of the IoU with the box that found them, 0 if none did.
     """
 
@@ -70,12 +68,12 @@ class BoxMatches:
         self._found += other._found
 
     def compact(self) -> None:
-        """Keep what was found as a few large arrays instead of many small ones."""
+        """Join many small arrays to a few large ones."""
         if self._found:
             self._found = [_Found(*map(np.concatenate, zip(*self._found, strict=True)))]
 
     def average_precisions(self) -> dict[int, float]:
-        """Return the AP, 0..1, by the number of each class of which there are true boxes."""
+        """Return the AP, 0..1, of each class that has true boxes, by number."""
         if not self._found:
             return {}
         self.compact()
@@ -89,7 +87,7 @@ class BoxMatches:
 
 
 class _Found(NamedTuple):
-    """Boxes that a model found; all are of one length."""
+    """Boxes that a model found, as columns."""
 
     labels: npt.NDArray[np.int32]
     scores: npt.NDArray[np.float32]
@@ -97,10 +95,7 @@ class _Found(NamedTuple):
 
 
 def intersections_over_unions(first: Boxes, second: Boxes) -> npt.NDArray[np.float32]:
-    """Return the IoU of each of the first boxes (float32 [n, 4]) with each of the second: [n, m].
-
-    0 for boxes without area.
-    """
+    """Return the IoU of all pairs of boxes (float32 [n, 4], [m, 4] → [n, m]), 0 without area."""
     low = np.maximum(first[:, None, :2], second[None, :, :2])
     high = np.minimum(first[:, None, 2:], second[None, :, 2:])
     shared = np.maximum(high - low, 0).prod(axis=2)
@@ -110,10 +105,10 @@ def intersections_over_unions(first: Boxes, second: Boxes) -> npt.NDArray[np.flo
 
 
 def _average(are_right: npt.NDArray[np.bool_], true: int) -> float:
-    """Return the AP of boxes that were right or not, best score first."""
+    """Return the AP for boxes that are right or not, best score first."""
     right = are_right.cumsum()
     precision = right / np.arange(1, len(right) + 1)
-    # The best with which at least as much was found.
+    # The best precision at this recall or a higher one.
     best = np.maximum.accumulate(precision[::-1])[::-1]
     reached = np.searchsorted(right * 100, np.arange(101) * true)  # whole numbers: no rounding
     return float(np.append(best, 0)[reached].mean())

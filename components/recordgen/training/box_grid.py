@@ -1,12 +1,12 @@
-"""Boxes ↔ what a model says of each cell of a grid that lies over its images.
+"""Boxes ↔ a model's answers for the cells of a grid over its images.
 
-Of every cell there are: a score, near 1 where a box has its centre; the class of that box; and four
-numbers that say where it lies: its centre (x, y; from the cell's own, in cells), and the logarithms
-of its width and height (in cells). So there are no anchors to choose, and boxes of any size come
-back as they were. Of boxes whose centres lie in one cell, one is left.
+Each cell has a score, near 1 at the centre of a box; the class of that box; its centre (x, y; from
+the cell's own, in cells); and the logarithms of its width and height (in cells). So there are no
+anchors to choose, and boxes of any size come back exactly. Of boxes with centres in the same cell,
+one remains.
 
-As in CenterNet ("Objects as Points", 2019), scores fall off around a centre, and what is no peak is
-no box.
+As in CenterNet ("Objects as Points", 2019), scores fall off around a centre, and only peaks are
+boxes.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ CELL = 4
 #: Numbers that describe a cell's box.
 BOX = 4
 
-# Scores fall off so that half a box is three standard deviations, but never within half a cell:
-# a centre beside the edge of its cell is nearly as much its neighbour's.
+# Half a box is three standard deviations of the scores, at least half a cell: a centre near the
+# edge of its cell belongs nearly as much to the neighbour.
 _DEVIATIONS = 6.0
 _LEAST_DEVIATION = 0.5
 
 
 class Found(NamedTuple):
-    """The boxes that a model sees, best first.
+    """The boxes that a model finds, best first.
 
     Attributes:
         boxes: float32 [batch, k, 4]: left, top, right, bottom, in shares of the image, 0..1.
         labels: int64 [batch, k], their classes.
-        scores: float32 [batch, k], 0..1; 0 where there were no more peaks.
+        scores: float32 [batch, k], 0..1; 0 pads images with fewer peaks.
     """
 
     boxes: tf.Tensor
@@ -42,13 +42,13 @@ class Found(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """What is wanted of each cell.
+    """The right answer for each cell.
 
     Attributes:
         scores: float32 [batch, rows, columns], 1 at centres, less around them.
-        labels: int64 [batch, rows, columns], the class of the box whose score is the highest here;
-            -1 where there are no boxes.
-        boxes: float32 [batch, rows, columns, 4], where that box lies.
+        labels: int64 [batch, rows, columns], the class of the box with the highest score here; -1
+            without boxes.
+        boxes: float32 [batch, rows, columns, 4], the place of that box.
     """
 
     scores: tf.Tensor
@@ -67,19 +67,19 @@ def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> 
 
     Args:
         boxes: float32 [batch, n, 4]: left, top, right, bottom, in shares of the image.
-        labels: int64 [batch, n], their classes; -1 where there is no box.
+        labels: int64 [batch, n], their classes; -1: no box.
         image_size: height and width in pixels.
     """
     rows, columns = grid_size(image_size)
     is_box = labels >= 0
     low, high = boxes[..., :2], boxes[..., 2:]
     centres, sizes = (low + high) / 2 * _scale(image_size), (high - low) * _scale(image_size)
-    sizes = tf.where(is_box[..., None], sizes, 1.0)  # of padding there is no logarithm
+    sizes = tf.where(is_box[..., None], sizes, 1.0)  # padding has no logarithm
     own = tf.clip_by_value(tf.floor(centres), 0.0, tf.constant([columns - 1.0, rows - 1.0])) + 0.5
     deviations = tf.maximum(sizes / _DEVIATIONS, _LEAST_DEVIATION)
     across = _fall_off(own[..., 0], deviations[..., 0], columns)
     down = _fall_off(own[..., 1], deviations[..., 1], rows)
-    # [batch, n, rows, columns]: what each box would make of the grid alone.
+    # [batch, n, rows, columns]: the grid of each box alone.
     each = down[..., :, None] * across[..., None, :] * tf.cast(is_box, tf.float32)[..., None, None]
 
     nearest = tf.argmax(each, 1)
@@ -95,16 +95,16 @@ def encode(boxes: tf.Tensor, labels: tf.Tensor, image_size: tuple[int, int]) -> 
 def decode(
     scores: tf.Tensor, classes: tf.Tensor, boxes: tf.Tensor, image_size: tuple[int, int], most: int
 ) -> Found:
-    """Return the boxes of the best peaks.
+    """Return the boxes of up to ``most`` peaks per image.
 
     A peak is a cell whose score is no lower than those of the eight cells around it.
 
     Args:
         scores: float32 [batch, rows, columns], 0..1.
-        classes: float32 [batch, rows, columns, classes], how probable each class is.
+        classes: float32 [batch, rows, columns, classes], the probabilities of the classes.
         boxes: float32 [batch, rows, columns, 4].
         image_size: height and width in pixels.
-        most: how many to return of each image.
+        most: the number of boxes.
     """
     rows, columns = grid_size(image_size)
     is_peak = scores == tf.nn.max_pool2d(scores[..., None], 3, 1, "SAME")[..., 0]
@@ -128,7 +128,7 @@ def _flat(cells: tf.Tensor) -> tf.Tensor:
 
 
 def _scale(image_size: tuple[int, int]) -> tf.Tensor:
-    """Return how many cells an image is wide and high, float32 [2]; not whole ones."""
+    """Return width and height of an image in cells, float32 [2]."""
     height, width = image_size
     return tf.constant([width / CELL, height / CELL])
 

@@ -12,7 +12,7 @@ from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import TASKS
 
 SMALL_CNN = "small_cnn"
-# The saved model's signatures and outputs for TFMA; see recordgen.training.serving.
+# The saved model's signatures and outputs for TFMA; see recordgen.training.run.
 EVALUATE = "evaluate"
 SCORES = "scores"
 TRUTH = "truth"

@@ -1,4 +1,4 @@
-"""Object detection: a small network that says of each cell of a grid which box is there.
+"""Object detection: a small network that predicts the box of each cell of a grid.
 
 See :mod:`recordgen.training.box_grid` for the grid.
 """
@@ -13,11 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import (
-    Augmentation,
-    decode_images,
-    train_dataset,
-)
+from recordgen.reading import Augmentation, decode_images, train_dataset
 from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
 from recordgen.training.config import LABEL, SCORES, WEIGHT, TrainingConfig
@@ -31,11 +27,11 @@ _CORNERS = (
     features.IMAGE_OBJECT_YMAX,
 )
 
-# At first nearly nothing is a centre, and nearly nothing should be learnt from saying so.
+# Nearly no cell is a centre, so start with low scores.
 _FIRST_SCORE = 0.01
 
 
-# Filters of the layers behind each of which sides are halved: in the end a pixel is a cell.
+# Filters of the layers before each halving; after the last one, a pixel is a cell.
 _TO_CELLS = (16, 32)
 _FILTERS = 64
 _MORE_FILTERS = 128
@@ -46,13 +42,13 @@ class ObjectDetector(TaskTrainer):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How images are read, those without boxes among them."""
+        """The arguments of :func:`recordgen.eval_dataset`; images without boxes are read, too."""
         return {**super().reading, "image_size": self.config.image_size}
 
     def train_data(self) -> tf.data.Dataset:
-        """Return batches of images and what is wanted of each cell."""
+        """Return batches of images and the right answer for each cell."""
         share = self.config.augmentation
-        # A part of the image, enlarged: boxes follow, which they could not if it were turned.
+        # Boxes can follow a crop, but not a turn.
         crop = Augmentation(crop=share) if share else None
         data = train_dataset(
             self.root,
@@ -65,7 +61,7 @@ class ObjectDetector(TaskTrainer):
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return batches of images and what is wanted of each cell."""
+        """Return batches of images and the right answer for each cell."""
         data = super().eval_data(root, split)
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
@@ -80,7 +76,7 @@ class ObjectDetector(TaskTrainer):
         return cells_loss
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return none: average precision needs all boxes of a split at once."""
+        """Return no metric: average precision needs all boxes of a split at once."""
         return []
 
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
@@ -102,7 +98,7 @@ class ObjectDetector(TaskTrainer):
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the best boxes: float32 [batch, k, 6], padded with -1.
 
-        They are left, top, right, bottom, number of the class, score.
+        The columns are left, top, right, bottom, number of the class, score.
         """
         images = stored_images(records, self.config.image_size)
         boxes, labels, scores = self._found(model, images, MOST_BOXES)
@@ -112,8 +108,8 @@ class ObjectDetector(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the boxes: float32 [batch, n, 5], padded with -1.
 
-        They are left, top, right, bottom, number of the class. An image without boxes is one that
-        shows nothing, as in training.
+        The columns are left, top, right, bottom, number of the class. An image without boxes shows
+        nothing, as in training.
         """
         spec = {name: tf.io.RaggedFeature(tf.float32) for name in _CORNERS}
         spec[features.IMAGE_OBJECT_LABEL] = tf.io.RaggedFeature(tf.int64)
@@ -124,7 +120,7 @@ class ObjectDetector(TaskTrainer):
             tf.cast(labels.values, tf.float32),
         ]
         rows = labels.with_values(tf.stack(columns, 1))
-        # One row more than it takes: also a batch without any box has a row.
+        # One row more than needed: a batch without boxes has a row, too.
         padded = tf.pad(rows.to_tensor(-1.0), ((0, 0), (0, 1), (0, 0)), constant_values=-1.0)
         return {
             LABEL: tf.ensure_shape(padded, (None, None, BOX + 1)),
@@ -135,7 +131,7 @@ class ObjectDetector(TaskTrainer):
     def _targets(
         self, images: tf.Tensor, found: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return images, and of each cell: score, class and box, as :func:`cells_loss` has them."""
+        """Return images, and score, class and box of each cell, for :func:`cells_loss`."""
         cells = encode(found["boxes"], found["labels"], self.config.image_size)
         first = tf.stack([cells.scores, tf.cast(cells.labels, tf.float32)], -1)
         return images, tf.concat([first, cells.boxes], -1)
@@ -150,12 +146,12 @@ class ObjectDetector(TaskTrainer):
 def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
     """Build the network.
 
-    It halves the image until about 4 pixels are left, and goes back to cells of 4 pixels, where it
-    adds what it saw on the way down: so each cell knows of its surroundings, and of its own pixels.
+    It halves the image down to about 4 pixels, goes back to cells of 4 pixels, and adds the layers
+    of the way down: each cell sees its surroundings and its own pixels.
 
     Returns:
         float32 [batch, height, width, 3] in [0, 1] → float32 [batch, rows, columns, 5 + classes]:
-        of each cell the logit of its score, its box, and the logits of the classes.
+        for each cell the logit of its score, its box, and the logits of the classes.
     """
     inputs = keras.Input((*config.image_size, 3), name="image")
     outputs = inputs
@@ -183,30 +179,31 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
     return keras.Model(inputs, keras.layers.Concatenate()(parts), name="small_detector")
 
 
-def cells_loss(wanted: tf.Tensor, said: tf.Tensor) -> tf.Tensor:
-    """Return how far off a model is, in all, by the boxes that there are.
+def cells_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+    """Return the loss of all cells, divided by the number of boxes.
 
-    Scores: the focal cross-entropy, in which what is nearly right hardly counts; classes: the
-    cross-entropy, and boxes: Huber's distance, both by the scores that are wanted.
+    It is the focal cross-entropy of scores, in which nearly right scores hardly count, and the
+    cross-entropy of classes and Huber's distance of boxes, weighted by the right scores.
 
     Args:
-        wanted: float32 [batch, rows, columns, 6]: score, class (-1: none) and box of each cell.
-        said: float32 [batch, rows, columns, 5 + classes], as :func:`build_detector` has it.
+        y_true: float32 [batch, rows, columns, 6]: score, class (-1: none) and box of each cell.
+        y_pred: float32 [batch, rows, columns, 5 + classes], see :func:`build_detector`.
     """
-    score, label, box = tf.split(wanted, (1, 1, BOX), -1)
-    said_score, said_box, said_classes = tf.split(said, (1, BOX, said.shape[-1] - BOX - 1), -1)
-    of_score = keras.losses.binary_focal_crossentropy(score, said_score, from_logits=True)
+    score, label, box = tf.split(y_true, (1, 1, BOX), -1)
+    parts = (1, BOX, y_pred.shape[-1] - BOX - 1)
+    pred_score, pred_box, pred_classes = tf.split(y_pred, parts, -1)
+    of_score = keras.losses.binary_focal_crossentropy(score, pred_score, from_logits=True)
     of_class = keras.losses.sparse_categorical_crossentropy(
-        tf.maximum(label[..., 0], 0), said_classes, from_logits=True
+        tf.maximum(label[..., 0], 0), pred_classes, from_logits=True
     )
-    of_box = BOX * keras.losses.huber(box, said_box)
+    of_box = BOX * keras.losses.huber(box, pred_box)
     of_cells = of_score + score[..., 0] * (of_class + of_box)
     boxes = tf.reduce_sum(tf.cast(score == 1, tf.float32))
     return tf.reduce_sum(of_cells) / tf.maximum(boxes, 1.0)
 
 
 def _parts(model: keras.Model) -> tuple[int, int, int]:
-    """Return of how many numbers are the score, the box and the classes of a cell."""
+    """Return the sizes of score, box and classes of a cell."""
     return 1, BOX, model.output_shape[-1] - 1 - BOX
 
 
@@ -217,6 +214,6 @@ def _halved(images: keras.KerasTensor) -> keras.KerasTensor:
 
 def _convolved(images: keras.KerasTensor, filters: int) -> keras.KerasTensor:
     outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(images)
-    # As in recordgen.training.model: fewer steps are averaged over than Keras has it.
+    # The momentum is that of recordgen.training.model, for the same reason.
     outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
     return keras.layers.ReLU()(outputs)

@@ -1,4 +1,4 @@
-"""Entities in texts: a small network that says a tag of each token."""
+"""Entities in texts: a small network that predicts the tag of each token."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import (
-    parsing_spec,
-    token_lookup,
-)
+from recordgen.reading import parsing_spec, token_lookup
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
 from recordgen.training.config import LABEL, SCORES, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
 
-#: What a request for texts holds.
+#: The input of a request.
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 _PADDING = -1
 _WIDTH = 64
 
-# Shapes and endings share this many rows of an embedding each, by a hash.
+# Rows of the embeddings of shapes and endings, which are hashed.
 _HASHED = 512
 
-# How far a token's neighbours lie that a layer looks at.
+# The distances of the neighbours that each layer sees.
 _DILATIONS = (1, 2, 4)
 
 # "York-2" → "Xxxx-d": each is replaced in turn.
@@ -40,7 +37,7 @@ class EntityTagger(TaskTrainer):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How texts are read, those without entities among them: as tokens and tags."""
+        """The arguments of :func:`recordgen.eval_dataset`: tokens and tags, without a mask."""
         return {**super().reading, "map_batch": _without_mask}
 
     def models(self) -> Models:
@@ -51,11 +48,11 @@ class EntityTagger(TaskTrainer):
         return Models(model, model)
 
     def loss(self) -> Any:
-        """Return the cross-entropy of the tags, of tokens alone."""
+        """Return the cross-entropy of the tags, without padding."""
         return keras.losses.SparseCategoricalCrossentropy(ignore_class=_PADDING)
 
     def metrics(self) -> Sequence[keras.metrics.Metric]:
-        """Return the share of tokens whose tag is right: F1 is of whole entities."""
+        """Return the share of tokens with the right tag."""
         return [TokenAccuracy()]
 
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
@@ -66,12 +63,12 @@ class EntityTagger(TaskTrainer):
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
             tokens = _padded(split_tokens(text), "")
             is_token = tokens != ""
-            said = model(tokens, training=False)
-            tags = tf.gather(names, tf.argmax(said, -1))
+            scores = model(tokens, training=False)
+            tags = tf.gather(names, tf.argmax(scores, -1))
             return {
                 "tokens": tokens,
                 "tags": tf.where(is_token, tags, ""),
-                SCORES: tf.where(is_token, tf.reduce_max(said, -1), 0.0),
+                SCORES: tf.where(is_token, tf.reduce_max(scores, -1), 0.0),
             }
 
         return serve
@@ -85,7 +82,7 @@ class EntityTagger(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each token's tag: int64 [batch, n], padded with -1.
 
-        A text without entities says that there are none, as in training.
+        A text without entities counts as labelled, as in training.
         """
         spec = parsing_spec([features.TAGS_LABEL], task=TextEntities.name)
         tags = tf.io.parse_example(records, spec)[features.TAGS_LABEL]
@@ -102,19 +99,19 @@ class TokenAccuracy(keras.metrics.Mean):
     def __init__(self) -> None:
         super().__init__(name="token_accuracy")
 
-    def update_state(self, truth: tf.Tensor, said: tf.Tensor, sample_weight: Any = None) -> Any:
-        """Count a batch; ``truth`` is [batch, n], ``said`` float32 [batch, n, tags]."""
+    def update_state(self, y_true: tf.Tensor, y_pred: tf.Tensor, sample_weight: Any = None) -> Any:
+        """Count a batch; ``y_true`` is [batch, n], ``y_pred`` float32 [batch, n, tags]."""
         del sample_weight
-        truth = tf.cast(truth, tf.int64)
-        is_right = tf.argmax(said, -1) == truth
-        return super().update_state(tf.cast(is_right, tf.float32), truth != _PADDING)
+        y_true = tf.cast(y_true, tf.int64)
+        is_right = tf.argmax(y_pred, -1) == y_true
+        return super().update_state(tf.cast(is_right, tf.float32), y_true != _PADDING)
 
 
 class TokenEmbedding(keras.layers.Layer):
-    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros where there is no token.
+    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding.
 
-    A token is known by itself if training has seen it, and in any case by its shape (``Xxxx-d``)
-    and its last three characters.
+    A token that training has seen has a vector; all have their shape (``Xxxx-d``) and their last
+    three characters.
     """
 
     def __init__(self, lookup: keras.layers.StringLookup, dropout: float, seed: int) -> None:
@@ -124,7 +121,7 @@ class TokenEmbedding(keras.layers.Layer):
         self.words = keras.layers.Embedding(lookup.vocabulary_size(), _WIDTH)
         self.shapes = keras.layers.Embedding(_HASHED, _WIDTH // 2)
         self.endings = keras.layers.Embedding(_HASHED, _WIDTH // 2)
-        # Whole words: what is new must be told by its shape and its neighbours.
+        # Drop whole words, so that the model learns to use shapes and neighbours for new ones.
         self.dropout = keras.layers.Dropout(dropout, noise_shape=(None, None, 1), seed=seed)
 
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
@@ -148,8 +145,8 @@ def build_tagger(
 ) -> keras.Model:
     """Build the network: string [batch, n] → the score of each tag, float32 [batch, n, tags].
 
-    Convolutions look at seven tokens to either side. What they say of a token does not depend on
-    how far its text is padded.
+    Convolutions see seven tokens to either side. A token's scores do not depend on the padding of
+    its text.
     """
     inputs = keras.Input((None,), dtype="string", name="tokens_in")
     outputs = TokenEmbedding(lookup, dropout, seed)(inputs)
@@ -179,7 +176,7 @@ class TokenMask(keras.layers.Layer):
 
 
 def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    return inputs["tokens"], tags  # where there is none, it is empty
+    return inputs["tokens"], tags  # padding is the empty token
 
 
 def _padded(values: tf.RaggedTensor, padding: str | int) -> tf.Tensor:

@@ -1,8 +1,8 @@
 """Precision, recall and F1 of entities, as CoNLL's shared tasks count them.
 
-An entity that a model found is right if one with the very same tokens and label is there. Precision
-is the share of the found ones that are right, recall the share of the true ones that were found;
-F1 is their harmonic mean: 2 · right / (true + found).
+A found entity is right if a true one has the same tokens and label. Precision is the share of found
+entities that are right, recall the share of true ones that were found; F1 is their harmonic mean:
+2 · right / (true + found).
 """
 
 from __future__ import annotations
@@ -16,29 +16,23 @@ Tags = npt.NDArray[np.int64]
 
 
 class EntityCounts:
-    """How many entities of each label there are, were found, and are right.
-
-    Attributes:
-        true: int64 [labels].
-        found: likewise.
-        right: likewise.
-    """
+    """Numbers of entities by label (int64 [labels]): ``true``, ``found``, and ``right`` ones."""
 
     def __init__(self, labels: int) -> None:
         self.true = np.zeros(labels, np.int64)
         self.found = np.zeros_like(self.true)
         self.right = np.zeros_like(self.true)
 
-    def add(self, truth: Tags, said: Tags) -> None:
+    def add(self, y_true: Tags, y_pred: Tags) -> None:
         """Count a batch of texts.
 
         Args:
-            truth: numbers of tags as in ``tags.txt``, int64 [batch, n]; -1: no token.
-            said: what a model says of them, likewise; without meaning where there is no token.
+            y_true: numbers of tags as in ``tags.txt``, int64 [batch, n]; -1: no token.
+            y_pred: a model's tags, likewise; ignored if there is no token.
         """
-        true = entities(truth)
-        found = entities(np.where(truth < 0, truth, said))
-        are_right = np.isin(_keys(found, truth.shape), _keys(true, truth.shape))
+        true = entities(y_true)
+        found = entities(np.where(y_true < 0, y_true, y_pred))
+        are_right = np.isin(_keys(found, y_true.shape), _keys(true, y_true.shape))
         for counts, labels in (
             (self.true, true[:, -1]),
             (self.found, found[:, -1]),
@@ -67,10 +61,10 @@ class EntityCounts:
 
 
 def entities(tags: Tags) -> Tags:
-    """Return the entities that tags say: text, first token, last token, label; int64 [entities, 4].
+    """Return the entities of tags: text, first token, last token, label; int64 [entities, 4].
 
-    An entity begins with its ``B-`` tag; or with ``I-``, where the tag before is of no entity, or
-    of one with another label.
+    An entity begins with its ``B-`` tag; or with ``I-``, if the tag before belongs to no entity or
+    to one with another label.
 
     Args:
         tags: numbers of tags as in ``tags.txt``, int64 [batch, n]; -1: no token.
@@ -85,7 +79,7 @@ def entities(tags: Tags) -> Tags:
 
 
 def _keys(found: Tags, shape: tuple[int, ...]) -> Tags:
-    """Return a number for each entity (int64 [entities, 4]) of texts that no other one has."""
+    """Return a unique number for each entity (int64 [entities, 4]) of texts."""
     text, first, last, label = found.T
     texts, tokens = shape
     keys: Tags = ((label * texts + text) * tokens + first) * tokens + last

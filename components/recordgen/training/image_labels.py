@@ -17,13 +17,13 @@ from recordgen.training.model import augmented, build_model
 
 
 class ImageLabels(LabelTrainer):
-    """What both have in common: images, and a network over them."""
+    """The base of both trainers: images, and a network over them."""
 
     feature = features.IMAGE_CLASS_LABEL
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How images are read."""
+        """The arguments of :func:`recordgen.eval_dataset`."""
         return {**super().reading, "image_size": self.config.image_size}
 
     def models(self) -> Models:

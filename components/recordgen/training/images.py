@@ -1,4 +1,4 @@
-"""What models of images are asked with: encoded images, from requests or from records."""
+"""Images for models: encoded, from requests or from records."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ IMAGE_BYTES = tf.TensorSpec([None], tf.string, name="image_bytes")
 
 
 def stored_images(records: tf.Tensor, image_size: tuple[int, int]) -> tf.Tensor:
-    """Return the images of serialised records (string [batch]).
-
-    Returns:
-        float32 [batch, height, width, 3] in [0, 1], as :mod:`recordgen.reading` gives them.
-    """
+    """Return the images of serialised records (string [batch]) as in training, in [0, 1]."""
     parsed = tf.io.parse_example(records, parsing_spec([features.IMAGE_ENCODED]))
     return decode_images(parsed[features.IMAGE_ENCODED], image_size)

@@ -1,4 +1,4 @@
-"""Labels of examples as a whole: one for each, or any number; what a score for each label needs."""
+"""Trainers for labels of whole examples: one label each, or any number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from recordgen.training.learner import TaskTrainer
 
 
 class LabelTrainer(TaskTrainer):
-    """What one and many labels have in common.
+    """The base of both trainers.
 
     Attributes:
-        activation: of the last layer.
-        label_mode: how labels are read, see :class:`recordgen.reading.LabelOptions`.
+        activation: the activation of the last layer.
+        label_mode: see :class:`recordgen.reading.LabelOptions`.
         feature: the feature that holds the labels' numbers.
     """
 
@@ -28,7 +28,7 @@ class LabelTrainer(TaskTrainer):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How examples are read, as :func:`recordgen.eval_dataset` takes it."""
+        """The arguments of :func:`recordgen.eval_dataset`."""
         return {**super().reading, "label_mode": self.label_mode}
 
 
@@ -47,7 +47,7 @@ class OneLabel(LabelTrainer):
         return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the number of each label, int64 [batch], 0 where there is none."""
+        """Return the number of each label, int64 [batch], 0 without one."""
         return truth_of_labels(records, self.feature)
 
 
@@ -79,12 +79,7 @@ class ManyLabels(LabelTrainer):
 
 
 def truth_of_labels(records: tf.Tensor, feature: str) -> dict[str, tf.Tensor]:
-    """Return the label of each record (int64 [batch], 0 where there is none), and its weight.
-
-    Args:
-        records: string [batch].
-        feature: holds the labels' numbers.
-    """
+    """Return the label of each record (int64 [batch], 0 without one), and its weight."""
     spec = tf.io.FixedLenFeature((), tf.int64, features.NO_LABEL)
     label = tf.io.parse_example(records, {feature: spec})[feature]
     is_labelled = label != features.NO_LABEL

@@ -1,8 +1,4 @@
-"""What a task teaches :func:`recordgen.training.run.run`: its data, its model, and its answers.
-
-A task with a model names its subclass of :class:`TaskTrainer` as its ``trainer``, see
-:class:`recordgen.tasks.task.Task`.
-"""
+"""The base class of trainers: a task names its own as its ``trainer``."""
 
 from __future__ import annotations
 
@@ -22,11 +18,11 @@ from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig
 
 
 class Models(NamedTuple):
-    """The same weights twice.
+    """Two models with the same weights.
 
     Attributes:
-        trained: what is fitted; may hold more, such as layers that augment.
-        saved: what is saved, and answers.
+        trained: the model to fit; may have further layers, such as augmentation.
+        saved: the model to save.
     """
 
     trained: keras.Model
@@ -35,13 +31,13 @@ class Models(NamedTuple):
 
 @dataclass(frozen=True)
 class TaskTrainer(ABC):
-    """How one task is learnt from one split of a dataset.
+    """Data, model and answers of one task, for training on one split of a dataset.
 
     Attributes:
         root: folder or URL of the dataset.
         split: the split to train on.
-        dataset: what its ``dataset.json`` says.
-        config: how to train.
+        dataset: its ``dataset.json``.
+        config: the settings of the training.
     """
 
     root: str
@@ -55,7 +51,7 @@ class TaskTrainer(ABC):
             raise DataError(f"{self.root}: no example has a label: there is nothing to learn")
 
     def check_model(self) -> None:
-        """Check that nothing is asked for that only models of images have. Raises: UsageError."""
+        """Check that no setting is for models of images only. Raises: UsageError."""
         if self.config.model != SMALL_CNN:
             raise UsageError(
                 f"model must be {SMALL_CNN} for {self.dataset.task} (got {self.config.model!r}); "
@@ -68,17 +64,17 @@ class TaskTrainer(ABC):
             )
 
     def can_validate(self, split: str) -> bool:
-        """Say whether a split is there and has a labelled example."""
+        """Return whether a split exists and has a labelled example."""
         found = self.dataset.splits.get(split)
         return found is not None and sum(found.labels.values()) > 0
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How examples are read, as :func:`recordgen.eval_dataset` takes it."""
+        """The arguments of :func:`recordgen.eval_dataset`."""
         return {"batch_size": self.config.batch_size}
 
     def steps_per_epoch(self) -> int:
-        """Return how many batches one pass over the split gives."""
+        """Return the number of batches in one pass over the split."""
         return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
 
     def train_data(self) -> tf.data.Dataset:
@@ -88,12 +84,12 @@ class TaskTrainer(ABC):
         )
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
-        """Return one pass over a split for which :meth:`can_validate`, in batches alike."""
+        """Return one pass over a split in such batches; see :meth:`can_validate`."""
         return eval_dataset(root, split=split, **self.reading)
 
     @abstractmethod
     def models(self) -> Models:
-        """Build the models; layers that adapt to data do so here, to the split to train on.
+        """Build the models; adapt their layers to the split.
 
         Raises:
             UsageError: a setting does not go with the task or the data.
@@ -101,7 +97,7 @@ class TaskTrainer(ABC):
 
     @abstractmethod
     def loss(self) -> Any:
-        """Return the loss, as ``keras.Model.compile`` takes it."""
+        """Return the loss for ``keras.Model.compile``."""
 
     @abstractmethod
     def metrics(self) -> Sequence[keras.metrics.Metric]:
@@ -111,30 +107,24 @@ class TaskTrainer(ABC):
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """Return the signature ``serving_default``: a ``tf.function`` with an input signature.
 
-        Args:
-            model: the saved one. What the function looks up (tables, say) must belong to it: no
-                more is saved.
+        Tables that the function looks up must belong to ``model``, the one that is saved.
         """
 
     def best(self, scores: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return ``labels`` (string [batch, k]) and ``scores``, best first, for :meth:`serving`.
-
-        Args:
-            scores: of labels, float32 [batch, classes].
-        """
+        """Return ``labels`` (string [batch, k]) and ``scores``, best first, for :meth:`serving`."""
         k = min(self.config.top_k, len(self.dataset.labels))
         best, numbers = tf.math.top_k(scores, k)
         return {"labels": tf.gather(tf.constant(list(self.dataset.labels)), numbers), SCORES: best}
 
     @abstractmethod
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return what ``model`` says of records (string [batch]): ``scores`` of ``evaluate``."""
+        """Return the model's ``scores`` of records (string [batch]), for ``evaluate``."""
 
     @abstractmethod
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return what records (string [batch]) say themselves: the outputs of ``truth``.
+        """Return the outputs of ``truth`` for records (string [batch]).
 
         Returns:
-            ``label``: what the scores are compared with, by the task's measure; ``weight``: float32
-            [batch], 0 for an example without a label, whose ``label`` may be anything then.
+            ``label``: compared with the scores by the task's measure; ``weight``: float32 [batch],
+            0 for an example without a label, whose ``label`` is ignored.
         """

@@ -10,22 +10,18 @@ from recordgen.training.config import SMALL_CNN, TrainingConfig
 
 
 def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
-    """Build the model.
-
-    It takes images as :mod:`recordgen.reading` gives them (float32 [batch, height, width, 3] in
-    [0, 1]) and returns probabilities (float32 [batch, classes]).
+    """Build the model: images (float32 [batch, height, width, 3] in [0, 1]) → probabilities.
 
     Args:
-        config: which model, and for images of which size.
-        classes: how many labels there are.
-        activation: of the last layer: ``softmax``, or ``sigmoid`` for labels that do not exclude
-            each other.
+        config: the model and the image size.
+        classes: the number of labels.
+        activation: ``softmax``, or ``sigmoid`` for labels that do not exclude each other.
 
     Raises:
         UsageError: the model's name is unknown, or it does not take this image size.
     """
     inputs = keras.Input((*config.image_size, 3), name="image")
-    # In the model, so that nobody who calls or serves it can scale otherwise.
+    # In the model, so that training and serving cannot scale differently.
     images = config.pixel_scale.apply(inputs, white=1)
     if config.model == SMALL_CNN:
         outputs = small_cnn(images, config.image_size)
@@ -39,7 +35,7 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
 def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     """Return ``model`` behind random shifts, turns and zooms, which only happen in training.
 
-    A model of its own, so that the one that is saved carries no random number generators.
+    The saved model then has no random number generators.
     """
     if not config.augmentation:
         return model
@@ -65,7 +61,7 @@ def small_cnn(images: keras.KerasTensor, image_size: tuple[int, int]) -> keras.K
     outputs, filters, side = images, 32, min(image_size)
     while True:
         outputs = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(outputs)
-        # Keras's momentum of 0.99 averages over more steps than a small dataset's epochs have.
+        # Keras's momentum of 0.99 averages over more steps than a small dataset has in an epoch.
         outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
         outputs = keras.layers.ReLU()(outputs)
         if side < 8:

@@ -1,4 +1,17 @@
-"""``run``: train on a dataset's ``train`` split and save the model."""
+"""``run``: train on a dataset's ``train`` split and save the model.
+
+The saved model has three signatures:
+
+``serving_default``: a client's request, such as ``image_bytes`` (string [batch]) → the answer, such
+as ``labels`` (string [batch, k]) and ``scores`` (float32 [batch, k]), best first; see the task's
+trainer.
+
+``evaluate``: ``examples`` (string [batch], serialised records) → ``scores``, as TFMA needs them;
+for labels float32 [batch, classes], in the order of ``labels.txt``.
+
+``truth``: ``examples`` → ``label``, which TFMA compares with the scores, and ``weight`` (float32
+[batch]), 0 for an example without a label: TFMA fails on examples that have none.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +27,12 @@ import tensorflow as tf
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.tasks import TASKS
-from recordgen.training.config import TrainingConfig, check_task
+from recordgen.training.config import EVALUATE, SCORES, TRUTH, TrainingConfig, check_task
 from recordgen.training.learner import TaskTrainer
-from recordgen.training.serving import save_for_serving
 
 _log = logging.getLogger(__name__)
+
+_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 
 def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
@@ -42,14 +56,14 @@ def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``.
 
-    The task, labels and counts are taken from ``dataset.json`` beside the splits; what is learnt,
-    and how, says the task's :class:`recordgen.training.learner.TaskTrainer`. TensorBoard logs are
-    written to ``fn_args.model_run_dir``. The same seed and data give the same training, as far as
-    the machine's kernels add in the same order.
+    ``dataset.json`` beside the splits names task, labels and counts; the task's
+    :class:`recordgen.training.learner.TaskTrainer` builds the model. TensorBoard logs go to
+    ``fn_args.model_run_dir``. The same seed and data give the same training, as far as the
+    machine's kernels add in the same order.
 
     Args:
-        fn_args: TFX's ``FnArgs``. Used are ``train_files``, ``eval_files``, ``train_steps``,
-            ``eval_steps``, ``custom_config``, ``serving_model_dir`` and ``model_run_dir``.
+        fn_args: TFX's ``FnArgs``: ``train_files``, ``eval_files``, ``train_steps``, ``eval_steps``,
+            ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used.
 
     Raises:
         UsageError: a setting is not allowed, or does not go with the data.
@@ -63,6 +77,11 @@ def run(fn_args: Any) -> None:
     trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
     trainer.check()
     steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
+
+    def log_epoch(epoch: int, logs: dict[str, float] | None) -> None:
+        """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
+        numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted((logs or {}).items()))
+        _log.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
 
     keras.utils.set_random_seed(config.seed)
     models = trainer.models()
@@ -81,7 +100,7 @@ def run(fn_args: Any) -> None:
         validation_data=_validation_data(fn_args, trainer),
         callbacks=[
             keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
-            keras.callbacks.LambdaCallback(on_epoch_end=_EpochLog(epochs)),
+            keras.callbacks.LambdaCallback(on_epoch_end=log_epoch),
         ],
         verbose=0,
     )
@@ -111,12 +130,16 @@ def _validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | No
     return data.take(fn_args.eval_steps) if fn_args.eval_steps else data
 
 
-class _EpochLog:
-    """Log one line per epoch: ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
+def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
+    """Save a model with the three signatures."""
 
-    def __init__(self, epochs: int) -> None:
-        self._epochs = epochs
+    @tf.function(input_signature=[_EXAMPLES], autograph=False)
+    def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        return {SCORES: trainer.scores(model, examples)}
 
-    def __call__(self, epoch: int, logs: dict[str, float] | None) -> None:
-        numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted((logs or {}).items()))
-        _log.info("epoch %d/%d: %s", epoch + 1, self._epochs, numbers)
+    @tf.function(input_signature=[_EXAMPLES], autograph=False)
+    def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+        return trainer.truth(examples)
+
+    signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
+    tf.saved_model.save(model, path, signatures=signatures)

@@ -16,7 +16,7 @@ _TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
 class TextLabels(LabelTrainer):
-    """What both have in common: texts, and a network over them."""
+    """The base of both trainers: texts, and a network over them."""
 
     feature = features.CLASS_LABEL
 
@@ -57,11 +57,7 @@ def build_classifier(
 ) -> keras.Model:
     """Build the network: texts (string [batch]) → probabilities (float32 [batch, classes]).
 
-    Args:
-        words: turns texts into ids, 0 for padding.
-        config: how much is dropped.
-        classes: how many labels there are.
-        activation: of the last layer.
+    ``words`` turns texts into ids, 0 for padding.
     """
     inputs = keras.Input((), dtype="string", name="text")
     mean = mean_of_words(words, inputs)

@@ -1,26 +1,19 @@
 """The average precision of each label's boxes, and their mean, as a metric of TFMA.
 
-::
+``tfma.MetricConfig(class_name="BoxPrecision", module="recordgen.training.tfma_average_precision")``
 
-    tfma.MetricConfig(
-        class_name="BoxPrecision", module="recordgen.training.tfma_average_precision"
-    )
-
-TFMA has COCO's metrics, too, but for labels whose numbers are known when a pipeline is defined.
+TFMA's own COCO metrics need the numbers of the labels when a pipeline is defined.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import metrics
 
-from recordgen.training.average_precision import BoxMatches
 from recordgen.training.config import MEAN_PRECISION
-from recordgen.training.tfma_counts import CountAnswers, counting
+from recordgen.training.measures import BoxAccumulator
+from recordgen.training.tfma_counts import counting
 
 
 class BoxPrecision(metrics.Metric):
@@ -31,27 +24,8 @@ class BoxPrecision(metrics.Metric):
     """
 
     def __init__(self, name: str = MEAN_PRECISION) -> None:
-        super().__init__(counting(_MatchBoxes), name=name)
+        super().__init__(counting(_start), name=name)
 
 
-class _MatchBoxes(CountAnswers[BoxMatches]):
-    def count(
-        self,
-        counts: BoxMatches | None,
-        truth: npt.NDArray[Any],
-        scores: npt.NDArray[np.float32],
-        weight: float,
-    ) -> BoxMatches:
-        counts = counts or BoxMatches()
-        if weight > 0:
-            counts.add(truth, scores)
-        return counts
-
-    def compact(self, accumulator: BoxMatches | None) -> BoxMatches | None:
-        """Make it small before it travels."""
-        if accumulator is not None:
-            accumulator.compact()
-        return accumulator
-
-    def by_label(self, counts: BoxMatches) -> Mapping[int, float]:
-        return counts.average_precisions()
+def _start(scores: npt.NDArray[np.float32]) -> BoxAccumulator:
+    return BoxAccumulator(0)

@@ -1,67 +1,42 @@
-"""Metrics of TensorFlow Model Analysis that count answers, and find the labels in the data.
+"""The measures of :mod:`recordgen.training.measures` as metrics of TensorFlow Model Analysis.
 
-TFMA's own metrics of single classes are told the classes' numbers when a pipeline is defined.
+Unlike TFMA's own metrics of single classes, they find the labels in the data: nobody has to know
+their numbers when a pipeline is defined.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 from tensorflow_model_analysis import metrics
 
+from recordgen.training.measures import EvalAccumulator
 
-class Counts(Protocol):
-    """What is counted of examples."""
-
-    def merge(self, other: Any) -> None:
-        """Add what another has counted."""
+#: Returns an empty accumulator for answers like the one to a single example.
+Start = Callable[[npt.NDArray[np.float32]], EvalAccumulator]
 
 
-CountsT = TypeVar("CountsT", bound=Counts)
-
-
-class CountAnswers(beam.CombineFn, Generic[CountsT]):
-    """Examples → a score of each label, and their mean.
+class CountAnswers(beam.CombineFn):
+    """Examples → the score, and, as metrics of class ids, the scores of single labels.
 
     The accumulator is None until there was an example.
     """
 
-    def __init__(self, key: metrics.MetricKey, eval_config: Any) -> None:
+    def __init__(self, start: Start, key: metrics.MetricKey, eval_config: Any) -> None:
+        self._start = start
         self._key = key
         self._eval_config = eval_config
 
-    @abstractmethod
-    def count(
-        self,
-        counts: CountsT | None,
-        truth: npt.NDArray[Any],
-        scores: npt.NDArray[np.float32],
-        weight: float,
-    ) -> CountsT:
-        """Count one example, with what was counted before, if anything was.
-
-        Args:
-            counts: changed and returned.
-            truth: ``label`` of the example, of the signature ``truth``.
-            scores: ``scores`` of the example, of the signature ``evaluate``.
-            weight: of the example.
-        """
-
-    @abstractmethod
-    def by_label(self, counts: CountsT) -> Mapping[int, float]:
-        """Return the score of each label that has one, by its number."""
-
-    def create_accumulator(self) -> CountsT | None:
+    def create_accumulator(self) -> EvalAccumulator | None:
         """Start."""
         return None
 
-    def add_input(self, accumulator: CountsT | None, element: Any) -> CountsT:
-        """Count one of TFMA's inputs."""
+    def add_input(self, accumulator: EvalAccumulator | None, element: Any) -> EvalAccumulator:
+        """Count one of TFMA's inputs; an example of weight 0 has no label."""
         [(truth, scores, weight)] = metrics.to_label_prediction_example_weight(
             element,
             eval_config=self._eval_config,
@@ -72,30 +47,41 @@ class CountAnswers(beam.CombineFn, Generic[CountsT]):
             squeeze=False,
             require_single_example_weight=True,
         )
-        return self.count(accumulator, truth, scores, float(weight.item()))
+        accumulator = accumulator or self._start(scores)
+        if weight.item() > 0:
+            accumulator.add(truth[None], np.atleast_1d(scores)[None], float(weight.item()))
+        return accumulator
 
-    def merge_accumulators(self, accumulators: Iterable[CountsT | None]) -> CountsT | None:
+    def merge_accumulators(
+        self, accumulators: Iterable[EvalAccumulator | None]
+    ) -> EvalAccumulator | None:
         """Add up."""
         merged = None
-        for counts in accumulators:
+        for accumulator in accumulators:
             if merged is None:
-                merged = counts
-            elif counts is not None:
-                merged.merge(counts)
+                merged = accumulator
+            elif accumulator is not None:
+                merged.merge(accumulator)
         return merged
 
-    def extract_output(self, accumulator: CountsT | None) -> dict[metrics.MetricKey, float]:
-        """Return the scores by key; without examples that tell, NaN for their mean."""
-        found = {} if accumulator is None else self.by_label(accumulator)
-        mean = float(np.mean(list(found.values()))) if found else float("nan")
-        return {self._key: mean} | {
+    def compact(self, accumulator: EvalAccumulator | None) -> EvalAccumulator | None:
+        """Make an accumulator small before it travels."""
+        if accumulator is not None:
+            accumulator.compact()
+        return accumulator
+
+    def extract_output(self, accumulator: EvalAccumulator | None) -> dict[metrics.MetricKey, float]:
+        """Return the scores by key; NaN without an example."""
+        if accumulator is None:
+            return {self._key: float("nan")}
+        return {self._key: accumulator.score()} | {
             self._key._replace(sub_key=metrics.SubKey(class_id=number)): score
-            for number, score in found.items()
+            for number, score in accumulator.by_label().items()
         }
 
 
-def counting(combiner: type[CountAnswers[Any]]) -> Any:
-    """Return what ``tfma.metrics.Metric`` is made of: a combination for each model and output."""
+def counting(start: Start) -> Any:
+    """Return the function that ``tfma.metrics.Metric`` calls: a combination per model output."""
 
     def computations(
         name: str,
@@ -111,7 +97,7 @@ def counting(combiner: type[CountAnswers[Any]]) -> Any:
         ]
         return [
             metrics.MetricComputation(
-                keys=[key], preprocessors=None, combiner=combiner(key, eval_config)
+                keys=[key], preprocessors=None, combiner=CountAnswers(start, key, eval_config)
             )
             for key in keys
         ]

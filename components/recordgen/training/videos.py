@@ -30,13 +30,13 @@ _REQUEST = [
 ]
 _SEGMENT = (features.VIDEO_URI, features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
 
-# Other containers than GIF, by their names.
+# Suffixes of other containers than GIF.
 _OTHER = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|flv|3gp|ogv)$", re.IGNORECASE)
 
 _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
 
-# Sides are halved down to less than so many pixels, time down to less than so many frames.
+# Sides are halved to fewer pixels, time to fewer frames than this.
 _FILTERS, _MOST_FILTERS = 16, 128
 _SIDE, _TIME = 8, 8
 
@@ -53,7 +53,7 @@ class VideoTrainer(OneLabel):
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How segments are read: as their frames."""
+        """The arguments of :func:`recordgen.eval_dataset`: segments as frames."""
         return {**super().reading, "map_example": self._handed_over}
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
@@ -62,7 +62,7 @@ class VideoTrainer(OneLabel):
         Raises:
             DataError: one is none of these.
         """
-        # What has no label is not read here, but by whoever evaluates the saved model.
+        # Unlabelled segments are not read here, but when the saved model is evaluated.
         _check_videos(root, split, None)
         return super().eval_data(root, split)
 
@@ -107,11 +107,11 @@ class VideoTrainer(OneLabel):
         return serve
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
-        """Return the score of each label, float32 [batch, classes]; videos are read for that."""
+        """Return the score of each label, float32 [batch, classes]; reads the videos."""
         spec = parsing_spec(_SEGMENT, task=VideoClassification.name)
         parsed = tf.io.parse_example(records, spec)
         parsed[features.VIDEO_URI] = to_addresses(parsed[features.VIDEO_URI], self.dataset.folder)
-        # One by one: a batch of whole videos may be more than the memory holds.
+        # One by one: a batch of whole videos may exceed the memory.
         clips = tf.map_fn(
             lambda segment: self._read(*segment),
             tuple(parsed[name] for name in _SEGMENT),
@@ -121,26 +121,17 @@ class VideoTrainer(OneLabel):
 
 
 def build_classifier(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
-    """Build the network.
-
-    It takes frames (float32 [batch, frames, height, width, 3] in [0, 1]) and returns probabilities
-    (float32 [batch, classes]).
-
-    Args:
-        config: how many frames, of which size.
-        classes: how many labels there are.
-        activation: of the last layer.
-    """
+    """Build the network: frames (float32 [batch, frames, height, width, 3]) → probabilities."""
     outputs = inputs = keras.Input((config.frames, *config.image_size, 3), name="frames")
     filters, side, time = _FILTERS, min(config.image_size), config.frames
     while True:
         outputs = keras.layers.Conv3D(filters, 3, padding="same", use_bias=False)(outputs)
-        # As for images: Keras's own momentum is for longer trainings.
+        # As for images: Keras's momentum is for longer trainings.
         outputs = keras.layers.BatchNormalization(momentum=0.9)(outputs)
         outputs = keras.layers.ReLU()(outputs)
         if side < _SIDE:
             break
-        # What moves where is seen between neighbouring frames: time is halved late.
+        # Neighbouring frames show the movements, so halve time late.
         shrink = 2 if time >= _TIME and filters > _FILTERS else 1
         outputs = keras.layers.MaxPooling3D((shrink, 2, 2))(outputs)
         filters, side, time = min(_MOST_FILTERS, 2 * filters), side // 2, time // shrink

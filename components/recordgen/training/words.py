@@ -1,15 +1,15 @@
-"""What a network sees of a text: the mean of its words' vectors, and of pairs of words."""
+"""The mean of the vectors of a text's words and pairs of words."""
 
 from __future__ import annotations
 
 import keras
 
-# Words, and pairs of neighbours: "not good" is something else than "not" and "good".
+# Words, and pairs of neighbours: "not good" differs from "not" and "good".
 MOST_TOKENS = 20_000
 NGRAMS = 2
 _WIDTH = 64
 
-# Of each text so many are looked at, so that a long one does not fill the memory.
+# Limits the memory for long texts.
 _LONGEST = 1024
 
 
@@ -18,9 +18,7 @@ def mean_of_words(
 ) -> keras.KerasTensor:
     """Return the mean of learnt vectors (float32 [batch, width]) of texts (string [batch]).
 
-    Args:
-        words: turns texts into ids, 0 for padding.
-        texts: of which a text without any word has a mean of 0.
+    ``words`` turns texts into ids, 0 for padding. A text without words has a mean of 0.
     """
     ids = words(texts)[:, :_LONGEST]
     vectors = keras.layers.Embedding(words.vocabulary_size(), _WIDTH)(ids)

@@ -18,24 +18,24 @@ from recordgen.errors import StorageError
 from recordgen.records.tfrecord import FrameWriter, frame
 from recordgen.runs.staging import Staging
 
-# Eight, so that they can be written and read side by side.
+# Eight shards can be written and read in parallel.
 _SHARDS_AT_ONCE = 8
 
-#: Records of so many bytes in a shard, unless the number of shards is given: as converted ones.
+#: Target shard size when ``shards`` is not given; the default of ``convert``.
 SHARD_BYTES = 128_000_000
 
 # Threads take a block at a time: handing over each record by itself costs more than writing it.
 _BLOCK_RECORDS = 256
 _BLOCK_BYTES = 1_000_000
 
-# Records held at once, in blocks that fill up and in blocks that wait, each at most so much.
+# Limit for the bytes of records in blocks that fill up, and again in blocks that wait.
 _IN_FLIGHT_BYTES = 64_000_000
 _RECORD_OVERHEAD_BYTES = 200
 
 # Each piece that is hashed or written by itself waits for the interpreter's lock afterwards.
 _MAX_PIECES = 64
 
-#: Where shards lie in the staging folder: how many there will be is not known yet.
+#: Folder of shards in the staging folder; their final names need the number of shards.
 STAGED = "shards"
 
 #: One serialised record, in pieces.
@@ -139,7 +139,7 @@ class ShardedWriter:
         self._open, self._open_bytes = [], 0
 
     def _wait(self, allowed: int) -> None:
-        """Wait until at most so many bytes are in flight. Raises what a thread raised."""
+        """Wait until at most ``allowed`` bytes are in flight. Raises what a thread raised."""
         while self._waiting and (self._waiting_bytes > allowed or self._waiting[0][0].done()):
             block, size = self._waiting.popleft()
             block.result()

@@ -38,7 +38,7 @@ class TextSimilarity(Task):
     readers: ClassVar = {"csv": "text_pairs.task:read_pairs"}
     reading = "text_pairs.model:PAIRS"
     trainer = "text_pairs.model:SimilarityTrainer"
-    measure = "recordgen.kubeflow.scoring:TableAccumulator"  # R²
+    measure = "recordgen.training.measures:TableAccumulator"  # R²
 
     has_labels = False
 

@@ -1,12 +1,8 @@
-"""``python -m pipelines.digits``: scikit-learn's scanned digits as images with an import file."""
+"""scikit-learn's scanned digits as images with an import file."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,9 +11,7 @@ import numpy.typing as npt
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from pipelines.samples import Sample, sample_of, tasks_of
-from recordgen import storage
-from recordgen.tasks import ImageClassification
+from pipelines.samples import Sample, write_csv, write_image
 from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "digits.csv"
@@ -58,10 +52,6 @@ def write_digits(folder: str, images: int | None = None) -> str:
     ``TRAIN,images/0000.png,0`` is the import file's first line. What is there and complete is
     left alone, so that its time does not change and TFX's cache holds; what an interrupted run
     left out is added.
-
-    Args:
-        folder: made if it is not there.
-        images: how many of the 1,797; None: all.
     """
     digits = load_digits()
     pictures = zip(digits.images[:images], digits.target[:images], strict=True)
@@ -80,9 +70,6 @@ def write_digit_groups(folder: str, images: int | None = None) -> str:
     An image's labels are the digits that are seen in it, each once:
     ``TRAIN,images/0003.png,0,6,8``. What is there is left alone, as above.
 
-    Args:
-        folder: made if it is not there.
-        images: how many; None: 1,800.
     """
     return _write(folder, _groups(_GROUPS if images is None else images))
 
@@ -94,9 +81,6 @@ def write_scattered_digits(folder: str, images: int | None = None) -> str:
     ``TRAIN,images/0000.png,6,0.515625,0.609375,,,0.703125,0.859375,,``; an image without digits is
     ``TRAIN,images/0023.png,,,,,,,,,``. What is there is left alone, as above.
 
-    Args:
-        folder: made if it is not there.
-        images: how many; None: 1,200.
     """
     return _write(folder, _scenes(_SCENES if images is None else images))
 
@@ -176,45 +160,14 @@ def _draws(
 
 def _write(folder: str, pictures: Iterable[Picture]) -> str:
     """Write pictures as PNG files, and the import file."""
-    os.makedirs(os.path.join(folder, "images"), exist_ok=True)
     rows = []
     for number, picture in enumerate(pictures):
         name = f"images/{number:04d}.png"
         rows += [(picture.ml_use, name, *fields) for fields in picture.annotations]
         write_scan(os.path.join(folder, name), picture.pixels)
-
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    path = os.path.join(folder, IMPORT_FILE)
-    if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
-        storage.write_text(path, text.getvalue())
-    return path
+    return write_csv(os.path.join(folder, IMPORT_FILE), rows)
 
 
 def write_scan(path: str, pixels: npt.NDArray[np.float64]) -> None:
     """Write pixels (float64 [height, width], 0..16) as a PNG file, unless it is there."""
-    if not os.path.exists(path):
-        # Under another name first: a file that is there is whole.
-        temporary = f"{path}.tmp"
-        Image.fromarray((pixels * _SCALE).round().astype("uint8")).save(temporary, "PNG")
-        os.replace(temporary, path)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipelines.digits",
-        description="Write scikit-learn's scanned digits as images with an AutoML import file.",
-    )
-    add = parser.add_argument
-    add("folder", help="made if it is not there")
-    tasks = tasks_of("pipelines.digits")
-    add("--task", choices=tasks, default=ImageClassification.name, help="default %(default)s")
-    add("--images", type=int, metavar="N", help="only the first N; default: all, 1,200 or more")
-    args = parser.parse_args(argv)
-    print(sample_of(args.task).write(args.folder, args.images))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    write_image(path, Image.fromarray((pixels * _SCALE).round().astype("uint8")), "PNG")

@@ -1,4 +1,4 @@
-"""``python -m pipelines.clips``: made-up animated GIFs of a moving square, and what it does when.
+"""Made-up animated GIFs of a moving square, and what it does when.
 
 Each video has three movements in different directions, with rests between them, at a pace of its
 own: which segment is meant, and in which order its frames come, is all that tells them apart.
@@ -6,9 +6,7 @@ own: which segment is meant, and in which order its frames come, is all that tel
 
 from __future__ import annotations
 
-import argparse
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -16,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from pipelines.samples import Sample
-from recordgen import storage
+from pipelines.samples import Sample, write_image, write_lines
 from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "clips.csv"
@@ -111,7 +108,6 @@ def write_clips(folder: str, segments: int | None = None) -> str:
         folder: made if it is not there.
         segments: how many; None: 900, of 300 videos.
     """
-    os.makedirs(os.path.join(folder, "videos"), exist_ok=True)
     lists: dict[str, list[str]] = {}
     for number, found in enumerate(clips(SEGMENTS if segments is None else segments)):
         name = f"videos/{number:03d}.gif"
@@ -120,10 +116,9 @@ def write_clips(folder: str, segments: int | None = None) -> str:
         for label, start, end in found.movements:
             lines.append(f"{name},{label},{_seconds(start)},{_seconds(end)}")
     for ml_use, lines in lists.items():
-        _write_lines(os.path.join(folder, _list_file(ml_use)), lines)
-    path = os.path.join(folder, IMPORT_FILE)
-    _write_lines(path, [f"{ml_use},{_list_file(ml_use)}" for ml_use in lists])
-    return path
+        write_lines(os.path.join(folder, _list_file(ml_use)), lines)
+    names = [f"{ml_use},{_list_file(ml_use)}" for ml_use in lists]
+    return write_lines(os.path.join(folder, IMPORT_FILE), names)
 
 
 CLIPS = Sample(
@@ -145,35 +140,6 @@ def _seconds(hundredths: int | None) -> str:
 
 
 def _write_video(path: str, found: Clip) -> None:
-    if os.path.exists(path):
-        return
     first, *rest = [Image.fromarray(frame) for frame in found.frames]
-    # Under another name first: a file that is there is whole.
-    temporary = f"{path}.tmp"
     milliseconds = [10 * time for time in found.times]
-    first.save(temporary, "GIF", save_all=True, append_images=rest, duration=milliseconds)
-    os.replace(temporary, path)
-
-
-def _write_lines(path: str, lines: Sequence[str]) -> None:
-    content = "".join(f"{line}\n" for line in lines)
-    if not os.path.exists(path) or storage.read_text(path) != content:
-        storage.write_text(path, content)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipelines.clips",
-        description="Write animated GIFs of a moving square with an AutoML import file.",
-    )
-    add = parser.add_argument
-    add("folder", help="made if it is not there")
-    add("--segments", type=int, metavar="N", default=SEGMENTS, help="default %(default)s")
-    args = parser.parse_args(argv)
-    print(write_clips(args.folder, args.segments))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    write_image(path, first, "GIF", save_all=True, append_images=rest, duration=milliseconds)

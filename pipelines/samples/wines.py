@@ -1,17 +1,12 @@
-"""``python -m pipelines.wines``: scikit-learn's table of wines as an import file."""
+"""scikit-learn's table of wines as an import file."""
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
-import os
-import sys
 from collections.abc import Iterator, Sequence
 
 from sklearn.datasets import load_wine
 
-from pipelines.samples import Sample
+from pipelines.samples import Sample, write_csv
 from recordgen import storage
 from recordgen.training import TrainingConfig
 
@@ -38,14 +33,7 @@ def write_wines(folder: str, rows: int | None = None) -> str:
         folder: made if it is not there.
         rows: how many of the 178, evenly; None: all.
     """
-    path = storage.join(folder, IMPORT_FILE)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(_lines(rows))
-    if storage.is_local(folder):
-        os.makedirs(folder, exist_ok=True)
-    if not storage.exists(path) or storage.read_text(path) != text.getvalue():
-        storage.write_text(path, text.getvalue())
-    return path
+    return write_csv(storage.join(folder, IMPORT_FILE), _lines(rows))
 
 
 WINES = Sample(
@@ -69,20 +57,3 @@ def _lines(rows: int | None) -> Iterator[Sequence[object]]:
             for name, value in zip(names, data.data[number], strict=True)
         ]
         yield [_ML_USE[number // step % len(_ML_USE)], *values, _NAMES[data.target[number]]]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipelines.wines",
-        description=f"Write scikit-learn's table of wines as {IMPORT_FILE}.",
-    )
-    parser.add_argument("folder", metavar="FOLDER", help="where it goes")
-    parser.add_argument("--rows", type=int, help="how many; default: all 178")
-    args = parser.parse_args(argv)
-    print(write_wines(args.folder, args.rows))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

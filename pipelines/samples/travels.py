@@ -1,4 +1,4 @@
-"""``python -m pipelines.travels``: made-up sentences on travels, and the entities in them.
+"""Made-up sentences on travels, and the entities in them.
 
 Some words are a person in one sentence and a city or a month in another (Paris, Sydney, May), so
 that a tagger must read what stands around them.
@@ -6,17 +6,14 @@ that a tagger must read what stands around them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.samples import Sample
-from recordgen import storage
+from pipelines.samples import Sample, write_lines
 from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
-from recordgen.tasks.tags import Span, tags_of, tokenize
+from recordgen.tasks.tags import Span
 from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "travels.jsonl"
@@ -123,11 +120,9 @@ def _sentences() -> Iterator[tuple[str, list[Span]]]:
 def write_travels(folder: str, count: int | None = None) -> str:
     """Write ``travels.jsonl`` as Vertex AI has it; return its path.
 
-    A file that is there with the same content is left alone, so that TFX's cache holds.
-
     Args:
-        folder: made if it is not there.
-        count: how many sentences; None: all of the demo's.
+        folder: created if it does not exist.
+        count: number of sentences; None: as many as the demo uses.
     """
     lines = []
     for number, (text, spans) in enumerate(sentences(count or SENTENCES)):
@@ -138,10 +133,8 @@ def write_travels(folder: str, count: int | None = None) -> str:
         line: dict[str, object] = {"textContent": text, "textSegmentAnnotations": segments}
         if ml_use := _ML_USE[number % len(_ML_USE)]:
             line[LABELS_KEY] = {ML_USE_KEY: ml_use}
-        lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    path = os.path.join(folder, IMPORT_FILE)
-    _write(path, lines)
-    return path
+        lines.append(json.dumps(line, ensure_ascii=False))
+    return write_lines(os.path.join(folder, IMPORT_FILE), lines)
 
 
 TRAVELS = Sample(
@@ -151,47 +144,3 @@ TRAVELS = Sample(
     training=TrainingConfig(batch_size=32, epochs=8, learning_rate=3e-3),
     min_score=0.9,
 )
-
-
-def write_tagged(folder: str, count: int) -> str:
-    """Write the same sentences as tokens and their tags; return the folder.
-
-    ``train/sentences.txt`` and ``train/labels.txt``; every fifth sentence is in ``eval`` instead.
-    """
-    lines: dict[str, list[str]] = {}
-    for number, (text, spans) in enumerate(sentences(count)):
-        split = os.path.join(folder, "train" if number % 5 else "eval")
-        tokens = tokenize(text)
-        words = (text[start:end] for start, end in tokens)
-        lines.setdefault(f"{split}/sentences.txt", []).append(" ".join(words) + "\n")
-        lines.setdefault(f"{split}/labels.txt", []).append(" ".join(tags_of(tokens, spans)) + "\n")
-    for path, content in lines.items():
-        _write(path, content)
-    return folder
-
-
-def _write(path: str, lines: Sequence[str]) -> None:
-    content = "".join(lines)
-    if not os.path.exists(path) or storage.read_text(path) != content:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        storage.write_text(path, content)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipelines.travels",
-        description="Write made-up sentences on travels with the entities in them.",
-    )
-    add = parser.add_argument
-    add("folder", help="made if it is not there")
-    add("--sentences", type=int, metavar="N", default=SENTENCES, help="default %(default)s")
-    add("--iob", action="store_true", help="as sentences.txt and labels.txt by split, not as JSONL")
-    args = parser.parse_args(argv)
-    write = write_tagged if args.iob else write_travels
-    print(write(args.folder, args.sentences))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""``python -m pipelines.meters``: made-up readings of two meters, each a scanned digit.
+"""Made-up readings of two meters, each a scanned digit.
 
 Was it more than was to be expected? That takes the sum of both digits, a number that says what is
 usual, and a note that says what was unusual on that day. None of these tells by itself.
@@ -6,21 +6,16 @@ usual, and a note that says what was unusual on that day. None of these tells by
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
 import json
 import os
-import sys
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
-from pipelines.digits import write_scan
-from pipelines.samples import Sample
-from recordgen import storage
+from pipelines.samples import Sample, write_csv
+from pipelines.samples.digits import write_scan
 from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "meters.csv"
@@ -66,17 +61,10 @@ def write_meters(folder: str, readings: int | None = None, *, seed: int = 0) -> 
     """
     digits = load_digits()
     rows = list(_rows(digits.target, READINGS if readings is None else readings, seed))
-    os.makedirs(os.path.join(folder, "images"), exist_ok=True)
     for number in sorted({scan for _, scans, _ in rows for scan in scans}):
         write_scan(os.path.join(folder, _image(number)), digits.images[number])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(list(_COLUMNS))
-    writer.writerows((ml_use, *map(_image, scans), *rest) for ml_use, scans, rest in rows)
-    path = os.path.join(folder, IMPORT_FILE)
-    if not os.path.exists(path) or storage.read_text(path) != text.getvalue():
-        storage.write_text(path, text.getvalue())
-    return path
+    lines = [(ml_use, *map(_image, scans), *rest) for ml_use, scans, rest in rows]
+    return write_csv(os.path.join(folder, IMPORT_FILE), [list(_COLUMNS), *lines])
 
 
 METERS = Sample(
@@ -109,22 +97,3 @@ def _rows(
 
 def _image(scan: int) -> str:
     return f"images/{scan:04d}.png"
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipelines.meters",
-        description=f"Write readings of made-up meters as images and {IMPORT_FILE}.",
-    )
-    add = parser.add_argument
-    add("folder", help="made if it is not there")
-    add("--readings", type=int, metavar="N", default=READINGS, help="default %(default)s")
-    add("--seed", type=int, default=0, help="other readings for another number; default 0")
-    args = parser.parse_args(argv)
-    print(write_meters(args.folder, args.readings, seed=args.seed))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

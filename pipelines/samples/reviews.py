@@ -1,4 +1,4 @@
-"""``python -m pipelines.reviews``: made-up reviews of restaurants, for the tasks of labelled texts.
+"""Made-up reviews of restaurants, for the tasks of labelled texts.
 
 Sentences are put together from parts, as chance has it that is the same each time. A few labels are
 wrong, and some words say nothing, so that no model is right about all of them.
@@ -6,17 +6,11 @@ wrong, and some words say nothing, so that no model is right about all of them.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import io
 import os
 import random
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from pipelines.samples import Sample, sample_of, tasks_of
-from recordgen import storage
-from recordgen.tasks import TextClassification
+from pipelines.samples import Sample, write_csv
 from recordgen.training import TrainingConfig
 
 IMPORT_FILE = "reviews.csv"
@@ -150,31 +144,4 @@ def _write(folder: str, texts: int | None, *, most_topics: int, label: _Label) -
     for number in range(_TEXTS if texts is None else texts):
         text, topics, grade, chance = next(found)
         rows.append((_ML_USE[number % len(_ML_USE)], text, *label(topics, grade, chance)))
-    os.makedirs(folder, exist_ok=True)
-    content = io.StringIO()
-    csv.writer(content, lineterminator="\n").writerows(rows)
-    path = os.path.join(folder, IMPORT_FILE)
-    # What is there is left alone, so that its time does not change and TFX's cache holds.
-    if not os.path.exists(path) or storage.read_text(path) != content.getvalue():
-        storage.write_text(path, content.getvalue())
-    return path
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m pipelines.reviews",
-        description="Write made-up reviews of restaurants as an AutoML import file.",
-    )
-    add = parser.add_argument
-    add("folder", help="made if it is not there")
-    tasks = tasks_of("pipelines.reviews")
-    add("--task", choices=tasks, default=TextClassification.name, help="default %(default)s")
-    add("--texts", type=int, metavar="N", help=f"only the first N; default: {_TEXTS}")
-    args = parser.parse_args(argv)
-    print(sample_of(args.task).write(args.folder, args.texts))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return write_csv(os.path.join(folder, IMPORT_FILE), rows)

@@ -1,0 +1,224 @@
+"""Rows many at a time: columns of Arrow, from the bucket to the shard.
+
+    RowBatches ──placed──▶ columns of PlacedRow ──by_bucket──▶ columns of each bucket
+    columns of PlannedRow ──PlannedBatch──▶ what examples are made of
+
+A column has the name of the field that it holds of each row, see :mod:`recordgen.rows.planned`. A
+row by itself is a tuple; only what has to be looked at one by one becomes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.rows.placing import seeded_hash
+from recordgen.rows.planned import KnownRow, PlacedRow, PlannedRow
+from recordgen.rows.row import RowBatch
+
+# Arrow's stubs, where there are any, differ from version to version.
+Columns: TypeAlias = Any  # pa.Table
+
+_Row = TypeVar("_Row", PlacedRow, KnownRow, PlannedRow)
+
+_SOURCE = pa.dictionary(pa.int32(), pa.string())
+
+_SCHEMAS: Mapping[type, pa.Schema] = {
+    PlacedRow: pa.schema(
+        {
+            "sort_key": pa.uint64(),
+            "split_hash": pa.uint64(),
+            "source": _SOURCE,
+            "line": pa.int64(),
+            "split": pa.string(),
+            "uri": pa.string(),
+            "annotation": pa.string(),
+        }
+    ),
+    KnownRow: pa.schema(
+        {
+            "sort_key": pa.uint64(),
+            "shard": _SOURCE,
+            "split": pa.string(),
+            "uri": pa.string(),
+            "annotation": pa.string(),
+        }
+    ),
+    PlannedRow: pa.schema(
+        {
+            "sort_key": pa.uint64(),
+            "source": _SOURCE,
+            "line": pa.int64(),
+            "uri": pa.string(),
+            "annotation": pa.string(),
+            "bytes": pa.int64(),
+            "version": pa.string(),
+            "assigned": pa.bool_(),
+        }
+    ),
+}
+
+
+def columns_of(kind: type[_Row], rows: Iterable[tuple[Any, ...]]) -> Columns:
+    """Return rows of a kind, also given as plain tuples of their fields, as columns."""
+    schema = _SCHEMAS[kind]
+    values = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def rows_of(kind: type[_Row], columns: Columns) -> Iterator[_Row]:
+    """Yield the rows of a kind that columns hold."""
+    names = _SCHEMAS[kind].names
+    values = [columns.column(name).to_pylist() for name in names]
+    return map(kind._make, zip(*values, strict=True))
+
+
+def placed(batches: Sequence[RowBatch], names: Iterable[str], seed: int) -> Columns:
+    """Return rows with their places.
+
+    Args:
+        batches: rows of import files.
+        names: what each row is placed by.
+        seed: see :func:`recordgen.rows.placing.placing`.
+    """
+    seeded = seeded_hash(seed)
+    digests = []
+    for name in names:
+        hasher = seeded.copy()
+        hasher.update(name.encode("utf-8", "surrogateescape"))
+        digests.append(hasher.digest())
+    places = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64).reshape(-1, 2)
+    sources = list(dict.fromkeys(batch.source for batch in batches))
+    codes = np.array([sources.index(batch.source) for batch in batches], np.int32)
+    source = np.repeat(codes, [len(batch.lines) for batch in batches])
+    given = [
+        pa.chunked_array([pa.array(batch[at], kind) for batch in batches], kind)
+        for at, kind in enumerate((pa.int64(), *[pa.string()] * 3), start=1)
+    ]
+    arrays = [
+        pa.array(places[:, 0]),
+        pa.array(places[:, 1]),
+        pa.DictionaryArray.from_arrays(pa.array(source), pa.array(sources, pa.string())),
+        *given,
+    ]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMAS[PlacedRow])
+
+
+def by_bucket(columns: Columns, buckets: int) -> Iterator[tuple[int, Columns]]:
+    """Yield placed rows by bucket: equal ranges of ``sort_key``, see :func:`bucket_of`."""
+    return grouped(columns, shares_of(columns["sort_key"].to_numpy(), [1] * buckets))
+
+
+def grouped(columns: Columns, numbers: npt.NDArray[Any]) -> Iterator[tuple[int, Columns]]:
+    """Yield rows by the number of each, int [n], in their order."""
+    ordered = np.argsort(numbers, kind="stable")
+    columns = columns.take(pa.array(ordered))
+    found, starts = np.unique(numbers[ordered], return_index=True)
+    sizes = np.diff(starts, append=len(ordered))
+    for number, start, size in zip(found.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        yield number, columns.slice(start, size)
+
+
+def shares_of(numbers: npt.NDArray[np.uint64], weights: Sequence[int]) -> npt.NDArray[np.intp]:
+    """Return in which share of the 64-bit range each number lies, int [n].
+
+    Args:
+        numbers: uint64 [n].
+        weights: how large the shares are beside each other, in their order.
+    """
+    *ends, total = accumulate(weights)
+    starts = [-(-(end << 64) // total) for end in ends]
+    # A share that begins behind the range is empty, as are all that follow.
+    inside = np.array([start for start in starts if start < 1 << 64], np.uint64)
+    return np.searchsorted(inside, numbers, side="right")
+
+
+def together(kind: type[Any], parts: Iterable[Columns]) -> Columns:
+    """Return the rows of several parts in one, each column in one piece."""
+    return pa.concat_tables([_SCHEMAS[kind].empty_table(), *parts]).unify_dictionaries()
+
+
+def in_order(columns: Columns) -> Columns:
+    """Return placed rows by place; those that share one by import file and line."""
+    sources = columns["source"].combine_chunks()
+    names = sources.dictionary.to_pylist()
+    rank = np.argsort(np.argsort(names)) if names else np.zeros(0, np.intp)
+    keys = [columns[name].to_numpy() for name in ("line", "split_hash", "sort_key")]
+    source = rank[sources.indices.to_numpy()]
+    return columns.take(pa.array(np.lexsort((keys[0], source, *keys[1:]))))
+
+
+def in_planned_order(columns: Columns) -> Columns:
+    """Return planned rows that lie by ``sort_key`` also by uri and import file."""
+    keys = columns["sort_key"].to_numpy()
+    if not (keys[1:] == keys[:-1]).any():
+        return columns
+    uris, sources = columns["uri"].to_pylist(), columns["source"].to_pylist()
+    order = sorted(range(len(keys)), key=lambda at: (keys[at], uris[at], sources[at]))
+    return columns.take(pa.array(order))
+
+
+class PlannedBatch:
+    """Some planned rows, in order.
+
+    Attributes:
+        columns: see :class:`recordgen.rows.planned.PlannedRow`.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    @cached_property
+    def rows(self) -> Sequence[PlannedRow]:
+        """The rows one by one."""
+        return list(rows_of(PlannedRow, self.columns))
+
+    @property
+    def payload_bytes(self) -> int:
+        """What the payloads take."""
+        return pc.sum(self.columns["bytes"]).as_py() or 0
+
+
+def packed(columns: Columns) -> bytes:
+    """Return columns as bytes, which :func:`unpacked` takes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, columns.schema) as stream:
+        stream.write_table(columns.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> Iterator[Columns]:
+    """Yield the columns of packed ones that lie one behind the other."""
+    file = pa.BufferReader(data)
+    while file.tell() < len(data):
+        yield pa.ipc.open_stream(file).read_all()
+
+
+def joined(items: Any) -> memoryview:
+    """Return texts or bytes of an Arrow array one behind the other, without copying them."""
+    _, offsets, data = items.buffers()
+    if data is None:
+        return memoryview(b"")
+    ends = np.frombuffer(offsets, np.int32)[items.offset : items.offset + len(items) + 1]
+    return memoryview(data)[int(ends[0]) : int(ends[-1])]
+
+
+def content_of(column: Any) -> Iterator[bytes | memoryview]:
+    """Yield what a column of texts, numbers or truth values holds, as bytes that say nothing else.
+
+    How Arrow lays it out in memory differs from one array of the same values to another.
+    """
+    column = column.combine_chunks()
+    if not pa.types.is_string(column.type):
+        yield column.cast(pa.int64()).to_numpy().tobytes()
+        return
+    yield pc.fill_null(pc.binary_length(column), -1).to_numpy().tobytes()
+    yield joined(pc.fill_null(column, ""))

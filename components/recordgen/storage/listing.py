@@ -1,0 +1,90 @@
+"""Sizes and versions of the objects in a folder, up to a thousand for each request."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from recordgen.storage.filesystems import filesystem_of, names_version
+from recordgen.storage.paths import scheme_of
+from recordgen.storage.remote import to_info
+from recordgen.storage.retries import retried
+from recordgen.storage.terms import FileInfo, RequestContext
+
+# The answer to one request: the details of objects by name, and the token of the next page.
+_Page = tuple[dict[str, dict[str, Any]], str | None]
+
+#: How many objects a request gives at most.
+PAGE_OBJECTS = 1000
+
+
+def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileInfo]]:
+    """Yield the objects in a folder with their infos, page by page."""
+    token: str | None = "" if scheme_of(folder) in _ASK else None
+    while token is not None:
+        try:
+            found, token = retried(partial(_ask, folder, token), folder, context.stop)
+        except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
+            return
+        infos = {f"{folder}/{name}": to_info(said) for name, said in found.items()}
+        # A URL with such a name would ask for a version of another object.
+        yield {path: info for path, info in infos.items() if not names_version(path)}
+
+
+def _ask(folder: str, token: str) -> _Page:
+    fs, inner = filesystem_of(f"{folder}/_")  # the libraries would drop a slash at the end
+    return _ASK[scheme_of(folder)](fs, inner, token)
+
+
+def _ask_gcs(fs: Any, inner: str, token: str) -> _Page:
+    bucket, prefix = _split(fs, inner)
+    answer = fs.call(
+        "GET",
+        "b/{}/o",
+        bucket,
+        prefix=prefix,
+        delimiter="/",
+        maxResults=PAGE_OBJECTS,
+        pageToken=token or None,
+        fields="nextPageToken,items(name,size,generation)",
+        json_out=True,
+    )
+    found = {item["name"][len(prefix) :]: item for item in answer.get("items", ())}
+    return found, answer.get("nextPageToken")
+
+
+def _ask_s3(fs: Any, inner: str, token: str) -> _Page:
+    bucket, prefix = _split(fs, inner)
+    answer = fs.call_s3(
+        "list_objects_v2",
+        Bucket=bucket,
+        Prefix=prefix,
+        Delimiter="/",
+        MaxKeys=PAGE_OBJECTS,
+        **({"ContinuationToken": token} if token else {}),
+        **fs.req_kw,
+    )
+    found = {
+        item["Key"][len(prefix) :]: {"size": item["Size"], "ETag": item["ETag"]}
+        for item in answer.get("Contents", ())
+    }
+    return found, answer.get("NextContinuationToken")
+
+
+def _ask_memory(fs: Any, inner: str, token: str) -> _Page:
+    # What its listing says of a file's age is another text than what its look-up says.
+    found = map(fs.info, fs.ls(posixpath.dirname(inner), detail=False))
+    return {
+        posixpath.basename(item["name"]): item for item in found if item["type"] == "file"
+    }, None
+
+
+def _split(fs: Any, inner: str) -> tuple[str, str]:
+    """Return a bucket and what the names of the objects in a folder begin with."""
+    bucket, name, _ = fs.split_path(inner)
+    return bucket, name[:-1]
+
+
+_ASK = {"gs": _ask_gcs, "gcs": _ask_gcs, "s3": _ask_s3, "s3a": _ask_s3, "memory": _ask_memory}

@@ -1,0 +1,302 @@
+"""How good a model is: count its answers batch by batch, and return a score.
+
+Each task names one of these classes as its ``measure``. The step ``evaluate`` of Kubeflow pipelines
+uses it directly, the Evaluator of TFX pipelines through :mod:`recordgen.training.tfma_counts`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.training.auc import ScoreCounts, mean_area
+from recordgen.training.average_precision import BoxMatches
+from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2, TABLE_SCORE
+from recordgen.training.entity_counts import EntityCounts
+from recordgen.training.table_score import TableCounts
+
+# Consoles draw the numbers of each label, and metadata stores limit the size of an artifact.
+_MOST_LABELS = 100
+_SMALLEST = 1e-7  # probability, as in Keras
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The result of an evaluation.
+
+    Attributes:
+        measure: what the score is, such as ``accuracy`` or ``auc``.
+        score: 0..1; NaN if the examples do not determine it.
+        loss: the mean loss.
+        examples: number of labelled examples.
+        by_label: further numbers for the artifact ``metrics``.
+        confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
+    """
+
+    measure: str
+    score: float
+    loss: float
+    examples: int
+    by_label: Mapping[str, float] = field(default_factory=dict)
+    confusion: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TfmaMetric(NamedTuple):
+    """The same measure in TensorFlow Model Analysis, for the Evaluator.
+
+    Attributes:
+        name: the metric's name in the results.
+        class_name: the metric's class.
+        module: the module of the class; empty: TFMA or Keras has it.
+    """
+
+    name: str
+    class_name: str
+    module: str = ""
+
+
+class EvalAccumulator(ABC):
+    """Counts answers. Parts that were counted apart can be merged.
+
+    Class attributes:
+        needs: what a split must have for a score, for error messages.
+        tfma: the same measure in TFX pipelines.
+
+    Attributes:
+        classes: the number of labels; 0 for a target of numbers.
+        examples: how many examples were counted.
+        counts: what the score is computed from.
+    """
+
+    needs: ClassVar[str]
+    tfma: ClassVar[TfmaMetric]
+
+    def __init__(self, classes: int, counts: Any) -> None:
+        self.classes = classes
+        self.examples = 0
+        self.counts = counts
+        self._loss_sum = 0.0
+        self._losses = 0
+
+    @abstractmethod
+    def add(
+        self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[np.float32], weight: float = 1.0
+    ) -> None:
+        """Count a batch of labelled examples.
+
+        Args:
+            y_true: ``label`` of the signature ``truth``.
+            y_pred: ``scores`` of the signature ``evaluate``; for labels float32 [batch, classes].
+            weight: the weight of each example; only the AUC uses it.
+        """
+
+    def merge(self, other: EvalAccumulator) -> None:
+        """Add what another accumulator has counted."""
+        self.examples += other.examples
+        self.counts.merge(other.counts)
+
+    def compact(self) -> None:  # noqa: B027  (most are small)
+        """Make the accumulator small, before it travels to another process."""
+
+    @property
+    def measure(self) -> str:
+        """The name of the score."""
+        return self.tfma.name
+
+    @abstractmethod
+    def score(self) -> float:
+        """Return the score, 0..1; NaN if the examples do not determine it."""
+
+    def loss(self) -> float:
+        """Return the mean cross-entropy; NaN without examples."""
+        return self._loss_sum / self._losses if self._losses else math.nan
+
+    def by_label(self) -> Mapping[int, float]:
+        """Return the scores of the labels that have one, by number."""
+        return {}
+
+    def confusion(self, labels: Sequence[str]) -> Mapping[str, Any]:
+        """Return the metadata from which consoles draw a confusion matrix."""
+        del labels
+        return {}
+
+    def evaluation(self, labels: Sequence[str]) -> Evaluation:
+        """Return the result; numbers of single labels only for up to 100 labels."""
+        are_few = len(labels) <= _MOST_LABELS
+        by_label = self.by_label() if are_few else {}
+        return Evaluation(
+            measure=self.measure,
+            score=self.score(),
+            loss=self.loss(),
+            examples=self.examples,
+            by_label={f"{self.measure}/{labels[n]}": score for n, score in by_label.items()},
+            confusion=self.confusion(labels) if are_few else {},
+        )
+
+    def _add_losses(self, probabilities: npt.NDArray[np.float32]) -> None:
+        """Count the cross-entropies of right answers with these probabilities."""
+        self._loss_sum -= float(np.log(np.clip(probabilities, _SMALLEST, 1)).sum())
+        self._losses += probabilities.size
+
+
+class OneLabelAccumulator(EvalAccumulator):
+    """Accuracy of examples with one label each."""
+
+    needs = "labelled example"
+    tfma = TfmaMetric(ACCURACY, "SparseCategoricalAccuracy")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes, np.zeros((classes, classes), np.int64))  # by label and answer
+
+    def add(
+        self, y_true: npt.NDArray[np.int64], y_pred: npt.NDArray[np.float32], weight: float = 1.0
+    ) -> None:
+        """Count a batch; ``y_true`` is int64 [batch]."""
+        np.add.at(self.counts, (y_true, y_pred.argmax(axis=1)), 1)
+        self.examples += len(y_true)
+        self._add_losses(y_pred[np.arange(len(y_true)), y_true])
+
+    def score(self) -> float:
+        """Return the accuracy."""
+        return float(self.counts.trace() / self.examples) if self.examples else math.nan
+
+    def confusion(self, labels: Sequence[str]) -> Mapping[str, Any]:
+        """Return the metadata from which consoles draw the confusion matrix."""
+        return {
+            "confusionMatrix": {
+                "annotationSpecs": [{"displayName": label} for label in labels],
+                "rows": [{"row": row} for row in self.counts.tolist()],
+            }
+        }
+
+
+class ManyLabelsAccumulator(EvalAccumulator):
+    """Mean AUC of examples with any number of labels."""
+
+    needs = "label that only some of its examples have"
+    tfma = TfmaMetric(AUC, "LabelAUC", "recordgen.training.tfma_auc")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes, ScoreCounts(classes))
+
+    def add(
+        self, y_true: npt.NDArray[np.float32], y_pred: npt.NDArray[np.float32], weight: float = 1.0
+    ) -> None:
+        """Count a batch; ``y_true`` is float32 [batch, classes], 0 or 1."""
+        self.counts.add(y_true, y_pred, np.full(len(y_true), weight, np.float32))
+        self.examples += len(y_true)
+        self._add_losses(np.where(y_true > 0, y_pred, 1 - y_pred))
+
+    def score(self) -> float:
+        """Return the mean AUC of the labels that have one."""
+        return mean_area(self.counts.areas())
+
+    def by_label(self) -> Mapping[int, float]:
+        """Return the AUC of each label that only some examples have."""
+        areas = enumerate(self.counts.areas().tolist())
+        return {number: area for number, area in areas if not math.isnan(area)}
+
+
+class BoxAccumulator(EvalAccumulator):
+    """Mean average precision of boxes."""
+
+    needs = "object"
+    tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision", "recordgen.training.tfma_average_precision")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes, BoxMatches())
+
+    def add(
+        self, y_true: npt.NDArray[np.float32], y_pred: npt.NDArray[np.float32], weight: float = 1.0
+    ) -> None:
+        """Count a batch; ``y_true`` is float32 [batch, n, 5], ``y_pred`` float32 [batch, k, 6]."""
+        for true, found in zip(y_true, y_pred, strict=True):
+            self.counts.add(true, found)
+        self.examples += len(y_true)
+
+    def compact(self) -> None:
+        """Keep a few large arrays instead of many small ones."""
+        self.counts.compact()
+
+    def score(self) -> float:
+        """Return the mean over the labels that have boxes."""
+        found = self.by_label()
+        return sum(found.values()) / len(found) if found else math.nan
+
+    def loss(self) -> float:
+        """Return the mean over true boxes of the part that was missed.
+
+        It is 1 less the intersection over union with the box that found it, 1 for a box that was
+        not found.
+        """
+        true = self.counts.true.total()
+        return 1 - self.counts.overlap / true if true else math.nan
+
+    def by_label(self) -> Mapping[int, float]:
+        """Return the average precision of each label that has boxes."""
+        found: Mapping[int, float] = self.counts.average_precisions()
+        return found
+
+
+class EntityAccumulator(EvalAccumulator):
+    """F1 of entities; the loss is that of the tokens' tags."""
+
+    needs = "entity"
+    tfma = TfmaMetric(F1, "EntityF1", "recordgen.training.tfma_entities")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes, EntityCounts(classes))
+
+    def add(
+        self, y_true: npt.NDArray[np.int64], y_pred: npt.NDArray[np.float32], weight: float = 1.0
+    ) -> None:
+        """Count a batch; ``y_true`` is int64 [batch, n], ``y_pred`` float32 [batch, n, tags]."""
+        self.counts.add(y_true, y_pred.argmax(axis=-1))
+        self.examples += len(y_true)
+        is_token = y_true >= 0
+        self._add_losses(np.take_along_axis(y_pred[is_token], y_true[is_token, None], axis=1))
+
+    def score(self) -> float:
+        """Return F1 over all entities, not the mean of the labels'."""
+        return float(self.counts.f1())
+
+    def by_label(self) -> Mapping[int, float]:
+        """Return the F1 of each label that has entities."""
+        found: Mapping[int, float] = self.counts.f1_by_label()
+        return found
+
+
+class TableAccumulator(EvalAccumulator):
+    """Accuracy and mean cross-entropy of classes; R² and mean squared error of numbers."""
+
+    needs = "rows of different targets"
+    tfma = TfmaMetric(TABLE_SCORE, "TableScore", "recordgen.training.tfma_table_score")
+
+    def __init__(self, classes: int) -> None:
+        super().__init__(classes, TableCounts())
+
+    @property
+    def measure(self) -> str:
+        """The name of the score: ``accuracy`` or ``r2``."""
+        return ACCURACY if self.classes else R2
+
+    def add(
+        self, y_true: npt.NDArray[Any], y_pred: npt.NDArray[np.float32], weight: float = 1.0
+    ) -> None:
+        """Count a batch; see :meth:`recordgen.training.table_score.TableCounts.add`."""
+        self.counts.add(y_true, y_pred)
+        self.examples += len(y_true)
+
+    def score(self) -> float:
+        """Return accuracy or R²."""
+        return float(self.counts.accuracy() if self.classes else self.counts.r2())
+
+    def loss(self) -> float:
+        """Return the mean cross-entropy or the mean squared error."""
+        return float(self.counts.loss())
