@@ -104,7 +104,7 @@ def _check_target(task: str, options: ConvertOptions) -> None:
         )
     if task == Declared.name:
         schema = Schema.from_json(options.schema)
-        if schema.target is None:
+        if schema.table.target is None:
             raise UsageError(
                 f"a model of declared columns needs one that it is to predict: declare it as "
                 f"label, int_label or float_label (got {', '.join(schema.columns)}, none of them)"

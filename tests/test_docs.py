@@ -208,7 +208,7 @@ DATA: dict[str, Callable[[Samples, Path], None]] = {
     "docs/pipeline.md": _pipeline,
     "docs/reading.md": _reading,
     "docs/runners.md": _labels,
-    "docs/tasks/declared.md": _declared,
+    "docs/tasks/tables.md": _declared,
     "docs/tfrecorder.md": _tfrecorder,
 }
 

@@ -29,7 +29,7 @@ from recordgen.types import ColumnType
 from tests.conftest import encoded, noise
 from tests.servers import serving
 
-PAGE = (Path(__file__).parents[1] / "docs/tasks/declared.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -75,7 +75,13 @@ VALUES = [
     ("floats", np.array([1, 2]), [1, 2]),
     ("floats", ["1", 2], [1, 2]),
     ("floats[1]", 7, [7]),
-    ("text", "", ""),
+    ("floats", "", None),
+    ("int", " ", None),
+    ("float", None, None),
+    ("image", " ", None),
+    ("text", "", None),
+    ("text", " a ", " a "),
+    ("label", " a ", "a"),
     ("text", 3.0, "3"),
     ("int_label", "007", "7"),
     ("label", "a b", "a b"),
@@ -84,7 +90,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("kind", "value", "found"), VALUES)
 def test_values(kind: str, value: Any, found: Any) -> None:
-    """Text of a CSV and what pandas makes of it are the same value."""
+    """Text of a CSV and what pandas makes of it are the same value; None is a missing one."""
     assert ColumnType.of(kind).parse(value) == found
 
 
@@ -99,9 +105,7 @@ def test_values(kind: str, value: Any, found: Any) -> None:
         ("float", "1e99"),
         ("floats", [1, None]),
         ("floats", [[1], [2]]),
-        ("floats", ""),
         ("int_label", "-1"),
-        ("image", " "),
         ("text", b"bytes"),
     ],
 )
@@ -259,6 +263,59 @@ def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 
+GAPS = """split,a,b,e,y,pair,many
+TRAIN,1,0.5," x ",cat,[1 2],[1]
+TRAIN,,, ,dog,,
+TRAIN,3,1.5,z,,[3 4],[]
+"""
+INFERRED = {"task": "tabular", "target_column": "y"}
+GIVEN = {
+    "schema": {
+        "split": "split", "a": "int", "b": "float", "e": "text", "y": "label",
+        "pair": "floats[2]", "many": "floats",
+    }
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [INFERRED, GIVEN])
+def test_a_missing_value_is_a_feature_left_out(
+    options: dict[str, Any], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Inferred or declared; a text keeps its blanks, and a row without a class is an example."""
+    output = tmp_path / "out"
+    dataset = recordgen.convert(make_csv(GAPS.splitlines()), output, **options).dataset
+    assert (dataset.examples, dataset.labels) == (3, ("cat", "dog"))
+    assert sum(split.unlabelled for split in dataset.splits.values()) == 1
+    found = records(output)
+    by_a = {item.get("a", [0])[0]: item for item in found}
+    assert {name: by_a[1][name] for name in "abe"} == {"a": [1], "b": [0.5], "e": [b" x "]}
+    assert not {"a", "b", "e", "pair", "many"} & set(by_a[0])
+    assert not {"y", "y/text", "y/label"} & set(by_a[3])
+    [every] = recordgen.eval_dataset(output, split="train", batch_size=3, label_mode=None)
+    order = np.argsort(every["a"])
+    assert every["a"].numpy()[order].tolist() == [-1, 1, 3]
+    assert every["e"].numpy()[order].tolist() == [b"", b" x ", b"z"]
+    assert np.isnan(every["b"].numpy()[order[0]])
+    if options is GIVEN:
+        np.testing.assert_equal(every["pair"].numpy()[order], [[np.nan] * 2, [1, 2], [3, 4]])
+        assert every["many"].numpy()[order].tolist() == [[0], [1], [0]]
+    [(labelled, target)] = recordgen.eval_dataset(output, split="train", batch_size=3)
+    assert sorted(zip(labelled["a"].numpy(), target.numpy(), strict=True)) == [(-1, 1), (1, 0)]
+
+
+def test_rows_with_gaps_are_known_again(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """What is missing in a record is missing in the row that is appended again."""
+    [image, other] = make_images(2)
+    schema = {"photo": "image", "a": "int", "b": "floats", "c": "floats[2]", "e": "text"}
+    lines = ["photo,a,b,c,e", f"{image},,,,", f"{image},1,[],,x"]
+    first = recordgen.convert(make_csv(lines), tmp_path / "out", schema=schema).dataset
+    more = make_csv([*lines, f"{other},,,,"], "more.csv")
+    both = recordgen.convert(more, tmp_path / "out", schema=schema, append=True).dataset
+    assert (first.examples, both.examples, both.rows.existing) == (2, 3, 2)
+
+
 def test_one_image(make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path) -> None:
     """One image and a label: what image classification reads; rows of one image stay together."""
     images = make_images(20)
@@ -396,6 +453,6 @@ def test_a_declaration_that_fits_nothing(tmp_path: Path) -> None:
     source.write_text(f"{HEADER}\n{RIGHT}\n{RIGHT}\n")
     with pytest.raises(
         TooManyRejectsError,
-        match=re.escape(f"such as {source}:2: column 'breed' must be a finite number (got 'cat')"),
+        match=re.escape(f"such as {source}:2: column 'breed' must be a finite number"),
     ):
         recordgen.convert(str(source), tmp_path / "out", schema={**ALL, "breed": "float_label"})

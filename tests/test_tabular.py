@@ -1,4 +1,4 @@
-"""Tables: what their columns are, what becomes of their rows, and docs/tasks/tabular.md says so."""
+"""Tables: what their columns are, what becomes of their rows, and docs/tasks/tables.md says so."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
 from recordgen.planning.resolve import resolve_bucket
 from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.float32 import as_float32
 from recordgen.records.tfrecord import frame
 from recordgen.records.tfrecord import read_records as read_shard
 from recordgen.rejects import Reject
@@ -44,13 +45,15 @@ from recordgen.rows.row import RowBatch
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.table_columns import in_blocks
+from recordgen.tables.arrow import parse_column
 from recordgen.tables.columns import Column, Table
 from recordgen.tables.csv_fields import csv_line
 from recordgen.tables.examples import count_labels, framed, make_examples
 from recordgen.tasks import task_for
+from recordgen.types import ColumnType
 from tests.conftest import run_python, tree_bytes
 
-PAGE = (Path(__file__).parents[1] / "docs/tasks/tabular.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
 TARGETS = {"task": "tabular", "target_column": "deposit", "weight_column": "weight"}
 
@@ -92,7 +95,7 @@ def test_the_lines_of_the_page_give_its_examples(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "code", "message"),
-    re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", PAGE.split("\n## Rows that")[1]),
+    re.findall(r"\| `(.+)` \| (\w+) \| (.+) \|", PAGE.split("\n## Rows that")[1].split("\n## ")[0]),
 )
 def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path: Path) -> None:
     """In place of the second line of the page's table, each is the only one that is rejected."""
@@ -100,7 +103,7 @@ def test_each_wrong_line_says_that(line: str, code: str, message: str, tmp_path:
     assert second.startswith("TRAIN,58")
     source = write(tmp_path / "a.csv", f"{first}{line}\n{''.join(rest)}")
     options: dict[str, Any] = dict(TARGETS)
-    if "holds" in message:
+    if "must be a" in message:
         options["tfmd_schema"] = schema(
             tmp_path, age="INT", job="BYTES", balance="FLOAT", weight="FLOAT", deposit="BYTES"
         )
@@ -352,7 +355,15 @@ def test_what_a_target_asks_for(
     text = "a,y\n" + "".join(f"x,{value}\n" for value in values)
     options = {"target_column": "y", **options}
     if result in ("classification", "regression"):
-        assert columns_of(text, tmp_path=tmp_path, **options).prediction == result
+        table = columns_of(text, tmp_path=tmp_path, **options)
+        assert table.prediction == result
+        # What whole numbers were taken for is said, with the option that settles it.
+        is_chosen = "prediction" not in options and values[0] == "0"
+        assert len(table.notes) == is_chosen
+        if is_chosen:
+            other = "regression" if result == "classification" else "classification"
+            assert f"say prediction={result} to confirm it" in table.notes[0]
+            assert f"prediction={other} if" in table.notes[0]
     else:
         with pytest.raises(UsageError, match=result):
             columns_of(text, tmp_path=tmp_path, **options)
@@ -402,7 +413,7 @@ ROW = st.tuples(
 NAMES = ("n", "float", "ä text", "m", "b", "a" * 200)
 TABLE = Table(
     tuple(
-        Column(name, dtype)
+        Column.of(name, dtype)
         for name, dtype in zip(NAMES, ["int64", "float32", "bytes"] * 2, strict=True)
     )
 )
@@ -450,29 +461,59 @@ FIELDS = [
 @pytest.mark.parametrize(("dtype", "text", "number"), FIELDS)
 def test_numbers_of_given_types(dtype: str, text: str, number: float | None) -> None:
     """What is no number is refused, in its row only; beside usual ones and by itself."""
-    table = Table((Column("a", dtype), Column("b", "bytes")))
+    table = Table((Column.of("a", dtype), Column.of("b", "bytes")))
     for lines in ([f"{text},x"], ["1,x", f"{text},x", ",x"]):
         at = len(lines) // 2
         made = make_examples(pa.array(lines), table)
         if number is None:
             [(row, message)] = made.errors.items()
             assert row == at
-            assert message.startswith("column 'a' holds a")
+            assert message.startswith("column 'a' must be a")
             assert len(made.records) == len(lines) - 1
         else:
             assert parse_example(made.records[at].as_py())["a"] == [number]
 
 
+FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) | st.one_of(
+    st.integers(-(1 << 64), 1 << 64).map(str),
+    st.floats().map(repr),
+    st.sampled_from(["3.4028235e38", "3.4028235677973366e38", "-3.5e38", "1e-50", "0" * 30]),
+)
+
+
+@given(st.lists(FIELD_TEXT, min_size=1, max_size=4), st.sampled_from(["int", "float"]))
+@example(["3.4028235677973366e38"], "float")
+@example(["3.4028235e38"], "float")
+@example(["0" * 30 + "7"], "int")
+def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) -> None:
+    """What a column holds, and what is wrong with it, is what ColumnType.parse says of each."""
+    column = Column("a", ColumnType(kind))
+    errors: dict[int, str] = {}
+    given = pa.array([text or None for text in texts], pa.string())
+    found = parse_column(given, column, errors).to_pylist()
+    expected, wrong = [], {}
+    for row, text in enumerate(texts):
+        try:
+            expected.append(column.type.parse(text))
+        except ValueError as exc:
+            expected.append(None)
+            wrong[row] = f"column 'a' {exc}"
+    assert errors == wrong
+    stored = found if kind == "int" else [v if v is None else as_float32(v) for v in found]
+    assert stored == expected
+
+
 def test_labels_are_those_of_the_examples() -> None:
     """Counting reads the target alone, and sees the same labels; refused rows have none."""
     for dtype, values in (("int64", ["1", "1", " 2", ""]), ("bytes", ["a", '"b\nc"', "", "a"])):
-        table = Table((Column("y", dtype), Column("x", "bytes")), None, "y", None, "classification")
+        columns = Column.of("y", dtype), Column.of("x", "bytes")
+        table = Table(columns, target="y", prediction="classification", has_gaps=True)
         lines = pa.array([f"{value},x" for value in values])
         made = make_examples(lines, table)
         assert count_labels(lines, table) == made.labels
-        assert (len(made.records), sum(made.labels.values())) == (
-            (3, 3) if dtype == "int64" else (2, 2)
-        )
+        # The row without a target is an example, the one whose target has two lines is none.
+        assert len(made.records) == sum(made.labels.values()) + 1
+        assert len(made.errors) == (dtype == "bytes")
 
 
 def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
@@ -507,7 +548,9 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
     said: list[tuple[str, str | None, str]], drop: bool, buckets: int, shards: int
 ) -> None:
     """Each line is an example of its split, ordered by place, file and number, in one shard."""
-    table = Table((Column("n", "int64"), Column("y", "bytes")), None, "y", None, "classification")
+    table = Table(
+        (Column.of("n", "int64"), Column.of("y", "bytes")), None, "y", None, "classification"
+    )
     options = ConvertOptions(task="tabular", table=table.to_json(), seed=3)
     place = placing(options.seed)
     batches = [

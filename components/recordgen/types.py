@@ -19,17 +19,17 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "split": ("", "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"),
     "image": ("bytes", "the path or URL of an image"),
     "text": ("bytes", "text"),
-    "int": ("int64", "a whole number of 64 bits"),
-    "float": ("float32", "a finite number"),
-    "floats": ("float32", "finite numbers, such as [0.1, 0.2] or 0.1 0.2"),
+    "int": ("int64", "a whole number of 64 bits, or empty"),
+    "float": ("float32", "a finite number of float32, or empty"),
+    "floats": ("float32", "finite numbers, such as [0.1, 0.2] or 0.1 0.2, or empty"),
     "label": ("bytes", "a label"),
-    "int_label": ("bytes", "a whole number from 0"),
-    "float_label": ("float32", "a finite number"),
+    "int_label": ("bytes", "a whole number from 0, or empty"),
+    "float_label": ("float32", "a finite number of float32"),
     "ignored": ("", "anything"),
 }
 
 _LENGTH = re.compile(r"floats\[([1-9][0-9]{0,8})\]", re.ASCII)
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+_WHOLE = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -86,40 +86,47 @@ class ColumnType:
     def parse(self, value: Any) -> Any:
         """Return a value as an annotation holds it: a text, a number, or a list of numbers.
 
+        Blanks around a value do not count, but in a text, which is taken as it stands.
+
         Args:
-            value: a field of a CSV, or what a DataFrame holds; None and ``""`` are missing.
+            value: a field of a CSV, or what a DataFrame holds.
+
+        Returns:
+            The value; None: it is missing, an empty field or nothing but blanks.
 
         Raises:
             ValueError: it is none of this type; says what was expected, and what was found.
         """
-        found = self._parsed(value)
+        blank = value.strip() if isinstance(value, str) and self.kind != "text" else value
+        if blank is None or (isinstance(blank, str) and not blank):
+            return None
+        found = self._parsed(blank)
         if found is None:
-            shown = "nothing" if value is None or value == "" else f"{value!r:.60}"
-            raise ValueError(f"must be {self._expected} (got {shown})")
+            raise ValueError(f"must be {self.expected} (got {value!r:.80})")
         return found
 
     @property
-    def _expected(self) -> str:
+    def expected(self) -> str:
+        """What a value must be, for messages."""
         expected = _KINDS[self.kind][1]
         return expected if self.length is None else f"{self.length} {expected}"
 
     def _parsed(self, value: Any) -> Any:
+        """Return what a value stands for; None: it is none of this type."""
         if self.kind == "floats":
             numbers = _floats(value)
             return None if self.length not in (None, len(numbers or ())) else numbers
         if self.kind in ("float", "float_label"):
             return _float(_text(value))
         text = _text(_without_fraction(value))
-        if text is None:
-            return None
         if self.kind in ("int", "int_label"):
-            number = int(text) if _WHOLE.fullmatch(text) else None
+            number = int(text) if text and _WHOLE.fullmatch(text) else None
             if number is None or not -(1 << 63) <= number < 1 << 63:
                 return None
             if self.kind == "int":
                 return number
             return str(number) if number >= 0 else None
-        return text or (text if self.kind == "text" else None)
+        return text
 
 
 SplitKey = ColumnType("split")
@@ -156,7 +163,7 @@ def _text(value: Any) -> str | None:
     """Return a single value as text; None: it is none."""
     if value is None or isinstance(value, bytes | list | tuple | dict | set):
         return None
-    return str(_plain(value)).strip()
+    return str(_plain(value))
 
 
 def _without_fraction(value: Any) -> Any:
@@ -182,9 +189,9 @@ def _floats(value: Any) -> list[float] | None:
     if hasattr(value, "tolist"):  # NumPy's arrays and numbers
         value = value.tolist()
     if isinstance(value, list | tuple):
-        items = [_text(item) for item in value]
+        items = [(_text(item) or "").strip() for item in value]
     else:
-        text = _text(value)
+        text = (_text(value) or "").strip()
         if not text:
             return None
         for opening, closing in ("[]", "()"):

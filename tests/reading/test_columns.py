@@ -177,9 +177,12 @@ def test_no_image_and_no_label(tmp_path: Path) -> None:
         (3, b"c"),
     ]
     for options, message in (
-        ({"label_mode": "int"}, "label_mode is for a column of labels, and the schema has none"),
-        ({"labels": ["a"]}, "labels is for a column of labels"),
-        ({"weights": "balanced"}, "weights is for a column of labels"),
+        (
+            {"label_mode": "int"},
+            "label_mode is for a target of classes, and the target of this table is not",
+        ),
+        ({"labels": ["a"]}, "labels is for a target of classes"),
+        ({"weights": "balanced"}, "weights is for a target of classes"),
     ):
         with pytest.raises(UsageError, match=message):
             recordgen.input_fn(tmp_path / "out", **options)
@@ -195,8 +198,8 @@ def test_files_without_a_description(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": ["size"]}, r"no column 'size' beside the label; there are front, back, age"),
-        ({"columns": ["breed"]}, "no column 'breed' beside the label"),
+        ({"columns": ["size"]}, r"columns: there is no column 'size'; there are front, back, age"),
+        ({"columns": ["breed"]}, "columns: there is no column 'breed'; there are"),
         ({"columns": []}, "columns must be a list of names"),
         ({"extras": ["age"]}, r"extras .* all are handed out, or those that columns="),
         ({"resize": "random_crop"}, "resize must be one of stretch, fit, center_crop"),

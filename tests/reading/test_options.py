@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 
 from recordgen.errors import UsageError
-from recordgen.reading.columns import ColumnOptions
 from recordgen.reading.keywords import ReadKeywords, RecordKeywords
 from recordgen.reading.kinds import kind_for
 from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
+from recordgen.reading.tables import TableOptions
 from recordgen.reading.tuning import Tuning
 from recordgen.registry import OWN
 
@@ -157,7 +157,7 @@ def test_is_ordered(values, expected):
 def test_keywords_are_the_fields_of_the_options():
     """Type checkers know every option of every task, and no other."""
     signature = {"batch_size", "image_size"}
-    kinds = {ColumnOptions, *(kind_for(task).options for task in OWN)}
+    kinds = {TableOptions, *(kind_for(task).options for task in OWN)}
     fields = {field.name for kind in kinds for field in dataclasses.fields(kind)}
     assert {*ReadKeywords.__annotations__} | signature == fields
     of_records = {field.name for field in dataclasses.fields(RecordOptions)}

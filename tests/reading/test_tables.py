@@ -90,8 +90,7 @@ def test_label_modes(folder: Path) -> None:
     assert list(in_order(output, label_mode=None)) == ["age", "balance", "job"]
     wrong = [
         (output, "binary", r"needs two classes \(got 3: \['maybe', 'no', 'yes'\]\)"),
-        (output, "multi_hot", "label_mode must be one of auto, int, binary, categorical, None"),
-        (converted(folder, "none", weight_column="w"), "int", "this table has no target; leave"),
+        (converted(folder, "none", weight_column="w"), "int", "table is not there; leave"),
     ]
     for source, mode, message in wrong:
         with pytest.raises(UsageError, match=message):
@@ -100,7 +99,7 @@ def test_label_modes(folder: Path) -> None:
 
 def test_numbers_as_target_and_none(folder: Path) -> None:
     """Whole numbers that are classes are numbered as text is; of a regression they are floats."""
-    numbers = converted(folder, "numbers", target_column="age", max_reject_fraction=0.5)
+    numbers = converted(folder, "numbers", target_column="age")
     assert (Path(numbers) / "labels.txt").read_text().split() == ["0", "1", "2", "3", "4"]
     found = batches(recordgen.eval_dataset(numbers, split="train", batch_size=8))[0][1]
     assert sorted(found.tolist()) == [1, 3]
@@ -109,6 +108,11 @@ def test_numbers_as_target_and_none(folder: Path) -> None:
     )
     found = batches(recordgen.eval_dataset(regression, split="train", batch_size=8))[0][1]
     assert (found.dtype, sorted(found.tolist())) == (np.float32, [1.0, 3.0])
+    # Without a class, a row is an example without a label; without the number, it is none.
+    for output, rows in ((numbers, 3), (regression, 2)):
+        assert recordgen.steps_per_epoch(output, 1, split="train") == 2
+        [every] = recordgen.eval_dataset(output, split="train", batch_size=8, label_mode=None)
+        assert len(every["job"]) == rows
     features = in_order(converted(folder, "none", weight_column="w"))
     assert list(features) == ["age", "balance", "job", "y", "w"]
 

@@ -18,7 +18,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.records.tfrecord import read_records
 from recordgen.training.config import TrainingConfig
-from recordgen.training.declared import DeclaredTrainer
+from recordgen.training.tables import TableTrainer
 from tests import trainer
 
 ROWS = 240
@@ -172,7 +172,7 @@ def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
 
 def test_a_list_of_any_length_is_summarised() -> None:
     """Count, mean, standard deviation, least and greatest; of no numbers 0."""
-    from recordgen.training.declared import _as_numbers
+    from recordgen.training.tables import _as_numbers
 
     values = tf.ragged.constant([[3.0, 1.0], [], [-2.0]], row_splits_dtype=tf.int64)
     assert _as_numbers(values).numpy().tolist() == [[2, 2, 1, 1, 3], [0] * 5, [1, -2, 0, -2, -2]]
@@ -180,7 +180,7 @@ def test_a_list_of_any_length_is_summarised() -> None:
 
 # schema, settings, what is wrong
 WRONG = [
-    ({"verdict": "text"}, {}, DataError, "no column of the schema is a label, only use, left"),
+    ({"verdict": "text"}, {}, DataError, "no column is the target, only use, left"),
     ({"verdict": "ignored", "use": "label"}, {}, DataError, "has the one class TRAIN in split"),
     ({}, {"model": "MobileNetV2"}, UsageError, "model must be small_cnn for declared"),
 ]
@@ -213,6 +213,6 @@ def test_a_label_and_nothing_else(tmp_path: Path) -> None:
     """There must be something that it is predicted from."""
     rows = pd.DataFrame({"use": ["TRAIN"] * 4, "kind": ["a", "b"] * 2})
     output = converted(rows, tmp_path, {"use": "split", "kind": "label"})
-    trainer = DeclaredTrainer(output, "train", read_dataset(output), TrainingConfig())
-    with pytest.raises(DataError, match="there is no column beside the label"):
+    trainer = TableTrainer(output, "train", read_dataset(output), TrainingConfig())
+    with pytest.raises(DataError, match="there is no column beside the target"):
         trainer.check()

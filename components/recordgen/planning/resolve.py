@@ -229,8 +229,8 @@ def _shares_place(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np
     has_uri = np.asarray(pc.greater(pc.binary_length(ordered["uri"]), 0))
     shared = (sizes > 1) & np.logical_or.reduceat(has_uri, starts)
     uris = pa.array([row.uri for row in known], pa.string())
-    is_known: npt.NDArray[np.bool_] = np.asarray(pc.is_in(ordered["uri"], value_set=uris))
-    return is_known | np.repeat(shared, sizes)
+    is_known = np.asarray(pc.is_in(ordered["uri"], value_set=uris), np.bool_)
+    return np.logical_or(np.repeat(shared, sizes), is_known)
 
 
 def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) -> Columns:

@@ -20,7 +20,7 @@ from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records
 from recordgen.reading.shards import ShardSet, find_shards, find_split
-from recordgen.tasks import TASKS, Declared
+from recordgen.tasks import TASKS, Declared, Tabular
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -362,9 +362,9 @@ def _has_labels(dataset: Dataset, split: Split, given: Mapping[str, Any]) -> boo
     """Return whether a split has a labelled example, or needs none."""
     if given.get("label_mode", "") is None:
         return True
-    # Declared columns have no labels at all unless one of them is a label.
+    # Tables have no labels at all unless their target is one of several classes.
     needs_labels = TASKS[dataset.task].labelling or (
-        dataset.task == Declared.name and dataset.labels
+        dataset.task in (Declared.name, Tabular.name) and dataset.labels
     )
     return bool(split.labels) or not needs_labels
 

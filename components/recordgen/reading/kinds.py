@@ -10,13 +10,6 @@ import tensorflow as tf
 
 from recordgen.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
-from recordgen.reading.columns import (
-    ColumnOptions,
-    ColumnReading,
-    are_labelled_images,
-    plan_columns,
-)
-from recordgen.reading.declared import plan_declared, read_declared
 from recordgen.reading.entities import EntityReading
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
@@ -29,7 +22,14 @@ from recordgen.reading.options import (
 from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import Keep
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.tables import TableOptions, TableReading
+from recordgen.reading.tables import (
+    TableOptions,
+    TableReading,
+    are_labelled_images,
+    plan_images,
+    plan_table,
+    read_images,
+)
 from recordgen.reading.texts import read_texts
 from recordgen.reading.tuning import AUTO
 from recordgen.reading.videos import VideoOptions, plan_videos, read_videos
@@ -72,12 +72,10 @@ ENTITIES = Kind(
     plan=plan_records,
     reading=EntityReading.of,
 )
-DECLARED = Kind(options=ReadOptions, plan=plan_declared, reading=read_declared)
-TABLES = Kind(options=TableOptions, plan=plan_records, reading=TableReading.of)
+# Of a table with one column of images and one of labels, unless columns are named.
+DECLARED = Kind(options=ReadOptions, plan=plan_images, reading=read_images)
+TABLES = Kind(options=TableOptions, plan=plan_table, reading=TableReading.of)
 VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)
-
-# For a declared schema that is not read as images and labels.
-_COLUMNS = Kind(options=ColumnOptions, plan=plan_columns, reading=ColumnReading.of)
 
 
 def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
@@ -101,7 +99,7 @@ def kind_of(shards: ShardSet, options: Mapping[str, Any]) -> Kind:
     if name == AUTO:
         name = "image_classification"
     is_columns = name == Declared.name and ("columns" in options or not are_labelled_images(shards))
-    kind = _COLUMNS if is_columns else kind_for(name)
+    kind = TABLES if is_columns else kind_for(name)
     known = {field.name for field in fields(kind.options)}
     for option in options:
         if option not in known and option in ("image_size", *ReadKeywords.__annotations__):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from recordgen.features import FeatureSpec
@@ -39,4 +41,7 @@ def parsed_as(spec: FeatureSpec) -> tf.io.FixedLenFeature | tf.io.RaggedFeature:
     dtype = DTYPES[spec.dtype]
     if spec.shape is None:
         return tf.io.RaggedFeature(dtype, row_splits_dtype=tf.int64)
-    return tf.io.FixedLenFeature(spec.shape, dtype, spec.default)
+    default: Any = spec.default
+    if default is not None and spec.shape:
+        default = np.full(spec.shape, default)
+    return tf.io.FixedLenFeature(spec.shape, dtype, default)

@@ -1,9 +1,13 @@
-"""Rows of tables: records → columns by name, the target, and weights."""
+"""Rows of tables: records → columns by name, with decoded images; the target; and weights.
+
+Columns that were inferred and columns that a schema declares are read alike. A schema with one
+column of images and one of labels is read as labelled images are, unless columns are named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,62 +15,237 @@ import tensorflow as tf
 
 from recordgen.errors import UsageError
 from recordgen.reading.checks import check_one_of
-from recordgen.reading.classes import check_mode
-from recordgen.reading.decoding import as_written
-from recordgen.reading.options import RecordOptions
-from recordgen.reading.plan import ReadPlan
+from recordgen.reading.decoding import ImageDecoder, as_written
+from recordgen.reading.images import ImageReading
+from recordgen.reading.options import LabelOptions, ReadOptions
+from recordgen.reading.parsing import parsed_as
+from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
 from recordgen.reading.records import Keep, batches, finished, keeping
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.targets import encoded_labels
+from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
-from recordgen.tables.columns import MISSING, Column, Table
+from recordgen.scales import scale_for
+from recordgen.tables.columns import Column, Table
+from recordgen.tables.schema import Schema
+from recordgen.tasks import ImageClassification
 
-_DTYPES = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
+VECTORS = ("padded", "ragged")
 
-# A row has one target, so there is no ``multi_hot``.
-_LABEL_MODES = (AUTO, "int", "binary", "categorical", None)
+# What two images of a row show belongs together: nothing is drawn for each.
+_RESIZES = ("stretch", "fit", "center_crop")
+
+# What only a target of classes has, and what only images have.
+_OF_LABELS = ("label_mode", "labels", "vocabulary", "weights")
+_OF_IMAGES = ("image_size", "dtype", "scale", "resize")
 
 # What a row without a weight weighs.
 _PLAIN_WEIGHT = 1.0
 
+_KINDS: Mapping[str, tuple[type[Any], ...]] = {
+    "int64": (Integral,),
+    "float32": (Real,),
+    "bytes": (str, bytes),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableOptions(RecordOptions):
-    """How rows of tables are read; what :class:`RecordOptions` has, and the following.
+class TableOptions(LabelOptions):
+    """How rows of tables are read; what :class:`LabelOptions` has, and the following.
 
     Attributes:
-        task: ``tabular``; ``auto``: as ``dataset.json`` says.
-        label_mode: Keras's words for a target of classes: ``int`` (int64 [batch]), ``categorical``
-            (float32 [batch, classes]) or, for two classes, ``binary`` (float32 [batch, 1]); None:
-            no target and no weights. ``auto``: ``int``, or a target of numbers as it is.
-        columns: the columns that are features; None: all but the target and the weights.
+        task: ``tabular`` or ``declared``; ``auto``: as ``dataset.json`` says.
+        columns: the columns that are handed out; None: all but the target and the weights.
         defaults: by column, what stands where a value is missing; of columns that are not named
             NaN for numbers, -1 for whole numbers, and empty text.
+        image_size: height and width of images, in pixels.
+        dtype: of images; see :class:`ReadOptions`.
+        scale: of images; see :class:`ReadOptions`.
+        resize: ``stretch``, ``fit`` or ``center_crop``; see :class:`ReadOptions`.
+        vectors: what lists of any length become: ``padded`` with 0 to the longest of a batch, or
+            ``ragged``.
+        extras: none: every column is one of those that are handed out.
     """
 
     task: str = AUTO
-    label_mode: str | None = AUTO
     columns: Sequence[str] | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    image_size: tuple[int, int] = (224, 224)
+    dtype: str = "float32"
+    scale: str = AUTO
+    resize: str = "stretch"
+    vectors: str = "padded"
 
     def __post_init__(self) -> None:
-        # Not super(): a dataclass with slots is another class than the one that is named here.
-        RecordOptions.__post_init__(self)
-        check_one_of("label_mode", self.label_mode, _LABEL_MODES)
+        LabelOptions.__post_init__(self)
+        ReadOptions(image_size=self.image_size, dtype=self.dtype, scale=self.scale)  # checks them
         if isinstance(self.columns, str) or (self.columns is not None and not self.columns):
             raise UsageError(f"columns must be a list of names, or None (got {self.columns!r})")
         if not isinstance(self.defaults, Mapping):
             raise UsageError(f"defaults must be a dict by column (got {self.defaults!r})")
+        if self.extras:
+            raise UsageError(
+                f"extras are for batches of images and labels; of the columns of a table all are "
+                f"handed out, or those that columns=[…] names (got {list(self.extras)})"
+            )
+        check_one_of("resize", self.resize, _RESIZES)
+        check_one_of("vectors", self.vectors, VECTORS)
+
+
+def are_labelled_images(shards: ShardSet) -> bool:
+    """Return whether declared columns are read as images and labels, unless columns are named.
+
+    They are where there is one column of images and one of labels.
+    """
+    if shards.dataset is None or not shards.dataset.options.get("schema"):
+        return True
+    table = stored_table(shards)
+    return table.only_image is not None and table.label is not None
+
+
+def table_of(options: Mapping[str, Any]) -> Table | None:
+    """Return the columns that the options in ``dataset.json`` say; None: they say none."""
+    if options.get("table"):
+        return Table.from_json(options["table"])
+    return Schema.from_json(options["schema"]).table if options.get("schema") else None
 
 
 def stored_table(shards: ShardSet) -> Table:
     """Return the columns that shards hold. Raises: UsageError: nobody says."""
-    if shards.dataset is None or not shards.dataset.options.get("table"):
+    table = None if shards.dataset is None else table_of(shards.dataset.options)
+    if table is None:
         raise UsageError(
             f"{shards.files[0].path}: no dataset.json says which columns the examples have; read "
             f"them with recordgen.read(…, feature_spec=…)"
         )
-    return Table.from_json(shards.dataset.options["table"])
+    return table
+
+
+def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
+    """Plan how a table with one column of images and one of labels is read.
+
+    Raises:
+        UsageError: an option does not go with the data.
+        DataError: nothing is left to read.
+    """
+    return plan_reading(_as_images(shards), options)
+
+
+def read_images(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
+    """Prepare a planned reading. Raises: as :func:`plan_images`."""
+    reading = ImageReading.of(_as_images(shards), plan, options)
+    if shards.dataset is None:
+        return reading
+    return replace(reading, described=shards.dataset.features)
+
+
+def _as_images(shards: ShardSet) -> ShardSet:
+    """Return shards as those of image classification: the names of the features are the same."""
+    dataset = shards.dataset
+    if dataset is None:
+        return shards
+    return replace(shards, dataset=replace(dataset, task=ImageClassification.name, features={}))
+
+
+def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
+    """Plan how rows are read.
+
+    Raises:
+        UsageError: an option does not go with the data.
+        DataError: nothing is left to read.
+    """
+    table = stored_table(shards)
+    assert shards.dataset is not None  # noqa: S101 -- it says which table
+    task = shards.dataset.task
+    default = {field.name: field.default for field in fields(options)}
+    given = [name for name in default if getattr(options, name) != default[name]]
+    if not table.images:
+        for name in _OF_IMAGES:
+            if name in given:
+                raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
+    if not table.has_labels:
+        for name in _OF_LABELS:
+            if name in given and not (name == "label_mode" and options.label_mode is None):
+                what = f"is a number, {table.target!r}" if table.target else "is not there"
+                raise UsageError(
+                    f"{name} is for a target of classes, and the target of this table {what}; "
+                    f"leave it out"
+                )
+        return plan_records(shards, options)
+    if options.weights is not None and table.weight is not None:
+        raise UsageError(
+            f"weights: the column {table.weight!r} has the weight of each row; leave it out"
+        )
+    is_checked = shards.dataset.options.get("check") == "decode"
+    plan = plan_labelled(shards, options, task, is_checked)
+    if table.label is not None or plan.classes is None:
+        return plan
+    # Inferred targets are stored as they stand in the row, without a number.
+    return replace(plan, classes=replace(plan.classes, numbers=None, by_text=True))
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """What turns records into columns: for training, evaluation and serving.
+
+    Attributes:
+        table: what the columns hold.
+        names: those that are wanted.
+        defaults: what stands where a value is missing, by column, instead of what the features say.
+        decoder: how images are decoded.
+        dtype: of images; see :class:`ReadOptions`.
+        scale: of images; see :class:`ReadOptions`.
+        vectors: what lists of any length become: ``padded`` or ``ragged``.
+        trusts_sizes: records say how large their images are.
+    """
+
+    table: Table
+    names: Sequence[str]
+    defaults: Mapping[str, Any]
+    decoder: ImageDecoder
+    dtype: str = "float32"
+    scale: str = AUTO
+    vectors: str = "padded"
+    trusts_sizes: bool = False
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """How ``tf.io.parse_example`` parses what is needed."""
+        wanted: set[str] = set(self.names)
+        parts = ("encoded", "height", "width") if self.trusts_sizes else ("encoded",)
+        for name in wanted.intersection(self.table.images):
+            wanted |= {self.table.image_feature(name, part) for part in parts}
+        return {name: spec for name, spec in self.specs.items() if name in wanted}
+
+    @property
+    def specs(self) -> dict[str, Any]:
+        """How all features are parsed."""
+        known = self.table.features()
+        changed = {
+            name: replace(known[name], default=value) for name, value in self.defaults.items()
+        }
+        return {name: parsed_as(spec) for name, spec in (known | changed).items()}
+
+    def columns(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
+        """Return columns by name from a batch that was parsed by :attr:`spec`."""
+        return {name: self._column(name, parsed) for name in self.names}
+
+    def _column(self, name: str, parsed: Mapping[str, Any]) -> Any:
+        if name in self.table.images:
+            return self._images(name, parsed)
+        values = parsed[name]
+        if isinstance(values, tf.RaggedTensor) and self.vectors == "padded":
+            return values.to_tensor()
+        return values
+
+    def _images(self, name: str, parsed: Mapping[str, Any]) -> tf.Tensor:
+        def part(of: str) -> tf.Tensor:
+            return parsed[self.table.image_feature(name, of)]
+
+        sizes = tf.stack([part("height"), part("width")], 1) if self.trusts_sizes else None
+        pixels = self.decoder.decode(part("encoded"), sizes)
+        if self.dtype == "uint8":
+            return tf.cast(tf.round(pixels), tf.uint8)
+        return tf.cast(scale_for(self.scale, self.dtype).apply(pixels, white=255), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -76,135 +255,126 @@ class TableReading:
     Attributes:
         plan: which files, and in which order.
         options: what was asked for.
-        table: all columns.
-        inputs: the columns that are features.
-        spec: how all of the columns are parsed.
-        labels: the classes, in the order of their numbers.
+        reader: how columns are read.
+        targets: how a target of classes is read; None: it is a number, or not wanted.
     """
 
     plan: ReadPlan
     options: TableOptions
-    table: Table
-    inputs: Sequence[Column]
-    spec: Mapping[str, tf.io.FixedLenFeature]
-    labels: Sequence[str]
+    reader: TableReader
+    targets: Targets | None
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: TableOptions) -> TableReading:
         """Prepare a planned reading. Raises: UsageError: an option does not go with the table."""
         table = stored_table(shards)
-        inputs = table.inputs
-        if table.target is None and table.weight is not None:
-            inputs = [*inputs, table.column(table.weight)]
-        if options.columns is not None:
-            known = {column.name: column for column in table.stored}
-            _check_known("columns", options.columns, known)
-            inputs = [known[name] for name in options.columns]
-        _check_known("defaults", options.defaults, [column.name for column in table.stored])
-        spec = {column.name: _parsed(column, table, options) for column in table.stored}
-        labels = shards.dataset.labels if shards.dataset is not None else ()
-        _check_label_mode(options.label_mode, table, labels)
-        return cls(plan, options, table, inputs, spec, labels)
+        # Of several images nothing is known in common.
+        images = shards.images if table.only_image is not None else None
+        decoder = ImageDecoder(options.image_size, options.resize, options.tuning.decoder, images)
+        reader = TableReader(
+            table,
+            _wanted(table, options),
+            _defaults(table, options.defaults),
+            decoder,
+            options.dtype,
+            options.scale,
+            options.vectors,
+            plan.is_checked,
+        )
+        targets = None
+        if table.has_labels and plan.classes is not None:
+            text, label = table.target, ""
+            if table.label is not None:
+                text, label = table.label_features
+            dtype = tf.string
+            if table.label is None and table.column(str(text)).dtype == "int64":
+                dtype = tf.int64
+            targets = Targets.of(
+                plan.classes, options, text=str(text), label=label, text_dtype=dtype
+            )
+        return cls(plan, options, reader, targets)
+
+    @property
+    def _number(self) -> str | None:
+        """The target, if it is a number that is wanted."""
+        wants = self.targets is None and self.options.label_mode is not None
+        return self.reader.table.target if wants else None
 
     @property
     def keep(self) -> Keep | None:
         """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
-        return keeping(self.options.predicate, lambda: self.spec)
+        filters = self.targets is not None and self.targets.numbers.classes.filters
+        is_wanted = self.targets.is_wanted if self.targets is not None and filters else None
+        return keeping(self.options.predicate, self._spec_of_predicates, is_wanted)
+
+    def _spec_of_predicates(self) -> dict[str, Any]:
+        table = self.reader.table
+        payloads = {table.image_feature(name, "encoded") for name in table.images}
+        return {n: spec for n, spec in self.reader.specs.items() if n not in payloads}
 
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        return finished(batches(plan, options, self.keep, self._elements()), plan, options)
+        return finished(batches(plan, options, self.keep, self._elements), plan, options)
 
-    def _elements(self) -> Any:
-        """Return what turns a batch of records (string [batch]) into what is handed out."""
-        table, mode = self.table, self.options.label_mode
-        has_target = table.target is not None and mode is not None
-        used: set[str | None] = {column.name for column in self.inputs}
-        if has_target:
-            used |= {table.target, table.weight}
-        spec = {name: item for name, item in self.spec.items() if name in used}
-        to_target = target_reader(table, self.labels) if has_target else None
-
-        @as_written
-        def elements(records: tf.Tensor) -> Any:
-            parsed = tf.io.parse_example(records, spec)
-            features = {column.name: parsed[column.name] for column in self.inputs}
-            if to_target is None:
-                return features
-            target = to_target(parsed[table.target])
-            target = encoded_labels(target, mode, len(self.labels))
-            if table.weight is None:
-                return features, target
-            return features, target, parsed[table.weight]
-
-        return elements
+    @as_written
+    def _elements(self, records: tf.Tensor) -> Any:
+        """Turn records (string [batch]) into what is handed out."""
+        reader, targets, number = self.reader, self.targets, self._number
+        weight = reader.table.weight
+        own = {name: reader.specs[name] for name in (number, weight) if name is not None}
+        parsed = tf.io.parse_example(records, reader.spec | own)
+        columns = reader.columns(parsed)
+        if number is not None:
+            target = tf.cast(parsed[number], tf.float32)
+        elif targets is not None and targets.mode is not None:
+            # By itself: a column may be handed out as it is, and be the target.
+            target = targets.labels(tf.io.parse_example(records, targets.spec))
+            target = tf.ensure_shape(target, (records.shape[0], *target.shape[1:]))
+        else:
+            return columns
+        if weight is not None:
+            return columns, target, parsed[weight]
+        if targets is not None and targets.weights:
+            return columns, target, targets.weights_of(target)
+        return columns, target
 
 
-def target_reader(table: Table, labels: Sequence[str]) -> Any:
-    """Return what turns targets as they are stored into what a model learns.
-
-    Of classes, their numbers (int64 [batch]), -1 for one that is not among ``labels``; of numbers,
-    float32 [batch].
-    """
-    if table.prediction == "regression" or table.target is None:
-        return lambda values: tf.cast(values, tf.float32)
-    numbers = tf.lookup.StaticHashTable(
-        tf.lookup.KeyValueTensorInitializer(
-            tf.constant(labels, tf.string), tf.range(len(labels), dtype=tf.int64)
-        ),
-        default_value=-1,
-    )
-    if table.column(table.target).dtype == "bytes":
-        return numbers.lookup
-    return lambda values: numbers.lookup(tf.strings.as_string(values))
-
-
-def feature_spec(table: Table) -> dict[str, tf.io.FixedLenFeature]:
-    """Return how the columns that a model predicts from are parsed, missing values included."""
-    return {
-        column.name: tf.io.FixedLenFeature((), _DTYPES[column.dtype], MISSING[column.dtype])
-        for column in table.inputs
-    }
-
-
-def _parsed(column: Column, table: Table, options: TableOptions) -> tf.io.FixedLenFeature:
-    default: Any = MISSING[column.dtype]
-    if column.name == table.weight:
-        default = _PLAIN_WEIGHT
-    if column.name in options.defaults:
-        default = _default(column, options.defaults[column.name])
-    elif column.name == table.target:
-        default = None  # each row has one
-    return tf.io.FixedLenFeature((), _DTYPES[column.dtype], default)
-
-
-def _default(column: Column, value: Any) -> Any:
-    kinds: dict[str, tuple[type[Any], ...]] = {
-        "int64": (Integral,),
-        "float32": (Real,),
-        "bytes": (str, bytes),
-    }
-    if not isinstance(value, kinds[column.dtype]) or isinstance(value, bool):
+def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
+    """Return the columns that are handed out. Raises: UsageError: one of them is not there."""
+    known = [c.name for c in table.stored if not c.type.is_label and c.type.kind != "float_label"]
+    names = [column.name for column in table.inputs]
+    if table.target is None and table.weight is not None:
+        names.append(table.weight)
+    if options.columns is not None:
+        _check_known("columns", options.columns, known)
+        names = list(options.columns)
+    varying = [name for name in names if _varies(table.column(name))]
+    if options.map_example is not None and varying:
         raise UsageError(
-            f"defaults: column {column.name!r} is {column.dtype}, and {value!r} is not of it"
+            f"map_example needs examples of one shape, and vectors of {varying[0]!r} may have "
+            f"any length; leave it out with columns=[…], declare it as floats[N], or use "
+            f"map_batch"
         )
-    return value
+    return names
 
 
-def _check_label_mode(mode: str | None, table: Table, labels: Sequence[str]) -> None:
-    if mode in (AUTO, None):
-        return
-    if table.target is None or table.prediction == "regression":
-        what = "no target" if table.target is None else f"numbers in its target {table.target!r}"
-        raise UsageError(
-            f"label_mode={mode!r} is for a target of classes, and this table has {what}; "
-            f"leave it out"
-        )
-    check_mode(mode, labels)
+def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what stands for missing values. Raises: UsageError: it is not of its column."""
+    known = [c for c in table.stored if c.type.kind in ("int", "float", "text", "floats")]
+    _check_known("defaults", given, [column.name for column in known if not _varies(column)])
+    for name, value in given.items():
+        dtype = table.column(name).dtype
+        if not isinstance(value, _KINDS[dtype]) or isinstance(value, bool):
+            raise UsageError(f"defaults: column {name!r} is {dtype}, and {value!r} is not of it")
+    return ({} if table.weight is None else {table.weight: _PLAIN_WEIGHT}) | dict(given)
 
 
-def _check_known(option: str, names: Any, known: Any) -> None:
+def _varies(column: Column) -> bool:
+    return column.type.kind == "floats" and column.type.length is None
+
+
+def _check_known(option: str, names: Any, known: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"{option}: there is no column {name!r}; there are {', '.join(known)}")

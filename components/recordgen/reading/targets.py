@@ -104,10 +104,12 @@ class Targets:
     Attributes:
         numbers: how classes are numbered.
         weights: of each class, or none.
+        text_dtype: of the feature that holds the labels' texts; int64: these are whole numbers.
     """
 
     numbers: ClassNumbers
     weights: tuple[float, ...] = ()
+    text_dtype: tf.DType = tf.string
 
     @classmethod
     def of(
@@ -117,8 +119,16 @@ class Targets:
         *,
         text: str = features.IMAGE_CLASS_TEXT,
         label: str = features.IMAGE_CLASS_LABEL,
+        text_dtype: tf.DType = tf.string,
     ) -> Targets:
-        """Return the targets for a plan's classes; ``text`` and ``label`` are features.
+        """Return the targets for a plan's classes.
+
+        Args:
+            classes: which are read.
+            options: label_mode and weights.
+            text: the feature that holds the labels' texts.
+            label: the feature that holds their numbers.
+            text_dtype: see :class:`Targets`.
 
         Raises:
             UsageError: an option does not go with the data.
@@ -128,7 +138,7 @@ class Targets:
             if classes.mode == "multi_hot":
                 raise UsageError("weights need one label per example: not label_mode='multi_hot'")
             weights = class_weights(options.weights, classes)
-        return cls(ClassNumbers.of(classes, text=text, label=label), weights)
+        return cls(ClassNumbers.of(classes, text=text, label=label), weights, text_dtype)
 
     @property
     def mode(self) -> str | None:
@@ -147,12 +157,12 @@ class Targets:
             names = self.numbers.names
         else:
             names = () if self.numbers.classes.wanted is None else (self.numbers.chosen_by,)
-        dtypes = {self.numbers.text: tf.string, self.numbers.label: tf.int64}
+        dtypes = {self.numbers.text: self.text_dtype, self.numbers.label: tf.int64}
         return {name: tf.io.VarLenFeature(dtypes[name]) for name in names}
 
     def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
         """Return (bool []) whether a serialised ``record`` (string []) has a label to read."""
-        parsed = tf.io.parse_single_example(record, self.spec)
+        parsed = self._with_texts(tf.io.parse_single_example(record, self.spec))
         return tf.reduce_any(self.numbers.are_wanted(parsed[self.numbers.chosen_by].values))
 
     def labels(self, parsed: Mapping[str, tf.SparseTensor]) -> tf.Tensor:
@@ -165,6 +175,7 @@ class Targets:
         Raises:
             tf.errors.InvalidArgumentError: a label is outside the vocabulary, or has no number.
         """
+        parsed = self._with_texts(parsed)
         stored = parsed[self.numbers.chosen_by]
         numbers = tf.SparseTensor(stored.indices, self.numbers.numbers(parsed), stored.dense_shape)
         if self.mode == "multi_hot":
@@ -175,6 +186,15 @@ class Targets:
         """Return what a batch has of its labels: the labels, and weights if there are any."""
         label = tf.ensure_shape(label, (batch_size, *label.shape[1:]))
         return [label, self.weights_of(label)] if self.weights else [label]
+
+    def _with_texts(self, parsed: Mapping[str, tf.SparseTensor]) -> Mapping[str, tf.SparseTensor]:
+        """Return parsed features with labels as texts."""
+        if self.text_dtype == tf.string:
+            return parsed
+        return {
+            name: item.with_values(tf.strings.as_string(item.values))
+            for name, item in parsed.items()
+        }
 
     def weights_of(self, labels: tf.Tensor) -> tf.Tensor:
         """Return the weights (float32 [batch]) of a batch of labels."""

@@ -58,13 +58,14 @@ def parse_lines(
     columns: Sequence[int] | None = None
     count = 0
     repeated: Sequence[str] | None = None
-    for item in read_records(lines, source, strip=True):
+    for item in read_records(lines, source):
         if isinstance(item, Reject):
             yield item
             continue
         fields = item.fields
         if columns is None:
-            columns, is_header = _columns(fields, schema, given.header, f"{source}:{item.line}")
+            first = [field.strip() for field in fields]
+            columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
             count = len(fields)
             repeated = fields if is_header else None
         if fields == repeated:  # also where files were put together, each with its header
@@ -139,16 +140,16 @@ def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], E
 
 
 def _row(record: Mapping[str, Any], source: str, line: int, task: Declared) -> Row | Reject:
-    schema = task.schema
-    uri = str(record[schema.only_image]).strip() if schema.only_image is not None else ""
+    table = task.table
+    uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
     shown = uri if uri.isprintable() else ascii(uri)
     split = None
     try:
-        for name in schema.of_kind("split"):
+        if table.split is not None:
             try:
-                split = parse_ml_use(str(record[name]).strip())
+                split = parse_ml_use(str(record[table.split]).strip())
             except ValueError as exc:
-                message = f"column {name!r}: {exc}"
+                message = f"column {table.split!r}: {exc}"
                 raise AnnotationError(RejectCode.UNKNOWN_ML_USE, message) from exc
         [said] = task.from_record(record, Adjustments())
     except AnnotationError as exc:

@@ -193,6 +193,7 @@ class _Seen:
     Attributes:
         rows: fields.
         values: fields that are not empty.
+        filled: fields that hold more than blanks.
         is_whole: all of them are whole numbers of 64 bits, as programs write them.
         is_decimal: all of them are numbers of float32 without needless zeros before them.
         has_fraction: one of them has a point or an exponent.
@@ -206,6 +207,7 @@ class _Seen:
 
     rows: int = 0
     values: int = 0
+    filled: int = 0
     is_whole: bool = True
     is_decimal: bool = True
     has_fraction: bool = False
@@ -215,6 +217,10 @@ class _Seen:
     misfits: int | None = 0
     misfit: str = ""
     inexact: str = ""
+
+    @property
+    def has_gaps(self) -> bool:
+        return self.filled < self.rows
 
     @property
     def dtype(self) -> str:
@@ -295,7 +301,9 @@ def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) 
 
 def _look_at_column(item: _Seen, texts: Any) -> None:
     item.values += len(texts) - texts.null_count
-    if item.is_decimal and _are_numbers(item, trimmed(texts)):
+    bare = trimmed(texts)
+    item.filled += len(bare) - bare.null_count
+    if item.is_decimal and _are_numbers(item, bare):
         return
     item.is_whole, item.is_decimal, item.distinct = False, False, None
     found = pc.value_counts(texts.drop_null())
@@ -380,7 +388,7 @@ def decide_table(
     if len(set(used)) < len(used):
         raise UsageError(f"a column is for one thing only (got {', '.join(used)})")
     columns = tuple(
-        Column(name, types.get(name) or ("bytes" if name == split else item.dtype))
+        Column.of(name, types.get(name) or ("bytes" if name == split else item.dtype))
         for name, item in found.items()
     )
     dtypes = {column.name: column.dtype for column in columns}
@@ -391,7 +399,7 @@ def decide_table(
                 f"weight_column {weight!r} must hold numbers"
                 + (f" (got {odd!r})" if odd else ", and some of its values are none")
             )
-        columns = tuple(Column(weight, "float32") if c.name == weight else c for c in columns)
+        columns = tuple(Column.of(weight, "float32") if c.name == weight else c for c in columns)
     prediction = None
     if target is not None:
         prediction = _prediction(target, dtypes[target], found[target], options)
@@ -419,7 +427,25 @@ def decide_table(
             f"column {split!r} is taken for the split's, because its values are words of ML_USE; "
             f"it is no feature; say split_column to confirm it, or to name another"
         )
-    return Table(columns, split, target, weight, prediction, tuple(notes))
+    if target is not None and dtypes[target] == "int64" and options.prediction == AUTO:
+        notes.append(_why(target, prediction, found[target]))
+    has_gaps = prediction == "classification" and found[str(target)].has_gaps
+    return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps)
+
+
+def _why(target: str, prediction: Prediction | None, item: _Seen) -> str:
+    """Return why whole numbers are classes or are not, and the option that settles it."""
+    if prediction == "classification":
+        return (
+            f"target {target!r} holds {len(item.distinct or ())} different whole numbers, at most "
+            f"{MAX_CLASSES}: they are classes; say prediction=classification to confirm it, or "
+            f"prediction=regression if they are amounts"
+        )
+    return (
+        f"target {target!r} holds more than {MAX_CLASSES} different whole numbers: they are "
+        f"amounts, not classes; say prediction=regression to confirm it, or "
+        f"prediction=classification if each is a class"
+    )
 
 
 def _split_column(found: Mapping[str, _Seen]) -> str | None:

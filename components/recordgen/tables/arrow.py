@@ -1,6 +1,6 @@
 """Many lines of a table at once: columns instead of rows, in Arrow's memory.
 
-    lines of CSV ──parse──▶ a column of text each ──numbers──▶ numbers, or errors by row
+    lines of CSV ──parse──▶ a column of text each ──parse_column──▶ values, or errors by row
     numbers and texts ──serialize_rows──▶ a tf.train.Example each
 
 What comes out is, byte for byte, what :func:`recordgen.records.example.serialize_example` gives
@@ -33,7 +33,8 @@ _NO_TEXT = pa.scalar(None, pa.string())
 _FIELD = '(?:"(?:[^", ][^",]*)?"|[^",]*)'
 _SIMPLE = f"^{_FIELD}(?:,{_FIELD})*$"
 
-_MAX_FLOAT32 = float(np.finfo(np.float32).max)
+# Float32 rounds what is smaller to its largest number.
+_BEYOND_FLOAT32 = 2.0**128 - 2.0**103
 
 
 def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
@@ -102,28 +103,29 @@ def decimals(texts: Texts) -> Values | None:
     except pa.ArrowInvalid:
         return None
     # Not a number is not in between.
-    fits = pc.all(pc.less_equal(pc.abs(numbers), _MAX_FLOAT32)).as_py()
+    fits = pc.all(pc.less(pc.abs(numbers), _BEYOND_FLOAT32)).as_py()
     return None if fits is False else numbers
 
 
-def numbers(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
-    """Return the numbers of a column, null where there is none.
+def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
+    """Return the values of a column, as :meth:`ColumnType.parse` finds them one by one.
 
     Args:
         texts: as :func:`parse` gives them.
         column: says of which type they are.
         errors: gets what is wrong, by row.
     """
-    stripped = trimmed(texts)
-    found = (whole_numbers if column.dtype == "int64" else decimals)(stripped)
+    if column.dtype == "bytes":
+        return texts
+    found = (whole_numbers if column.dtype == "int64" else decimals)(trimmed(texts))
     if found is not None:
         return found
     values: list[int | float | None] = []
     for row, text in enumerate(texts.to_pylist()):
         try:
-            values.append(column.number(text) if text is not None and text.strip() else None)
+            values.append(column.type.parse(text))
         except ValueError as exc:
-            errors.setdefault(row, str(exc))
+            errors.setdefault(row, f"column {column.name!r} {exc}")
             values.append(None)
     return pa.array(values, pa.int64() if column.dtype == "int64" else pa.float64())
 

@@ -1,26 +1,25 @@
-"""The columns of a table: their names and types, and what they are for.
+"""The columns of a table: what each holds, and what it is for; inferred or declared.
 
-What was decided of a table travels as one JSON text, ``ConvertOptions.table``, so that workers, a
-resumed run and ``dataset.json`` see the same.
+Columns that were inferred travel as one JSON text, ``ConvertOptions.table``, declared ones as
+``ConvertOptions.schema``, so that workers, a resumed run and ``dataset.json`` see the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
+from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput
 
 #: Lines that are looked at together, at most; of the characters, one line more.
 BLOCK_LINES = 20_000
 BLOCK_CHARACTERS = 16 << 20
-
-#: What a column holds: whole numbers of 64 bits, numbers, or text as UTF-8.
-DTYPES = ("int64", "float32", "bytes")
 
 #: AutoML's range of weights.
 MAX_WEIGHT = 10_000.0
@@ -28,12 +27,19 @@ MAX_WEIGHT = 10_000.0
 #: What a reader gets for a missing value.
 MISSING: dict[str, int | float | bytes] = {"int64": -1, "float32": math.nan, "bytes": b""}
 
+#: What an image becomes, by the end of the feature's name.
+IMAGE_PARTS: Mapping[str, FeatureSpec] = {
+    "encoded": FeatureSpec("bytes", None),
+    "format": FeatureSpec("bytes", None),
+    "height": FeatureSpec("int64", 0),
+    "width": FeatureSpec("int64", 0),
+    "source_id": FeatureSpec("bytes", None),
+}
+
 Prediction = Literal["classification", "regression"]
 
-_WHOLE = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
-_MAX_FLOAT32 = 3.4028234663852886e38
-_EXPECTED = {"int64": "a whole number of 64 bits", "float32": "a finite number (of float32)"}
+# The types that are inferred, by their features' dtypes.
+_INFERRED = {"int64": IntegerInput, "float32": FloatInput, "bytes": StringInput}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,45 +47,36 @@ class Column:
     """One column.
 
     Attributes:
-        name: as the header has it; also the feature's.
-        dtype: one of :data:`DTYPES`.
+        name: as the header has it.
+        type: what it holds.
     """
 
     name: str
-    dtype: str
+    type: ColumnType
 
-    def number(self, text: str) -> int | float:
-        """Return the number that a field holds; blanks around it do not count.
+    @classmethod
+    def of(cls, name: str, dtype: str) -> Column:
+        """Return a column of the type that is inferred for features of a dtype."""
+        return cls(name, _INFERRED[dtype])
 
-        Raises:
-            ValueError: it holds none that fits.
-        """
-        stripped = text.strip()
-        if self.dtype == "int64":
-            if _WHOLE.fullmatch(stripped) and len(stripped) < 25:
-                whole = int(stripped)
-                if -(1 << 63) <= whole < 1 << 63:
-                    return whole
-        elif _DECIMAL.fullmatch(stripped):
-            value = float(stripped)
-            if abs(value) <= _MAX_FLOAT32:
-                return value
-        raise ValueError(
-            f"column {self.name!r} holds {_EXPECTED[self.dtype]}, or nothing (got {text[:80]!r})"
-        )
+    @property
+    def dtype(self) -> str:
+        """Of its feature; empty: it becomes none."""
+        return self.type.dtype
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
     """All columns of a table.
 
     Attributes:
-        columns: in the order of the header.
+        columns: in the order of the header, or of their declaration.
         split: the column of ML_USE; None: there is none.
         target: the column that is to be predicted; None: there is none.
         weight: the column of weights; None: there is none.
         prediction: what the target asks for; None: there is no target.
         notes: what the user should know of the columns.
+        has_gaps: rows may lack the target, which then is one of several classes.
     """
 
     columns: tuple[Column, ...]
@@ -88,6 +85,7 @@ class Table:
     weight: str | None = None
     prediction: Prediction | None = None
     notes: tuple[str, ...] = ()
+    has_gaps: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -96,36 +94,85 @@ class Table:
 
     @property
     def stored(self) -> list[Column]:
-        """The columns that become features: all but the split's."""
-        return [column for column in self.columns if column.name != self.split]
+        """The columns that become features: not the split's, nor those that are ignored."""
+        return [column for column in self.columns if column.name != self.split and column.dtype]
 
     @property
     def inputs(self) -> list[Column]:
         """The columns that a model predicts from."""
         return [c for c in self.stored if c.name not in (self.target, self.weight)]
 
+    def inputs_of(self, *kinds: str) -> list[str]:
+        """Return the names of those that hold values of some kinds."""
+        return [column.name for column in self.inputs if column.type.kind in kinds]
+
     @property
     def has_labels(self) -> bool:
         """Whether the target is one of several classes."""
         return self.prediction == "classification"
 
+    @property
+    def images(self) -> list[str]:
+        """The columns of images."""
+        return [column.name for column in self.columns if column.type.kind == "image"]
+
+    @property
+    def only_image(self) -> str | None:
+        """The column of images, if there is one and no other."""
+        return self.images[0] if len(self.images) == 1 else None
+
+    @property
+    def label(self) -> str | None:
+        """The column whose values a vocabulary numbers in features of its own."""
+        return next((column.name for column in self.columns if column.type.is_label), None)
+
+    @property
+    def label_features(self) -> tuple[str, str]:
+        """The features of the label's text and number."""
+        if self.only_image is not None:
+            return features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL
+        return f"{self.label}/text", f"{self.label}/label"
+
     def column(self, name: str) -> Column:
         """Return a column by name. Raises: KeyError."""
         return {column.name: column for column in self.columns}[name]
 
+    def image_feature(self, name: str, part: str) -> str:
+        """Return the feature of a column of images that holds a part, such as ``encoded``."""
+        return f"{'image' if name == self.only_image else name}/{part}"
+
+    def features_of(self, column: Column) -> Mapping[str, FeatureSpec]:
+        """Return the features that a column becomes; any value may be missing, but images."""
+        name = column.name
+        if column.type.kind == "image":
+            if name == self.only_image:
+                return features.IMAGE
+            return {self.image_feature(name, part): spec for part, spec in IMAGE_PARTS.items()}
+        if column.type.is_label:
+            text, label = self.label_features
+            return {
+                text: FeatureSpec("bytes", b""),
+                label: FeatureSpec("int64", features.NO_LABEL),
+            }
+        if column.type.kind == "floats":
+            if column.type.length is None:
+                return {name: FeatureSpec(column.dtype, shape=None)}
+            return {name: FeatureSpec(column.dtype, math.nan, (column.type.length,))}
+        is_there = name == self.target and not self.has_gaps
+        return {name: FeatureSpec(column.dtype, None if is_there else MISSING[column.dtype])}
+
     def features(self) -> dict[str, FeatureSpec]:
-        """Return the features of an example; all but the target may be missing."""
+        """Return the features of an example."""
         return {
-            column.name: FeatureSpec(
-                column.dtype, None if column.name == self.target else MISSING[column.dtype]
-            )
-            for column in self.stored
+            name: spec for column in self.stored for name, spec in self.features_of(column).items()
         }
 
     def to_json(self) -> str:
-        """Return the table as one line of JSON."""
+        """Return inferred columns as one line of JSON."""
         values = asdict(self)
         values["columns"] = [[column.name, column.dtype] for column in self.columns]
+        if not self.has_gaps:
+            del values["has_gaps"]  # as tables without gaps always said it
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -133,7 +180,7 @@ class Table:
         """Return what :meth:`to_json` was given. Raises: UsageError: it is nothing of that."""
         try:
             values = json.loads(text)
-            values["columns"] = tuple(Column(*item) for item in values["columns"])
+            values["columns"] = tuple(Column.of(*item) for item in values["columns"])
             values["notes"] = tuple(values["notes"])
             return cls(**values)
         except (KeyError, TypeError, ValueError) as exc:

@@ -18,9 +18,10 @@ from recordgen.tables.arrow import (
     Texts,
     heads_by_size,
     joined_by_row,
-    numbers,
     parse,
+    parse_column,
     serialize_rows,
+    trimmed,
 )
 from recordgen.tables.columns import MAX_WEIGHT, Column, Table
 
@@ -52,12 +53,11 @@ def make_examples(lines: Texts, table: Table) -> Examples:
     errors: dict[int, str] = {}
     values: dict[str, tuple[str, Any]] = {}
     for column, texts in zip(table.stored, parse(lines, len(names), wanted), strict=True):
-        found = texts if column.dtype == "bytes" else numbers(texts, column, errors)
-        values[column.name] = column.dtype, found
+        values[column.name] = column.dtype, _values(texts, column, table, errors)
     if table.weight is not None:
         _check_weights(table.column(table.weight), values[table.weight][1], errors)
     if table.target is not None:
-        _check_targets(table, values[table.target][1], errors)
+        _check_target(table, values[table.target][1], errors)
     records = serialize_rows(values, len(lines))
     is_right = None
     if errors:
@@ -81,7 +81,14 @@ def count_labels(lines: Texts, table: Table) -> Counter[str]:
         return Counter()
     column = table.column(str(table.target))
     [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
-    return _count(texts if column.dtype == "bytes" else numbers(texts, column, {}))
+    return _count(_values(texts, column, table, {}))
+
+
+def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) -> Any:
+    """Return the values of a column; blanks around a label do not count."""
+    if column.name == table.target:
+        texts = trimmed(texts)
+    return parse_column(texts, column, errors)
 
 
 def _count(targets: Any) -> Counter[str]:
@@ -100,17 +107,19 @@ def _label(value: str | int | None) -> str | None:
     return text if len(text.splitlines()) == 1 else None  # labels.txt has a line for each
 
 
-def _check_targets(table: Table, values: Any, errors: dict[int, str]) -> None:
-    """Note the rows without a usable target."""
-    missing = f"target {table.target!r} is empty; fill it in, or leave the row out"
-    for row in _where(values.is_null()):
-        errors.setdefault(row, missing)
+def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
+    """Note the rows whose target can be no label, or is a number that is missing."""
+    name = table.target
+    if not table.has_gaps:
+        missing = f"target {name!r} is empty; fill it in, or leave the row out"
+        for row in _where(values.is_null()):
+            errors.setdefault(row, missing)
     if not table.has_labels:
         return
     codes = values.dictionary_encode()
     for number, value in enumerate(codes.dictionary.to_pylist()):
         if _label(value) is None:
-            message = f"target {table.target!r} must not hold a line break (got {value!r:.80})"
+            message = f"target {name!r} must not hold a line break (got {value!r:.80})"
             for row in _where(pc.equal(codes.indices, number)):
                 errors.setdefault(row, message)
 

@@ -22,19 +22,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordgen import features
 from recordgen.errors import UsageError
-from recordgen.features import FeatureSpec
+from recordgen.tables.columns import Column, Table
 from recordgen.types import ColumnType
-
-#: What an image becomes, by the end of the feature's name.
-IMAGE_PARTS: Mapping[str, FeatureSpec] = {
-    "encoded": FeatureSpec("bytes", None),
-    "format": FeatureSpec("bytes", None),
-    "height": FeatureSpec("int64", 0),
-    "width": FeatureSpec("int64", 0),
-    "source_id": FeatureSpec("bytes", None),
-}
 
 
 class Schema:
@@ -66,7 +56,8 @@ class Schema:
         }
         self._need_one_at_most("split")
         self._need_one_at_most("label", "int_label", "float_label")
-        names = [feature for name in self.columns for feature in self.features_of(name)]
+        table = self.table
+        names = [name for column in table.stored for name in table.features_of(column)]
         if not names:
             raise UsageError("no column of the schema becomes a feature; declare one beside split")
         feature, count = Counter(names).most_common(1)[0]
@@ -76,7 +67,7 @@ class Schema:
             )
 
     def _need_one_at_most(self, *kinds: str) -> None:
-        found = self.of_kind(*kinds)
+        found = self._of_kind(*kinds)
         if len(found) > 1:
             remedy = "ignored" if kinds[0] == "split" else "text, int or float"
             raise UsageError(
@@ -108,67 +99,20 @@ class Schema:
     def __hash__(self) -> int:
         return hash(tuple(self.columns.items()))
 
-    def of_kind(self, *kinds: str) -> Sequence[str]:
-        """Return the columns of some kinds, in their order."""
+    def _of_kind(self, *kinds: str) -> Sequence[str]:
         return [name for name, kind in self.columns.items() if kind.kind in kinds]
 
     @property
-    def only_image(self) -> str | None:
-        """The column of images, if there is one and no other."""
-        found = self.of_kind("image")
-        return found[0] if len(found) == 1 else None
-
-    @property
-    def label(self) -> str | None:
-        """The column whose values a vocabulary numbers."""
-        return next(iter(self.of_kind("label", "int_label")), None)
-
-    @property
-    def target(self) -> str | None:
-        """The column that a model is to predict: the label, whose values may also be numbers."""
-        return next(iter(self.of_kind("label", "int_label", "float_label")), None)
-
-    @property
-    def inputs(self) -> Sequence[str]:
-        """The columns that it may be predicted from, in their order."""
-        return [name for name, kind in self.columns.items() if kind.dtype and name != self.target]
-
-    def image_feature(self, name: str, part: str) -> str:
-        """Return the feature of a column of images that holds a part, such as ``encoded``."""
-        return f"{'image' if name == self.only_image else name}/{part}"
-
-    def features_of(self, name: str) -> Mapping[str, FeatureSpec]:
-        """Return the features that a column becomes."""
-        kind = self.columns[name]
-        if kind.kind == "image":
-            if name == self.only_image:
-                return features.IMAGE
-            return {self.image_feature(name, part): spec for part, spec in IMAGE_PARTS.items()}
-        if kind.is_label:
-            text, label = self.label_features
-            return {
-                text: FeatureSpec("bytes", b""),
-                label: FeatureSpec("int64", features.NO_LABEL),
-            }
-        if not kind.dtype:
-            return {}
-        if kind.kind == "floats":
-            shape = None if kind.length is None else (kind.length,)
-            return {name: FeatureSpec(kind.dtype, shape=shape)}
-        return {name: FeatureSpec(kind.dtype)}
-
-    @property
-    def label_features(self) -> tuple[str, str]:
-        """The features of the label's text and number."""
-        if self.only_image is not None:
-            return features.IMAGE_CLASS_TEXT, features.IMAGE_CLASS_LABEL
-        return f"{self.label}/text", f"{self.label}/label"
-
-    @property
-    def features(self) -> Mapping[str, FeatureSpec]:
-        """All features, sorted by name."""
-        found = [item for name in self.columns for item in self.features_of(name).items()]
-        return dict(sorted(found))
+    def table(self) -> Table:
+        """The columns with what they are for: the label is the target."""
+        classes, numbers = self._of_kind("label", "int_label"), self._of_kind("float_label")
+        return Table(
+            tuple(Column(name, kind) for name, kind in self.columns.items()),
+            split=next(iter(self._of_kind("split")), None),
+            target=next(iter([*classes, *numbers]), None),
+            prediction="classification" if classes else "regression" if numbers else None,
+            has_gaps=bool(classes),
+        )
 
 
 def _checked_name(name: Any) -> str:

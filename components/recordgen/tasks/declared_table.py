@@ -29,7 +29,8 @@ from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments
-from recordgen.tables.schema import IMAGE_PARTS, Schema
+from recordgen.tables.columns import IMAGE_PARTS, Column, Table
+from recordgen.tables.schema import Schema
 from recordgen.tasks.task import (
     AnnotationError,
     BuiltExample,
@@ -63,10 +64,10 @@ class Declared(Task):
     features: ClassVar = {}
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
     reading = "recordgen.reading.kinds:DECLARED"
-    trainer = "recordgen.training.declared:DeclaredTrainer"
+    trainer = "recordgen.training.tables:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.samples.meters:METERS"
-    page = "docs/tasks/declared.md"
+    page = "docs/tasks/tables.md"
     batch_rows = 16
 
     schema: Schema
@@ -79,12 +80,12 @@ class Declared(Task):
                 f'schema={{"photo": "image", "age": "int"}}'
             )
         schema = Schema.from_json(options.schema)
-        if options.split_by == "content" and schema.only_image is None:
+        if options.split_by == "content" and schema.table.only_image is None:
             raise UsageError(
                 "split_by=content goes by the content of the only image, and the schema has "
-                f"{len(schema.of_kind('image'))} columns of images; use split_by=uri"
+                f"{len(schema.table.images)} columns of images; use split_by=uri"
             )
-        if options.shard_by == "label" and schema.label is None:
+        if options.shard_by == "label" and schema.table.label is None:
             raise UsageError(
                 "shard_by=label needs a label, and the schema has no column that is one; use "
                 "shard_by=hash"
@@ -92,14 +93,22 @@ class Declared(Task):
         return cls(schema)
 
     @cached_property
-    def _said(self) -> Sequence[str]:
+    def table(self) -> Table:
+        """The columns, and what they are for."""
+        return self.schema.table
+
+    @cached_property
+    def _said(self) -> Sequence[Column]:
         """The columns whose values an annotation holds."""
-        only = self.schema.only_image
-        return [name for name, kind in self.schema.columns.items() if kind.dtype and name != only]
+        return [column for column in self.table.stored if column.name != self.table.only_image]
+
+    @property
+    def has_labels(self) -> bool:
+        return self.table.has_labels
 
     @property
     def can_append(self) -> bool:
-        return self.schema.only_image is not None
+        return self.table.only_image is not None
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         record = dict(zip(self.schema.columns, fields, strict=True))
@@ -107,40 +116,21 @@ class Declared(Task):
         return annotation
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
-        only = self.schema.only_image
-        uri = "" if only is None else self._value(only, record.get(only))
-        values = [self._value(name, record.get(name)) for name in self._said]
+        only = self.table.only_image
+        uri = "" if only is None else _value(self.table.column(only), record.get(only))
+        values = [_value(column, record.get(column.name)) for column in self._said]
         return [RowContent(uri, json.dumps(values, ensure_ascii=False))]
 
-    def _value(self, name: str, given: Any) -> Any:
-        """Return a value of a column. Raises: AnnotationError."""
-        kind = self.schema.columns[name]
-        if kind.is_label and (given is None or str(given).strip() == ""):
-            return None  # an example without a label
-        try:
-            value = kind.parse(given)
-        except ValueError as exc:
-            code = RejectCode.NO_PATH if kind.kind == "image" else RejectCode.BAD_ANNOTATION
-            raise AnnotationError(code, f"column {name!r} {exc}") from exc
-        if kind.kind in ("image", "label"):
-            return (check_uri if kind.kind == "image" else check_label)(value)
-        if isinstance(value, str):
-            try:
-                value.encode("utf-8")
-            except UnicodeEncodeError as exc:
-                message = f"column {name!r} is not Unicode text"
-                raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
-        return value
-
     def _values(self, annotation: str | None) -> dict[str, Any]:
-        return dict(zip(self._said, json.loads(annotation or "[]"), strict=False))
+        names = (column.name for column in self._said)
+        return dict(zip(names, json.loads(annotation or "[]"), strict=False))
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         # Rows of one part say the same: a part is all that they say.
         return Merged(annotations[0], len(annotations) - 1)
 
     def labels(self, annotation: str) -> Sequence[str]:
-        label = self._values(annotation).get(self.schema.label or "")
+        label = self._values(annotation).get(self.table.label or "")
         return () if label is None else (label,)
 
     def part(self, annotation: str | None) -> str:
@@ -152,9 +142,9 @@ class Declared(Task):
     def stored_uris(
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
-        if self.schema.only_image is not None:
+        if self.table.only_image is not None:
             return super().stored_uris(uris, annotations)
-        images = self.schema.of_kind("image")
+        images = self.table.images
         values = map(self._values, annotations)
         return [[mine[name] for name in images] for mine in values] if images else [()] * len(uris)
 
@@ -170,7 +160,7 @@ class Declared(Task):
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
         reencoded = image = None
-        images = self.schema.of_kind("image")
+        images = self.table.images
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
             try:
@@ -180,39 +170,61 @@ class Declared(Task):
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
             parts = checked.data, checked.format.encode(), checked.height, checked.width
             named = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
-            made |= {self.schema.image_feature(name, part): value for part, value in named}
+            made |= {self.table.image_feature(name, part): value for part, value in named}
             reencoded = reencoded or checked.reencoded
             if len(images) == 1:
                 image = checked.format, checked.height, checked.width
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
-        for name in self._said:
-            value = values[name]
-            if self.schema.columns[name].is_label and value is not None:
-                text, label = self.schema.label_features
+        for column in self._said:
+            value = values[column.name]
+            if column.type.is_label and value is not None:
+                text, label = self.table.label_features
                 made |= {text: value.encode(), label: vocabulary.index(value)}
-            elif name not in images and value is not None:
-                made[name] = value.encode() if isinstance(value, str) else value
+            elif column.name not in images and value is not None:
+                made[column.name] = value.encode() if isinstance(value, str) else value
         record = serialize_example(made)
         labels = self.labels(row.annotation) if row.annotation is not None else ()
         return BuiltExample(record, b"".join(record), labels, reencoded, image)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
-        found = [self._stored_value(name, values) for name in self._said]
+        found = [self._stored_value(column, values) for column in self._said]
         return RowContent(uri.decode(), json.dumps(found, ensure_ascii=False))
 
-    def _stored_value(self, name: str, values: Mapping[str, Sequence[Any]]) -> Any:
-        kind = self.schema.columns[name]
-        if kind.is_label:
-            texts: Sequence[bytes] = values.get(self.schema.label_features[0], ())
-            return texts[0].decode() if texts else None
-        if kind.kind == "floats":
-            return [as_float32(value) for value in values.get(name, ())]
-        [value] = values[name]
-        if isinstance(value, bytes):
-            return value.decode()
-        return as_float32(value) if isinstance(value, float) else value
+    def _stored_value(self, column: Column, values: Mapping[str, Sequence[Any]]) -> Any:
+        name = self.table.label_features[0] if column.type.is_label else column.name
+        found = [as_float32(v) if isinstance(v, float) else v for v in values.get(name, ())]
+        if column.type.kind == "floats":
+            return found or None
+        value = found[0] if found else None
+        # Earlier versions stored an empty text as such.
+        return (value.decode() or None) if isinstance(value, bytes) else value
 
     def stored_features(self) -> Mapping[str, FeatureSpec]:
-        return self.schema.features
+        return dict(sorted(self.table.features().items()))
+
+
+def _value(column: Column, given: Any) -> Any:
+    """Return a value of a column; None: it is missing. Raises: AnnotationError."""
+    is_image = column.type.kind == "image"
+    try:
+        value = column.type.parse(given)
+        if value is None and (is_image or column.type.kind == "float_label"):
+            raise ValueError(f"must be {column.type.expected} (got nothing)")
+    except ValueError as exc:
+        code = RejectCode.NO_PATH if is_image else RejectCode.BAD_ANNOTATION
+        raise AnnotationError(code, f"column {column.name!r} {exc}") from exc
+    if is_image:
+        return check_uri(value)
+    if value == []:
+        return None  # a list of nothing leaves nothing in a record
+    if column.type.kind == "label" and value is not None:
+        return check_label(value)
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as exc:
+            message = f"column {column.name!r} is not Unicode text"
+            raise AnnotationError(RejectCode.BAD_ENCODING, message) from exc
+    return value

@@ -62,7 +62,7 @@ class Tabular(Task):
     trainer = "recordgen.training.tables:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.samples.wines:WINES"
-    page = "docs/tasks/tabular.md"
+    page = "docs/tasks/tables.md"
     names_payloads = False
     batch_rows = 8192  # enough for Arrow, and few beside the lines of a shard
 

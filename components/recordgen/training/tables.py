@@ -1,15 +1,15 @@
-"""Tables: a small network over normalised numbers and embedded texts.
+"""Tables: a network over images, texts, numbers and vectors of a row.
 
-What is missing is told to the network: a number counts as the mean of its column, with a 1 beside
-it; a text as one that was never seen.
+Each image passes through a small CNN of its own, each text through the mean of its words' vectors;
+numbers and vectors are normalised. What is missing is told to the network: a number counts as the
+mean of its column, with a 1 beside it. What all columns say meets in two hidden layers.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,172 +17,193 @@ import keras
 import tensorflow as tf
 
 from recordgen.errors import DataError
-from recordgen.reading import eval_dataset
-from recordgen.reading.tables import feature_spec
-from recordgen.tables.columns import Column, Table
+from recordgen.reading import read
+from recordgen.reading.decoding import ImageDecoder
+from recordgen.reading.tables import TableReader, table_of
+from recordgen.reading.vectorization import learn_words
+from recordgen.tables.columns import Table
 from recordgen.training.config import LABEL, WEIGHT
+from recordgen.training.labels import truth_of_labels
 from recordgen.training.learner import Models
+from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments
 from recordgen.training.targets import TargetTrainer
+from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
 
-# Texts that are seen in training, the most frequent of each column.
-_MOST_TEXTS = 10_000
-_EMBEDDING = 8
+_ROWS_AT_ONCE = 1024
 
 # No other whole number is rarer. It stands for a missing one until all of them are floats.
 _NO_WHOLE = -(1 << 63)
-_ROWS_AT_ONCE = 4096
 
-
-@dataclass
-class _Facts:
-    """What a pass over the training split has shown.
-
-    Attributes:
-        numbers: of the columns of numbers, in their order.
-        texts: how often each text was seen, by column.
-        target: of a regression.
-    """
-
-    numbers: Moments
-    texts: Mapping[str, Counter[bytes]]
-    target: Moments = field(default_factory=Moments)
+# What Keras's vocabularies begin with: padding, and any other word.
+_NO_WORDS = ("", "[UNK]")
 
 
 @dataclass(frozen=True)
 class TableTrainer(TargetTrainer):
-    """Classes or numbers, from the columns of a table."""
+    """Classes or numbers, from columns of any kinds."""
 
     @cached_property
     def table(self) -> Table:
-        """The columns."""
-        return Table.from_json(self.dataset.options["table"])
+        """The columns. Raises: DataError: nobody says."""
+        table = table_of(self.dataset.options)
+        if table is None:
+            raise DataError(f"{self.root}: dataset.json does not say which columns there are")
+        return table
 
     @property
     def are_classes(self) -> bool:
         """Whether the target is one of some classes, not a number."""
-        return self.table.prediction == "classification"
+        return self.table.has_labels
 
     @property
-    def _number_columns(self) -> list[Column]:
-        return [column for column in self.table.inputs if column.dtype != "bytes"]
+    def _images(self) -> Sequence[str]:
+        return self.table.inputs_of("image")
 
     @property
-    def _text_columns(self) -> list[Column]:
-        return [column for column in self.table.inputs if column.dtype == "bytes"]
+    def _texts(self) -> Sequence[str]:
+        return self.table.inputs_of("text")
+
+    @property
+    def _numbers(self) -> Sequence[str]:
+        return self.table.inputs_of("int", "float", "floats")
 
     def check(self) -> None:
         """Check that there is a target, and something that it may be predicted from."""
         if self.table.target is None:
             raise DataError(
-                f"{self.root}: no column is the target; convert with --target-column NAME"
+                f"{self.root}: no column is the target, only {', '.join(self.table.names)}; "
+                f"convert with --target-column NAME, or declare it as label, int_label or "
+                f"float_label in the schema"
             )
         self.check_classes()
         if not self.table.inputs:
             raise DataError(f"{self.root}: there is no column beside the target")
 
     def can_validate(self, split: str) -> bool:
-        """Say whether a split is there."""
+        """Say whether a split is there and, of classes, has a labelled example."""
+        if self.are_classes:
+            return super().can_validate(split)
         return split in self.dataset.splits
 
     @property
     def reading(self) -> Mapping[str, Any]:
-        """How rows are read: as columns, targets and, if there are any, weights."""
+        """How rows are read: as what the model takes, targets and, if there are any, weights."""
         return {
             **super().reading,
+            "columns": [column.name for column in self.table.inputs],
             "defaults": self._defaults,
-            "map_batch": self._handed_over,
+            "vectors": "ragged",
+            "map_batch": lambda columns, *rest: (self._inputs(columns), *rest),
+            **({"image_size": self.config.image_size} if self._images else {}),
         }
 
     @property
     def _defaults(self) -> dict[str, Any]:
-        return {column.name: _NO_WHOLE for column in self.table.inputs if column.dtype == "int64"}
+        return dict.fromkeys(self.table.inputs_of("int"), _NO_WHOLE)
 
-    def _handed_over(self, features: Any, *rest: Any) -> Any:
-        return self._inputs(features), *rest
+    def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
+        decoder = ImageDecoder(self.config.image_size)
+        return TableReader(self.table, names, defaults, decoder, vectors="ragged")
 
-    def _inputs(self, features: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         """Return columns as the model takes them; names of columns may be any, of inputs not."""
-        found = {}
-        numbers = [_as_floats(features[column.name]) for column in self._number_columns]
+        found = {_image_input(at): columns[name] for at, name in enumerate(self._images)}
+        found |= {_text_input(at): columns[name] for at, name in enumerate(self._texts)}
+        numbers = [_as_numbers(columns[name]) for name in self._numbers]
         if numbers:
-            found[NUMBERS] = tf.stack(numbers, axis=1)
-        for index, column in enumerate(self._text_columns):
-            found[_text_input(index)] = features[column.name][:, None]
+            found[NUMBERS] = tf.concat(numbers, axis=1)
         return found
 
     def models(self) -> Models:
-        """Build a network with two hidden layers."""
+        """Build the network; it is trained behind random shifts, turns and zooms of images."""
         self.check_model()
-        facts = self._facts()
+        numbers, target = self._moments()
         inputs: dict[str, Any] = {}
         parts = []
-        if self._number_columns:
-            numbers = inputs[NUMBERS] = keras.Input((len(self._number_columns),), name=NUMBERS)
-            normalised = facts.numbers.normalisation()(numbers)
-            is_missing = keras.ops.isnan(numbers)
+        for at in range(len(self._images)):
+            name = _image_input(at)
+            inputs[name] = keras.Input((*self.config.image_size, 3), name=name)
+            parts.append(small_cnn(inputs[name], self.config.image_size))
+        for at, column in enumerate(self._texts):
+            name = _text_input(at)
+            inputs[name] = keras.Input((), name=name, dtype="string")
+            parts.append(mean_of_words(self._words(column), inputs[name]))
+        if numbers is not None:
+            given = inputs[NUMBERS] = keras.Input((len(numbers.mean),), name=NUMBERS)
+            is_missing = keras.ops.isnan(given)
             parts += [
-                keras.ops.where(is_missing, 0.0, normalised),
+                keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)),
                 keras.ops.cast(is_missing, "float32"),
             ]
-        for index, column in enumerate(self._text_columns):
-            name = _text_input(index)
-            texts = inputs[name] = keras.Input((1,), name=name, dtype="string")
-            counts = facts.texts[column.name].most_common(_MOST_TEXTS)
-            # Keras has its own name for what is not known.
-            known = sorted({text.decode() for text, _ in counts} - {"[UNK]"})
-            lookup = keras.layers.StringLookup(vocabulary=known or ["-"])
-            size = min(_EMBEDDING, 1 + len(known))
-            embedded = keras.layers.Embedding(lookup.vocabulary_size(), size)(lookup(texts))
-            parts.append(keras.layers.Flatten()(embedded))
-        model = keras.Model(inputs, self.answer(parts, facts.target))
-        return Models(model, model)
+        model = keras.Model(inputs, self.answer(parts, target))
+        return Models(self._augmented(model, inputs), model)
 
-    def _facts(self) -> _Facts:
-        """Look at the rows to train on."""
-        facts = _Facts(
-            Moments(len(self._number_columns)),
-            {column.name: Counter() for column in self._text_columns},
-        )
-        for features, target in self._all_rows():
-            if self._number_columns:
-                facts.numbers.add(self._inputs(features)[NUMBERS].numpy())
-            for name, counts in facts.texts.items():
-                counts.update(text for text in features[name].numpy().tolist() if text)
-            if not self.are_classes:
-                facts.target.add(target.numpy()[:, None])
-        return facts
+    def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
+        """Return ``model`` behind changes of its images, as for one image."""
+        if not self.config.augmentation or not self._images:
+            return model
+        again = {
+            name: keras.Input(item.shape[1:], name=name, dtype=item.dtype)
+            for name, item in inputs.items()
+        }
+        changed = dict(again)
+        for at in range(len(self._images)):
+            name = _image_input(at)
+            changed[name] = augmentation(self.config)(again[name])
+        return keras.Model(again, model(changed))
 
-    def _all_rows(self) -> Iterator[tuple[Mapping[str, tf.Tensor], tf.Tensor]]:
-        data = eval_dataset(
-            self.root, batch_size=_ROWS_AT_ONCE, split=self.split, defaults=self._defaults
-        )
-        for features, target, *_ in data:
-            yield features, target
+    def _moments(self) -> tuple[Moments | None, Moments]:
+        """Look at the rows to train on: at their numbers, and at the target if it is one."""
+        target, numbers = Moments(), None
+        wanted = [] if self.are_classes else [str(self.table.target)]
+        if not self._numbers and not wanted:
+            return None, target
+        for rows in self._rows([*self._numbers, *wanted]):
+            for name in wanted:
+                target.add(_as_numbers(rows[name]).numpy())
+            if self._numbers:
+                found = tf.concat([_as_numbers(rows[name]) for name in self._numbers], axis=1)
+                numbers = numbers or Moments(found.shape[1])
+                numbers.add(found.numpy())
+        return numbers, target
+
+    def _rows(self, names: Sequence[str]) -> tf.data.Dataset:
+        """Return the rows to train on as they are stored, also those without a target."""
+        spec = self._reader(names, self._defaults).spec
+        return read(self.root, split=self.split, batch_size=_ROWS_AT_ONCE, feature_spec=spec)
+
+    def _words(self, column: str) -> keras.layers.TextVectorization:
+        """Return a layer that knows the words of a column."""
+        texts = self._rows([column]).map(lambda rows: rows[column])
+        layer = learn_words(texts, MOST_TOKENS, ngrams=NGRAMS)
+        if layer.vocabulary_size() <= len(_NO_WORDS):
+            layer.set_vocabulary(["-"])  # one without words cannot be looked up in
+        return layer
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes]; of numbers, [batch, 1]."""
-        spec = {
-            name: tf.io.FixedLenFeature(
-                (), item.dtype, self._defaults.get(name, item.default_value)
-            )
-            for name, item in feature_spec(self.table).items()
-        }
-        return model(self._inputs(tf.io.parse_example(records, spec)), training=False)
+        reader = self._reader([column.name for column in self.table.inputs], self._defaults)
+        columns = reader.columns(tf.io.parse_example(records, reader.spec))
+        return model(self._inputs(columns), training=False)
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each class, int64 [batch], or the target, float32 [batch].
 
-        All rows weigh the same: weights say what training is to heed.
+        All rows with a target weigh the same: weights say what training is to heed.
         """
+        if self.table.label is not None:
+            return truth_of_labels(records, self.table.label_features[1])
         name = str(self.table.target)
         dtype = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
-        spec = {name: tf.io.FixedLenFeature((), dtype[self.table.column(name).dtype])}
-        target = tf.io.parse_example(records, spec)[name]
+        spec = {name: tf.io.RaggedFeature(dtype[self.table.column(name).dtype])}
+        stored = tf.io.parse_example(records, spec)[name]
+        is_there = stored.row_lengths() > 0
+        target = stored.to_tensor(shape=[None, 1])[:, 0]  # 0 or "" where there is none
         label = self._numbered(target) if self.are_classes else tf.cast(target, tf.float32)
-        return {LABEL: label, WEIGHT: tf.ones_like(label, tf.float32)}
+        return {LABEL: label, WEIGHT: tf.cast(is_there, tf.float32)}
 
     def _numbered(self, target: tf.Tensor) -> tf.Tensor:
         """Return the numbers of classes, without a table, which the saved model would lack."""
@@ -190,13 +211,32 @@ class TableTrainer(TargetTrainer):
         return tf.argmax(texts[:, None] == tf.constant(list(self.dataset.labels))[None], axis=1)
 
 
-def _as_floats(values: tf.Tensor) -> tf.Tensor:
-    """Return numbers as float32, NaN where one is missing."""
-    floats = tf.cast(values, tf.float32)
-    if values.dtype != tf.int64:
-        return floats
-    return tf.where(values == _NO_WHOLE, tf.constant(math.nan, tf.float32), floats)
+def _as_numbers(values: Any) -> tf.Tensor:
+    """Return a column as float32 [batch, n], NaN where a number is missing.
+
+    A list of any length is what it comes to: how many numbers there are, their mean, standard
+    deviation, least and greatest.
+    """
+    if not isinstance(values, tf.RaggedTensor):
+        floats = tf.cast(values, tf.float32)
+        if values.dtype == tf.int64:
+            floats = tf.where(values == _NO_WHOLE, tf.constant(math.nan, tf.float32), floats)
+        return floats[:, None] if len(floats.shape) == 1 else floats
+    count = tf.cast(values.row_lengths(), tf.float32)
+    there = tf.maximum(count, 1.0)  # a list of no numbers is all 0
+    mean = tf.reduce_sum(values, 1) / there
+    apart = values.flat_values - tf.gather(mean, values.value_rowids())
+    spread = tf.reduce_sum(values.with_flat_values(tf.square(apart)), 1)
+    ends = [
+        tf.where(count > 0, end, 0.0)
+        for end in (tf.reduce_min(values, 1), tf.reduce_max(values, 1))
+    ]
+    return tf.stack([count, mean, tf.sqrt(spread / there), *ends], axis=1)
 
 
-def _text_input(index: int) -> str:
-    return f"text_{index}"
+def _image_input(at: int) -> str:
+    return f"image_{at}"
+
+
+def _text_input(at: int) -> str:
+    return f"text_{at}"
