@@ -116,8 +116,8 @@ REFUSED = [
     (10, ["1000"], "up to 9, and 1000 is far beyond"),
     (200, ["2010"], "up to 199, and 2010 is far beyond"),
     (5000, ["50011"], "up to 4999, and 50011 is far beyond"),
-    (10, ["cat"], ", and 'cat' is none"),
-    (10, ["11", "07"], ", and '07' is none"),
+    (10, ["cat"], ", and 'cat' is not one"),
+    (10, ["11", "07"], ", and '07' is not one"),
 ]
 
 
@@ -127,4 +127,4 @@ def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: s
     start = "the dataset's labels are whole numbers" + (" " if words[0] == "u" else "")
     with pytest.raises(DataError) as caught:
         extend_vocabulary(numbers(known), new)
-    assert str(caught.value) == f"{start}{words}; convert all rows anew, with --overwrite"
+    assert str(caught.value) == f"{start}{words}; convert all rows again, with --overwrite"

@@ -619,7 +619,7 @@ def test_a_run_in_another_process(
     while (Path("/proc") / str(process.pid) / "stat").read_text().split()[2] != "Z":
         time.sleep(0.01)
     # A zombie: nobody has asked for its exit code yet.
-    with commit.resume_run(str(output), overwrite=False):
+    with commit.open_run(str(output), overwrite=False, resume=True):
         pass
     assert "sign of life" not in caplog.text
     process.wait()
@@ -669,9 +669,9 @@ def test_processes_elsewhere_are_watched(
 
 
 @pytest.mark.usefixtures("short_watch")
-@pytest.mark.parametrize("begin", [commit.open_run, commit.resume_run])
+@pytest.mark.parametrize("resume", [False, True])
 def test_a_run_that_was_taken_for_dead_does_not_commit(
-    begin: Callable[..., Any], source: str, whole: Mapping[str, bytes], tmp_path: Path
+    resume: bool, source: str, whole: Mapping[str, bytes], tmp_path: Path
 ) -> None:
     """Whoever was silent too long finds that another run has gone on, and leaves the output."""
     output = tmp_path / "out"
@@ -686,7 +686,7 @@ def test_a_run_that_was_taken_for_dead_does_not_commit(
                 holder = lease._read(str(path))
                 if holder is not None:
                     lease._write(str(path), replace(holder, host="elsewhere", pid=1))
-                    with begin(str(output), overwrite=False):
+                    with commit.open_run(str(output), overwrite=False, resume=resume):
                         pass
 
     with pytest.raises(RunnerError):

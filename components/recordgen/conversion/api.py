@@ -42,7 +42,6 @@ from recordgen.runs.commit import (
     check_appendable,
     commit,
     open_run,
-    resume_run,
     texts_beside,
     ways_on,
 )
@@ -246,11 +245,10 @@ def convert_source(
             unchanged=True,
             detection=source.detection,
         )
-    begin = resume_run if resume else open_run
     if append:
         _need_names(options)
         check_appendable(output)
-    with begin(output, overwrite=overwrite, append=append) as run:
+    with open_run(output, overwrite=overwrite, append=append, resume=resume) as run:
         existing = find_existing(output, options) if append else None
         if run.leftovers:
             _log.info("%s: going on where an interrupted run has stopped", output)
@@ -327,7 +325,7 @@ def _confirm(
     }
     _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
     _log.info("%s is finished; reading all payloads to see whether they are still its own", output)
-    with resume_run(output, overwrite=True) as run:
+    with open_run(output, overwrite=True, resume=True) as run:
         with running(pipeline, run.staging, progress, options):
             shards = graph.plan_rows(pipeline, source, options, run.staging)
             graph.compare_shards(shards, options, output, run.staging)

@@ -15,8 +15,8 @@ from recordgen import storage
 from recordgen.ordered import map_in_order
 from recordgen.storage import FileInfo, RequestContext
 
-# How many look-ups a page must spare. A page of 1,000 objects takes about ten times as long as a
-# look-up, and dozens of look-ups are under way at once; stores charge for it as for twelve.
+# How many look-ups a page must spare. An estimate: a page of 1,000 objects takes about ten times as
+# long as a look-up and costs more, and dozens of look-ups are under way at once.
 _SPARED_BY_PAGE = 100
 
 # Folders that are listed at once.

@@ -3,14 +3,13 @@
 Nothing but the staging folder changes before :func:`commit`, and ``dataset.json`` is written last:
 a run that dies leaves nothing that looks finished. With ``overwrite`` the old dataset stays until
 the new one is complete; a run that dies while its shards are moved leaves neither, but
-all that the next run needs to end what it began (:func:`resume_run`) or to start anew
-(:func:`open_run`).
+all that the next run needs to end what it began or to start anew (:func:`open_run`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -81,14 +80,16 @@ def open_run(
     *,
     overwrite: bool,
     append: bool = False,
+    resume: bool = False,
     no_use: tuple[type[BaseException], ...] = (UsageError, DataError),
 ) -> Iterator[Run]:
-    """Begin a run in an empty staging folder; what runs that died have left is removed.
+    """Begin a run in an empty staging folder.
 
     Args:
         output: folder or URL prefix that is written.
         overwrite: a dataset that is there will be replaced.
         append: a dataset that is there will be added to.
+        resume: go on where interrupted runs have stopped; otherwise what they left is removed.
         no_use: errors that make the staged files useless; they are removed.
 
     Raises:
@@ -98,45 +99,43 @@ def open_run(
         StorageError: the output cannot be written.
     """
     _check_output(output, overwrite=overwrite, append=append)
-    with _begun(output, no_use) as (staging, dead):
-        _check_unchanged(output, overwrite=overwrite, append=append)
-        finished = sum(left.count_results() for left in dead)
-        if finished:
-            _log.warning(
-                "%s: starting anew; %d finished shards of an interrupted run are removed, which "
-                "--resume would have kept",
-                output,
-                finished,
-            )
-        moved = any(left.moving for left in dead)
-        if moved and not storage.exists(storage.join(output, DATASET_FILE)):
-            for name in (LABELS_FILE, REPORT_FILE):
-                storage.remove(storage.join(output, name))
-            _clear_shards(output)
-        for left in dead:
+    # Shards of a resumed run stay useful, whatever the data are.
+    with _begun(output, (UsageError,) if resume else no_use) as (staging, dead):
+        finished = _has_dataset(output)
+        if finished and not (overwrite or append):
+            raise OutputExistsError(f"{output}: another run has just finished here")
+        leave = _keep if resume else _start_anew
+        yield Run(staging, tuple(leave(output, dead, finished=finished)))
+
+
+def _keep(output: str, dead: Iterable[Staging], *, finished: bool) -> Iterator[Leftover]:
+    """Yield interrupted runs with finished shards, and remove the others."""
+    for left in dead:
+        if not left.count_results():
             storage.remove(left.root)
-        yield Run(staging)
+            continue
+        lease.end(left.lease)  # should it be alive after all, it must not commit
+        moved = (output,) if left.moving and not finished else ()
+        yield Leftover(left, (left.root, *moved))
 
 
-@contextmanager
-def resume_run(output: str, *, overwrite: bool, append: bool = False) -> Iterator[Run]:
-    """Begin a run that goes on where runs that died have stopped; a failed one keeps its shards.
-
-    Raises: as :func:`open_run`.
-    """
-    _check_output(output, overwrite=overwrite, append=append)
-    with _begun(output, (UsageError,)) as (staging, dead):
-        _check_unchanged(output, overwrite=overwrite, append=append)
-        finished = storage.exists(storage.join(output, DATASET_FILE))
-        leftovers = []
-        for left in dead:
-            if not left.count_results():
-                storage.remove(left.root)
-                continue
-            lease.end(left.lease)  # should it be alive after all, it must not commit
-            moved = (output,) if left.moving and not finished else ()
-            leftovers.append(Leftover(left, (left.root, *moved)))
-        yield Run(staging, tuple(leftovers))
+def _start_anew(output: str, dead: Collection[Staging], *, finished: bool) -> Sequence[Leftover]:
+    """Remove what interrupted runs have left."""
+    shards = sum(left.count_results() for left in dead)
+    if shards:
+        _log.warning(
+            "%s: starting anew; %d finished shards of an interrupted run are removed, which "
+            "--resume would have kept",
+            output,
+            shards,
+        )
+    if not finished and any(left.moving for left in dead):
+        for name in (LABELS_FILE, REPORT_FILE):
+            storage.remove(storage.join(output, name))
+        _clear_shards(output)
+    for left in dead:
+        storage.remove(left.root)
+    return ()
 
 
 def commit(
@@ -222,10 +221,14 @@ def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
         Where they were written: ``rejects.jsonl``, or ``failed-rejects.jsonl`` beside a dataset
         that was to be overwritten.
     """
-    kept = storage.exists(storage.join(output, DATASET_FILE))
+    kept = _has_dataset(output)
     path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
     storage.write_text(path, "".join(to_lines(rejects)))
     return path
+
+
+def _has_dataset(output: str) -> bool:
+    return storage.exists(storage.join(output, DATASET_FILE))
 
 
 def count_unfinished(output: str) -> int:
@@ -240,7 +243,7 @@ def check_appendable(output: str) -> None:
         OutputExistsError: a run was.
         StorageError: storage failed.
     """
-    if storage.exists(storage.join(output, DATASET_FILE)):
+    if _has_dataset(output):
         return
     if any(run.moving for run in _runs(output)):
         raise OutputExistsError(
@@ -249,17 +252,11 @@ def check_appendable(output: str) -> None:
         )
 
 
-def _check_unchanged(output: str, *, overwrite: bool, append: bool) -> None:
-    """Check that no other run has finished since the output was looked at."""
-    if not overwrite and not append and storage.exists(storage.join(output, DATASET_FILE)):
-        raise OutputExistsError(f"{output}: another run has just finished here")
-
-
 def _check_output(output: str, *, overwrite: bool, append: bool) -> None:
-    if overwrite or (append and storage.exists(storage.join(output, DATASET_FILE))):
+    if overwrite or (append and _has_dataset(output)):
         return
     dead = _runs(output)
-    if storage.exists(storage.join(output, DATASET_FILE)):
+    if _has_dataset(output):
         raise OutputExistsError(
             f"{output}: there is a {DATASET_FILE} already; {ways_on(output)}"
             + (" (with --resume if a run was interrupted)" if dead else "")
