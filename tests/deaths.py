@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import recordgen
+from recordgen.dataset.manifest import LABELS_FILE
+from recordgen.runs.staging import STAGING
 from tests.preloaded import BEAM_MODULES
 
 # A process that is forked off one that has loaded the package and this module dies cheaply.
@@ -20,11 +22,19 @@ PROCESSES.set_forkserver_preload([*BEAM_MODULES, __name__])
 
 
 class Death(NamedTuple):
-    """The n-th call of a function in which a process kills itself."""
+    """The n-th call of a function in which a process kills itself.
+
+    Attributes:
+        function: its whole name.
+        call: which of its calls.
+        after: at the end of the call; False: at its beginning.
+        path: calls count whose first argument has this in it.
+    """
 
     function: str
     call: int
     after: bool
+    path: str = ""
 
 
 WHEN_ALL_IS_WRITTEN = Death("recordgen.runs.lease.check_held", 1, after=False)
@@ -47,11 +57,14 @@ DEATHS = {
     "before the commit": (WHEN_ALL_IS_WRITTEN, False),
     "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
     "while moving": (Death("recordgen.storage.move", 4, after=True), False),
-    "after moving": (Death("recordgen.runs.commit._put", 1, after=False), False),
+    "after moving": (
+        Death("recordgen.storage.write_text", 1, after=False, path=LABELS_FILE),
+        False,
+    ),
     "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),
     "after dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=True), True),
     "while removing the staging folder": (
-        Death("recordgen.runs.commit._remove", 1, after=False),
+        Death("recordgen.storage.remove", 1, after=False, path=f"{STAGING}/"),
         True,
     ),
 }
@@ -75,8 +88,9 @@ def _dying(death: Death, source: str, output: str, settings: Mapping[str, Any]) 
     def dying(*args: Any, **more: Any) -> Any:
         nonlocal calls
         with lock:
-            calls += 1
-            mine = calls == death.call
+            counts = death.path in str(args[0])
+            calls += counts
+            mine = counts and calls == death.call
         if mine and not death.after:
             os.kill(os.getpid(), signal.SIGKILL)
         result = function(*args, **more)

@@ -21,8 +21,6 @@ from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
 from recordgen.tasks.task import check_uri
 
-pytestmark = pytest.mark.once
-
 
 def parse(text: str | bytes) -> list[Row | Reject]:
     data = text.encode() if isinstance(text, str) else text

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from recordgen.cli import _parser
+from recordgen.cli import build_parser
 from recordgen.dataset.manifest import read_dataset
 from recordgen.version import __version__
 from tests.containers import ROOT, Engine
@@ -126,7 +126,7 @@ def test_alone_it_shows_its_help(engine: Engine) -> None:
 def test_every_subcommand_wins_over_a_program_of_its_name(engine: Engine, tmp_path: Path) -> None:
     """A folder of programs that are named like subcommands stands first on PATH."""
     (subcommands,) = (
-        action.choices for action in _parser()._actions if isinstance(action.choices, dict)
+        action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
     )
     for name in subcommands:
         program = tmp_path / name

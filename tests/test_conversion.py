@@ -35,8 +35,6 @@ from recordgen.errors import (
 from recordgen.report.inspection import find_shards, inspect
 from tests.conftest import COMPONENTS, encoded, noise, tree_bytes, wait_for_first_shard
 
-pytestmark = pytest.mark.inside
-
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

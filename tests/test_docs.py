@@ -393,7 +393,7 @@ def test_dataflow_takes_the_flags() -> None:
     for page in ("docs/dataflow.md", "docs/runners.md"):
         for words in arguments_of(page, "recordgen convert gs://"):
             split = words.index("--")
-            parsed = cli._parser().parse_args(words[1:split])
+            parsed = cli.build_parser().parse_args(words[1:split])
             assert parsed.command == "convert"
             runners._check_flags(words[split + 1 :])
             runners._check_dataflow(words[split + 1 :])

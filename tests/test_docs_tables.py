@@ -357,7 +357,7 @@ def test_tables_mark_what_read_takes() -> None:
 
 def test_tables_name_every_option_of_every_command() -> None:
     """No option is missing and none is invented, also of those that are no ConvertOptions."""
-    [commands] = [each for each in cli._parser()._actions if isinstance(each.choices, dict)]
+    [commands] = [each for each in cli.build_parser()._actions if isinstance(each.choices, dict)]
     known = {
         action.option_strings[-1]
         for command in commands.choices.values()

@@ -204,8 +204,8 @@ def test_finished_shards_are_kept(
 @pytest.mark.parametrize(
     "death",
     [
-        Death("recordgen.runs.resume._moved", 3, after=False),
-        Death("recordgen.runs.resume._moved", 3, after=True),
+        Death("recordgen.storage.move", 3, after=False),
+        Death("recordgen.storage.move", 3, after=True),
         Death("recordgen.runs.resume.is_intact", 3, after=True),
     ],
 )

@@ -47,6 +47,7 @@ from tests.clusters import (
     worker_pool,
 )
 from tests.conftest import encoded, noise, tree_bytes, wait_for_first_shard
+from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.inside
 
@@ -389,17 +390,11 @@ def test_a_dead_job_server_ends_the_run(slow_source: str, tmp_path: Path) -> Non
     output = tmp_path / "out"
     with job_server() as (endpoint, pid), worker_pool() as workers:
         killing = kill_once_writing(output, lambda: pid)
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output)),
-                *("--shard-mb=1", "-q", "--", "--runner=PortableRunner"),
-                *(f"--job_endpoint={endpoint}", "--environment_type=EXTERNAL"),
-                f"--environment_config={workers}",
-            ],
+        done = WITH_BEAM.run(
+            *("-m", "recordgen.cli", "convert", slow_source, str(output), "--shard-mb=1", "-q"),
+            *("--", "--runner=PortableRunner", f"--job_endpoint={endpoint}"),
+            *("--environment_type=EXTERNAL", f"--environment_config={workers}"),
             env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
         )
         killing.join()
     assert done.returncode == 1

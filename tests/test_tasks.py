@@ -35,8 +35,6 @@ from recordgen.tasks import (
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
 from recordgen.tasks.task import AnnotationError, Task
 
-pytestmark = pytest.mark.inside
-
 CAT = '[["cat",0.1,0.2,0.5,0.6]]'
 
 

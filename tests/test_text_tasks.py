@@ -28,8 +28,6 @@ from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextContent, inline, stored
 
-pytestmark = pytest.mark.once
-
 ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}
 

@@ -82,7 +82,7 @@ def _offer_resume(arguments: Sequence[str]) -> None:
     from recordgen import storage
     from recordgen.runs.commit import count_unfinished
 
-    args = _parser().parse_args(arguments)
+    args = build_parser().parse_args(arguments)
     if args.command != "convert":
         return
     # Storage may be what failed, and after all patience.
@@ -267,7 +267,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    args, unknown = _parser().parse_known_args(arguments)
+    args, unknown = build_parser().parse_known_args(arguments)
     if unknown:
         command: argparse.ArgumentParser = args.parser
         options = re.findall(r"--[\w-]+", command.format_help())
@@ -277,7 +277,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the command's parser."""
     parser = _Parser(
         prog="recordgen",
         description="AutoML import files → split, sharded TFRecords that a trainer can trust.",
