@@ -1,8 +1,8 @@
 """Tables: a network over images, texts, numbers and vectors of a row.
 
 Each image passes through a small CNN of its own, each text through the mean of its words' vectors;
-numbers and vectors are normalised. What is missing is told to the network: a number counts as the
-mean of its column, with a 1 beside it. What all columns say meets in two hidden layers.
+numbers and vectors are normalised. A missing number counts as the mean of its column, with a 1
+beside it if the column has gaps in training. What all columns say meets in two hidden layers.
 """
 
 from __future__ import annotations
@@ -156,10 +156,10 @@ class TableTrainer(TaskTrainer):
         if numbers is not None:
             given = inputs[NUMBERS] = keras.Input((len(numbers.mean),), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
-            parts += [
-                keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)),
-                keras.ops.cast(is_missing, "float32"),
-            ]
+            parts.append(keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)))
+            if numbers.with_gaps:
+                gaps = keras.ops.take(is_missing, numbers.with_gaps, axis=1)
+                parts.append(keras.ops.cast(gaps, "float32"))
         model = keras.Model(inputs, self._answer(parts, target))
         return Models(self._augmented(model, inputs), model)
 
