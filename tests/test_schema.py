@@ -264,7 +264,7 @@ def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 
 GAPS = """split,a,b,e,y,pair,many,w
-TRAIN,1,0.5," x ",cat,[1 2],[1],2
+TRAIN,1,0.5," x ","cat ",[1 2],[1],2
 TRAIN,,, ,dog,,,
 TRAIN,3,1.5,z,,[3 4],[],0.5
 """

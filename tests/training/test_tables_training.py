@@ -101,6 +101,16 @@ def test_nothing_to_learn(
         trained(source, tmp_path, **options)
 
 
+def test_columns_with_gaps_are_known() -> None:
+    """The network is told of a missing number only where training has shown one."""
+    from recordgen.training.moments import Moments
+
+    moments = Moments(3)
+    moments.add(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
+    moments.add(np.array([[1.0, 1.0, np.nan]]))
+    assert moments.with_gaps == [1, 2]
+
+
 def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> None:
     from recordgen.training.config import TrainingConfig
     from recordgen.training.tables import TableTrainer

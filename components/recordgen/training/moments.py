@@ -42,7 +42,7 @@ class Moments:
     @property
     def with_gaps(self) -> list[int]:
         """The columns in which a number is missing."""
-        return np.flatnonzero(self.count < self.rows).tolist()
+        return [column for column, count in enumerate(self.count) if count < self.rows]
 
     @property
     def variance(self) -> npt.NDArray[np.float64]:
