@@ -69,7 +69,7 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
         **{name: getattr(options, name) for name in OPTION_TYPES},
     )
     examples = example_gen.outputs["examples"]
-    declared = Schema.from_json(options.schema).table.features() if options.schema else ()
+    declared = sorted(Schema.from_json(options.schema).table.features()) if options.schema else ()
     statistics_gen = tfx.components.StatisticsGen(
         examples=examples,
         stats_options=tfdv.StatsOptions(

@@ -119,7 +119,7 @@ def test_names_of_types() -> None:
     """TFRecorder's names, as objects or text, and the short ones declare the same."""
     short = [name for name, *_ in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
     named = [name for _, name in re.findall(r"^\| `(\w+)`[^|]*\| `(\w+)` \|", PAGE, re.MULTILINE)]
-    assert len(short) == 10
+    assert len(short) == 11
     for one, other in zip(short, named, strict=True):
         assert ColumnType.of(one) == ColumnType.of(other) == getattr(types, other)
     schema = Schema(PAIRS)
@@ -263,16 +263,16 @@ def test_no_images(make_csv: MakeCsv, tmp_path: Path) -> None:
         recordgen.plan(make_csv(lines), schema=schema, shard_by="label")
 
 
-GAPS = """split,a,b,e,y,pair,many
-TRAIN,1,0.5," x ",cat,[1 2],[1]
-TRAIN,,, ,dog,,
-TRAIN,3,1.5,z,,[3 4],[]
+GAPS = """split,a,b,e,y,pair,many,w
+TRAIN,1,0.5," x ","cat ",[1 2],[1],2
+TRAIN,,, ,dog,,,
+TRAIN,3,1.5,z,,[3 4],[],0.5
 """
-INFERRED = {"task": "tabular", "target_column": "y"}
+INFERRED = {"task": "tabular", "target_column": "y", "weight_column": "w"}
 GIVEN = {
     "schema": {
         "split": "split", "a": "int", "b": "float", "e": "text", "y": "label",
-        "pair": "floats[2]", "many": "floats",
+        "pair": "floats[2]", "many": "floats", "w": "weight",
     }
 }  # fmt: skip
 
@@ -299,8 +299,10 @@ def test_a_missing_value_is_a_feature_left_out(
     if options is GIVEN:
         np.testing.assert_equal(every["pair"].numpy()[order], [[np.nan] * 2, [1, 2], [3, 4]])
         assert every["many"].numpy()[order].tolist() == [[0], [1], [0]]
-    [(labelled, target)] = recordgen.eval_dataset(output, split="train", batch_size=3)
-    assert sorted(zip(labelled["a"].numpy(), target.numpy(), strict=True)) == [(-1, 1), (1, 0)]
+    [(labelled, *rest)] = recordgen.eval_dataset(output, split="train", batch_size=3)
+    rows = zip(labelled["a"].numpy(), *(part.numpy() for part in rest), strict=True)
+    assert sorted(rows) == [(-1, 1, 1), (1, 0, 2)]
+    assert "w" not in labelled
 
 
 def test_rows_with_gaps_are_known_again(

@@ -481,10 +481,11 @@ FIELD_TEXT = st.text(st.sampled_from(" +-.0123456789eExinfa_٣"), max_size=24) |
 )
 
 
-@given(st.lists(FIELD_TEXT, min_size=1, max_size=4), st.sampled_from(["int", "float"]))
+@given(st.lists(FIELD_TEXT, min_size=1, max_size=4), st.sampled_from(["int", "float", "weight"]))
 @example(["3.4028235677973366e38"], "float")
 @example(["3.4028235e38"], "float")
 @example(["0" * 30 + "7"], "int")
+@example(["10000.00001", "-0", "10001", "-1"], "weight")
 def test_columns_and_single_values_follow_one_rule(texts: list[str], kind: str) -> None:
     """What a column holds, and what is wrong with it, is what ColumnType.parse says of each."""
     column = Column("a", ColumnType(kind))

@@ -25,8 +25,12 @@ _KINDS: Mapping[str, tuple[str, str]] = {
     "label": ("bytes", "a label"),
     "int_label": ("bytes", "a whole number from 0, or empty"),
     "float_label": ("float32", "a finite number of float32"),
+    "weight": ("float32", "a number from 0 to 10,000, or empty"),
     "ignored": ("", "anything"),
 }
+
+#: AutoML's range of weights.
+MAX_WEIGHT = 10_000.0
 
 _LENGTH = re.compile(r"floats\[([1-9][0-9]{0,8})\]", re.ASCII)
 _WHOLE = re.compile(r"[+-]?0*[0-9]{1,19}", re.ASCII)
@@ -39,7 +43,7 @@ class ColumnType:
 
     Attributes:
         kind: ``split``, ``image``, ``text``, ``int``, ``float``, ``floats``, ``label``,
-            ``int_label``, ``float_label`` or ``ignored``.
+            ``int_label``, ``float_label``, ``weight`` or ``ignored``.
         length: how many numbers each value of ``floats`` has; None: that varies.
     """
 
@@ -118,6 +122,9 @@ class ColumnType:
             return None if self.length not in (None, len(numbers or ())) else numbers
         if self.kind in ("float", "float_label"):
             return _float(_text(value))
+        if self.kind == "weight":
+            number = _float(_text(value))
+            return number if number is not None and 0 <= number <= MAX_WEIGHT else None
         text = _text(_without_fraction(value))
         if self.kind in ("int", "int_label"):
             number = int(text) if text and _WHOLE.fullmatch(text) else None
@@ -138,6 +145,7 @@ FloatVector = ColumnType("floats")
 StringLabel = ColumnType("label")
 IntegerLabel = ColumnType("int_label")
 FloatLabel = ColumnType("float_label")
+Weight = ColumnType("weight")
 Ignored = ColumnType("ignored")
 
 _PYTHON: Mapping[type, str] = {str: "text", int: "int", float: "float"}
@@ -151,6 +159,7 @@ _OTHER_NAMES: Mapping[str, ColumnType] = {
     "StringLabel": StringLabel,
     "IntegerLabel": IntegerLabel,
     "FloatLabel": FloatLabel,
+    "Weight": Weight,
     "Ignored": Ignored,
     "image_uri": ImageUri,
     "string": StringInput,

@@ -68,6 +68,7 @@ def test_what_stands_for_missing_values_can_be_said(folder: Path) -> None:
     wrong = [
         ({"columns": ["size"]}, r"columns: there is no column 'size'; there are age, balance"),
         ({"columns": "age"}, "columns must be a list of names"),
+        ({"weights": "balanced"}, "weights: the column 'w' has the weight of each row"),
         ({"defaults": {"size": 1}}, "defaults: there is no column 'size'"),
         ({"defaults": {"age": 0.5}}, "column 'age' is int64, and 0.5 is not of it"),
         ({"image_size": (8, 8)}, r"image_size does not apply to these examples \(tabular\); leave"),

@@ -361,7 +361,7 @@ def _wanted(table: Table, options: TableOptions) -> Sequence[str]:
 
 def _defaults(table: Table, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what stands for missing values. Raises: UsageError: it is not of its column."""
-    known = [c for c in table.stored if c.type.kind in ("int", "float", "text", "floats")]
+    known = [c for c in table.stored if c.type.kind in ("int", "float", "text", "floats", "weight")]
     _check_known("defaults", given, [column.name for column in known if not _varies(column)])
     for name, value in given.items():
         dtype = table.column(name).dtype

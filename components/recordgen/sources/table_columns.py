@@ -27,6 +27,7 @@ from recordgen.sources.table_csv import without_headers
 from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
 from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
 from recordgen.tables.csv_fields import split_plain
+from recordgen.types import Weight
 
 if TYPE_CHECKING:
     from recordgen.sources.import_file import ImportFile
@@ -399,7 +400,7 @@ def decide_table(
                 f"weight_column {weight!r} must hold numbers"
                 + (f" (got {odd!r})" if odd else ", and some of its values are none")
             )
-        columns = tuple(Column.of(weight, "float32") if c.name == weight else c for c in columns)
+        columns = tuple(Column(weight, Weight) if c.name == weight else c for c in columns)
     prediction = None
     if target is not None:
         prediction = _prediction(target, dtypes[target], found[target], options)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from recordgen.records.example import example_head, feature_head, packed_ints
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
+from recordgen.types import MAX_WEIGHT, Weight
 
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
@@ -118,7 +119,7 @@ def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values
     if column.dtype == "bytes":
         return texts
     found = (whole_numbers if column.dtype == "int64" else decimals)(trimmed(texts))
-    if found is not None:
+    if found is not None and (column.type != Weight or _are_weights(found)):
         return found
     values: list[int | float | None] = []
     for row, text in enumerate(texts.to_pylist()):
@@ -128,6 +129,11 @@ def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values
             errors.setdefault(row, f"column {column.name!r} {exc}")
             values.append(None)
     return pa.array(values, pa.int64() if column.dtype == "int64" else pa.float64())
+
+
+def _are_weights(numbers: Values) -> bool:
+    is_weight = pc.and_(pc.greater_equal(numbers, 0), pc.less_equal(numbers, MAX_WEIGHT))
+    return pc.all(is_weight).as_py() is not False
 
 
 def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Records:

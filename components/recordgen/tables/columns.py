@@ -15,14 +15,11 @@ from typing import Literal
 from recordgen import features
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
-from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput
+from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
 
 #: Lines that are looked at together, at most; of the characters, one line more.
 BLOCK_LINES = 20_000
 BLOCK_CHARACTERS = 16 << 20
-
-#: AutoML's range of weights.
-MAX_WEIGHT = 10_000.0
 
 #: What a reader gets for a missing value.
 MISSING: dict[str, int | float | bytes] = {"int64": -1, "float32": math.nan, "bytes": b""}
@@ -180,7 +177,11 @@ class Table:
         """Return what :meth:`to_json` was given. Raises: UsageError: it is nothing of that."""
         try:
             values = json.loads(text)
-            values["columns"] = tuple(Column.of(*item) for item in values["columns"])
+            weight = values["weight"]
+            values["columns"] = tuple(
+                Column(name, Weight) if name == weight else Column.of(name, dtype)
+                for name, dtype in values["columns"]
+            )
             values["notes"] = tuple(values["notes"])
             return cls(**values)
         except (KeyError, TypeError, ValueError) as exc:

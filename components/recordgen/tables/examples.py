@@ -23,7 +23,7 @@ from recordgen.tables.arrow import (
     serialize_rows,
     trimmed,
 )
-from recordgen.tables.columns import MAX_WEIGHT, Column, Table
+from recordgen.tables.columns import Column, Table
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,6 @@ def make_examples(lines: Texts, table: Table) -> Examples:
     values: dict[str, tuple[str, Any]] = {}
     for column, texts in zip(table.stored, parse(lines, len(names), wanted), strict=True):
         values[column.name] = column.dtype, _values(texts, column, table, errors)
-    if table.weight is not None:
-        _check_weights(table.column(table.weight), values[table.weight][1], errors)
     if table.target is not None:
         _check_target(table, values[table.target][1], errors)
     records = serialize_rows(values, len(lines))
@@ -122,17 +120,6 @@ def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
             message = f"target {name!r} must not hold a line break (got {value!r:.80})"
             for row in _where(pc.equal(codes.indices, number)):
                 errors.setdefault(row, message)
-
-
-def _check_weights(column: Column, values: Any, errors: dict[int, str]) -> None:
-    """Note the rows whose weight is outside AutoML's range."""
-    outside = pc.or_(pc.less(values, 0), pc.greater(values, MAX_WEIGHT))
-    for row in _where(outside):
-        message = (
-            f"weight {column.name!r} must be from 0 to {MAX_WEIGHT:,.0f} "
-            f"(got {values[row].as_py():g})"
-        )
-        errors.setdefault(row, message)
 
 
 def _where(mask: Any) -> list[int]:

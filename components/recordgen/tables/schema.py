@@ -12,7 +12,7 @@ It declares the columns of a CSV or DataFrame; each becomes a feature of its nam
     floats, floats[N]   <column>, a list of float32 of any length, or of N
     label, int_label    <column>/text and <column>/label, numbered as labels.txt says; beside the
                         only image, image/class/text and image/class/label
-    float_label         <column>, float32
+    float_label, weight <column>, float32
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class Schema:
             _checked_name(name): _type(name, given) for name, given in columns.items()
         }
         self._need_one_at_most("split")
+        self._need_one_at_most("weight")
         self._need_one_at_most("label", "int_label", "float_label")
         table = self.table
         names = [name for column in table.stored for name in table.features_of(column)]
@@ -69,7 +70,7 @@ class Schema:
     def _need_one_at_most(self, *kinds: str) -> None:
         found = self._of_kind(*kinds)
         if len(found) > 1:
-            remedy = "ignored" if kinds[0] == "split" else "text, int or float"
+            remedy = "text, int or float" if kinds[0] == "label" else "ignored"
             raise UsageError(
                 f"columns {found[0]!r} and {found[1]!r} of the schema are both {kinds[0]}, of "
                 f"which there is one; declare the other as {remedy}"
@@ -110,6 +111,7 @@ class Schema:
             tuple(Column(name, kind) for name, kind in self.columns.items()),
             split=next(iter(self._of_kind("split")), None),
             target=next(iter([*classes, *numbers]), None),
+            weight=next(iter(self._of_kind("weight")), None),
             prediction="classification" if classes else "regression" if numbers else None,
             has_gaps=bool(classes),
         )

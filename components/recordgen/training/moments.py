@@ -16,12 +16,14 @@ class Moments:
         count: how many numbers there are, without missing ones, float64 [columns].
         mean: theirs, float64 [columns].
         spread: sums of the squares of what they differ from it, float64 [columns].
+        rows: how many there are, with missing numbers.
     """
 
     def __init__(self, columns: int = 1) -> None:
         self.count = np.zeros(columns)
         self.mean = np.zeros(columns)
         self.spread = np.zeros(columns)
+        self.rows = 0
 
     def add(self, numbers: npt.NDArray[Any]) -> None:
         """Add rows (float [rows, columns]); NaN stands for a missing number."""
@@ -35,6 +37,12 @@ class Moments:
         self.spread += spread + np.square(apart) * self.count * count / total
         self.mean += apart * count / total
         self.count += count
+        self.rows += len(numbers)
+
+    @property
+    def with_gaps(self) -> list[int]:
+        """The columns in which a number is missing."""
+        return [column for column, count in enumerate(self.count) if count < self.rows]
 
     @property
     def variance(self) -> npt.NDArray[np.float64]:

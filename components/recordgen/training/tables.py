@@ -1,8 +1,8 @@
 """Tables: a network over images, texts, numbers and vectors of a row.
 
 Each image passes through a small CNN of its own, each text through the mean of its words' vectors;
-numbers and vectors are normalised. What is missing is told to the network: a number counts as the
-mean of its column, with a 1 beside it. What all columns say meets in two hidden layers.
+numbers and vectors are normalised. A missing number counts as the mean of its column, with a 1
+beside it if the column has gaps in training. What all columns say meets in two hidden layers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from recordgen.errors import DataError
@@ -22,17 +23,20 @@ from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.tables import TableReader, table_of
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
-from recordgen.training.config import LABEL, WEIGHT
+from recordgen.training.config import ACCURACY, LABEL, RMSE, WEIGHT
 from recordgen.training.labels import truth_of_labels
-from recordgen.training.learner import Models
+from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments
-from recordgen.training.targets import TargetTrainer
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
 
+_UNITS = (64, 32)
+
 _ROWS_AT_ONCE = 1024
+
+_EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 # No other whole number is rarer. It stands for a missing one until all of them are floats.
 _NO_WHOLE = -(1 << 63)
@@ -42,7 +46,7 @@ _NO_WORDS = ("", "[UNK]")
 
 
 @dataclass(frozen=True)
-class TableTrainer(TargetTrainer):
+class TableTrainer(TaskTrainer):
     """Classes or numbers, from columns of any kinds."""
 
     @cached_property
@@ -78,9 +82,27 @@ class TableTrainer(TargetTrainer):
                 f"convert with --target-column NAME, or declare it as label, int_label or "
                 f"float_label in the schema"
             )
-        self.check_classes()
+        self._check_classes()
         if not self.table.inputs:
             raise DataError(f"{self.root}: there is no column beside the target")
+
+    def _check_classes(self) -> None:
+        """Check that classes, if any, can be told apart. Raises: DataError: there is but one."""
+        if not self.are_classes:
+            return
+        split = self.dataset.splits.get(self.split)
+        if split is None:
+            raise DataError(
+                f"{self.root}: there is no example in split {self.split!r}, only in "
+                f"{', '.join(self.dataset.splits)}: there is nothing to learn"
+            )
+        seen = [label for label, count in split.labels.items() if count]
+        if len(seen) < 2:
+            found = f"the one class {', '.join(seen)}" if seen else "no class"
+            raise DataError(
+                f"{self.root}: the target has {found} in split {self.split!r}: there is nothing "
+                f"to learn"
+            )
 
     def can_validate(self, split: str) -> bool:
         """Say whether a split is there and, of classes, has a labelled example."""
@@ -134,11 +156,11 @@ class TableTrainer(TargetTrainer):
         if numbers is not None:
             given = inputs[NUMBERS] = keras.Input((len(numbers.mean),), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
-            parts += [
-                keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)),
-                keras.ops.cast(is_missing, "float32"),
-            ]
-        model = keras.Model(inputs, self.answer(parts, target))
+            parts.append(keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)))
+            if numbers.with_gaps:
+                gaps = keras.ops.take(is_missing, numbers.with_gaps, axis=1)
+                parts.append(keras.ops.cast(gaps, "float32"))
+        model = keras.Model(inputs, self._answer(parts, target))
         return Models(self._augmented(model, inputs), model)
 
     def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
@@ -182,6 +204,51 @@ class TableTrainer(TargetTrainer):
         if layer.vocabulary_size() <= len(_NO_WORDS):
             layer.set_vocabulary(["-"])  # one without words cannot be looked up in
         return layer
+
+    def _answer(self, parts: Sequence[Any], target: Moments) -> Any:
+        """Return what two hidden layers over parts of a network answer.
+
+        Args:
+            parts: Keras tensors, each float32 [batch, n].
+            target: its moments, if it is a number.
+
+        Returns:
+            Probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
+        """
+        hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
+        for units in _UNITS:
+            hidden = keras.layers.Dense(units, activation="relu")(hidden)
+            hidden = keras.layers.Dropout(self.config.dropout)(hidden)
+        if self.are_classes:
+            return keras.layers.Dense(len(self.dataset.labels), activation="softmax")(hidden)
+        # The network predicts how far a target is from the mean, in standard deviations.
+        scale = float(np.sqrt(target.variance[0]))
+        return keras.layers.Rescaling(scale, offset=float(target.mean[0]))(
+            keras.layers.Dense(1)(hidden)
+        )
+
+    def loss(self) -> str:
+        """Return the cross-entropy, or the mean squared error."""
+        return "sparse_categorical_crossentropy" if self.are_classes else "mean_squared_error"
+
+    def metrics(self) -> Sequence[keras.metrics.Metric]:
+        """Return the accuracy, or the root of the mean squared error."""
+        if self.are_classes:
+            return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
+        return [keras.metrics.RootMeanSquaredError(name=RMSE)]
+
+    def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
+        """``examples`` → ``labels`` and ``scores``, best first; of numbers ``predictions``.
+
+        Examples are serialised, as TFX has it for tables; they need no target.
+        """
+
+        @tf.function(input_signature=[_EXAMPLES], autograph=False)
+        def serve(examples: tf.Tensor) -> dict[str, tf.Tensor]:
+            answers = self.scores(model, examples)
+            return self.best(answers) if self.are_classes else {"predictions": answers[:, 0]}
+
+        return serve
 
     def scores(self, model: keras.Model, records: tf.Tensor) -> tf.Tensor:
         """Return the score of each class, float32 [batch, classes]; of numbers, [batch, 1]."""
