@@ -93,10 +93,11 @@ def _dying(death: Death, source: str, output: str, settings: Mapping[str, Any]) 
             mine = counts and calls == death.call
         if mine and not death.after:
             os.kill(os.getpid(), signal.SIGKILL)
-        result = function(*args, **more)
-        if mine:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
+        try:
+            return function(*args, **more)
+        finally:  # a call that fails is one, too
+            if mine:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(owner, name, dying)
     recordgen.convert(source, output, **settings)
