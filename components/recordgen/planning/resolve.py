@@ -252,7 +252,7 @@ def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) ->
         return _with_sizes(rows, sizes, [_IN_THE_ROW] * len(rows))
     wanted = task.stored_uris(values_of(uris), values_of(annotations))
     counts = list(map(len, wanted))
-    sources = np.repeat(values_of(rows["source"]), counts).tolist()
+    sources = np.repeat(np.array(values_of(rows["source"]), object), counts).tolist()
     answers = infos(list(chain.from_iterable(wanted)), sources)
     found: Iterable[FileInfo | PayloadError] = answers
     if counts.count(1) < len(counts):
@@ -315,7 +315,8 @@ def _groups(
         said = planned["annotation"].combine_chunks().dictionary_encode("encode")
         label_of = [_one_label(text, by_label) for text in said.dictionary.to_pylist()]
         labels = list(dict.fromkeys(label_of))
-        codes = np.array(list(map(labels.index, label_of)), np.intp)
+        number_of = {label: number for number, label in enumerate(labels)}
+        codes = np.array([number_of[label] for label in label_of], np.intp)
         numbers = numbers * len(labels) + codes[said.indices.to_numpy()]
     for number, columns in grouped(planned, numbers):
         split, label = divmod(number, len(labels))
