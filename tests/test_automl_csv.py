@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recordgen.errors import SourceError, UsageError
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row, one_by_one
-from recordgen.sources.automl_csv import LineParser, parse_lines, parse_records
+from recordgen.sources.automl_csv import LineParser, parse_lines
 from recordgen.sources.csv_records import Plain, read_records
 from recordgen.sources.foreign_formats import of_file
 from recordgen.sources.lines import UTF16_MARKS, bounded_lines
@@ -281,4 +281,5 @@ def in_blocks(first: list[str], lines: list[str], task: Task) -> list[Row | Reje
         *(Plain(at, [line]) for at, line in enumerate(first, start=1)),
         Plain(len(first) + 1, rest),
     ]
-    return list(one_by_one(parse_records(items, source="f.csv", task=task, adjusted=Adjustments())))
+    parser = LineParser(task, Adjustments())
+    return list(one_by_one(parser.parse_records(items, "f.csv", Given())))

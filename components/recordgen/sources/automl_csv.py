@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row, RowBatch
-from recordgen.sources.csv_records import Item, Plain, read_blocks, records_of
+from recordgen.sources.csv_records import Plain, read_blocks
 from recordgen.sources.field_kinds import names_media
 from recordgen.sources.header import NOWHERE, PATH_COLUMNS, Given, find_columns
 from recordgen.sources.row_parser import ByHeader, Parser, Places, RowParser, without_padding
@@ -52,49 +52,8 @@ def parse_lines(
         UsageError: the columns that options name are not there; or the first line names columns
             of which no row can be made.
     """
-    return parse_records(
-        read_blocks(lines, source),
-        source=source,
-        task=task,
-        adjusted=adjusted,
-        given=given,
-    )
-
-
-def parse_records(
-    items: Iterable[Item],
-    *,
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = _BY_POSITION,
-) -> Iterator[Row | RowBatch | Reject]:
-    """Parse the records of an import file, the first of which may be a header.
-
-    Args and Raises: as :func:`parse_lines`; rejects among the records stay what they are.
-    """
     parser = LineParser(task, adjusted)
-    parse: Parser | None = None
-    repeated: Sequence[str] | None = None
-    for item in items:
-        if isinstance(item, Plain) and parse is not None:
-            batch = parser.parse_alike(item, parse, repeated, source)
-            if batch is not None:
-                yield batch
-                continue
-        for record in records_of(item, strip=True):
-            if isinstance(record, Reject):
-                yield record
-                continue
-            number, fields = record.line, record.fields
-            if not any(fields):
-                yield Reject(source, number, "", RejectCode.NO_PATH.value, _no_path(fields, task))
-                continue
-            if parse is None:
-                parse, is_header = parser.begin(fields, given, f"{source}:{number}")
-                repeated = fields if is_header else None
-            if fields != repeated:  # also where files were put together, each with its header
-                yield parse(fields, source, number)
+    return parser.parse_records(read_blocks(lines, source), source, given)
 
 
 class LineParser(RowParser):
@@ -108,6 +67,9 @@ class LineParser(RowParser):
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line without header; see the module's examples."""
+        if not any(fields):
+            message = _no_path(fields, self._task)
+            return Reject(source, line, "", RejectCode.NO_PATH.value, message)
         if len(fields) == 3 and is_ml_use(fields[0]):  # what nearly every line looks like
             return self.to_row(fields[0], fields[1], "", fields[2:], source, line)
         used = list(fields)
@@ -124,14 +86,7 @@ class LineParser(RowParser):
     def parse_alike(
         self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
     ) -> RowBatch | None:
-        """Parse lines of labels that have the same columns; None: look at them one by one.
-
-        Args:
-            lines: none of them has quotes.
-            parse: what parses each.
-            repeated: the fields of a header; None: there is none.
-            source: the file's name.
-        """
+        """Parse lines of labels that have the same columns, see :class:`RowParser`."""
         joined = ",".join(lines.texts)
         has_blanks = " " in joined and (" ," in joined or ", " in joined or joined[-1] == " ")
         if not self.takes_labels or not joined.isprintable() or has_blanks or joined[:1] == " ":

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row
+from recordgen.rows.row import Adjustments, Row, RowBatch
 from recordgen.sources import foreign_formats
+from recordgen.sources.csv_records import Item, Plain, records_of
 from recordgen.sources.header import (
     NOWHERE,
     SPLIT_COLUMNS,
@@ -34,14 +35,63 @@ class RowParser(ABC):
     Class attributes:
         paths: known names of the column that holds paths.
         texts: known names of the column that holds texts; none where payloads are files.
+        strips: blanks around a field are no part of it.
     """
 
     paths: ClassVar[frozenset[str]]
     texts: ClassVar[frozenset[str]] = frozenset()
+    strips: ClassVar[bool] = True
 
     def __init__(self, task: Task, adjusted: Adjustments) -> None:
         self._task = task.for_file()
         self._adjusted = adjusted
+
+    def parse_records(
+        self, items: Iterable[Item], source: str, given: Given
+    ) -> Iterator[Row | RowBatch | Reject]:
+        """Parse the records of an import file, the first of which may be a header.
+
+        Args:
+            items: what the file holds; rejects among them stay what they are.
+            source: the file's name, for rows and messages.
+            given: what options say about columns.
+
+        Raises:
+            UsageError: as :meth:`begin`.
+        """
+        parse: Parser | None = None
+        repeated: Sequence[str] | None = None
+        for item in items:
+            if isinstance(item, Plain) and parse is not None:
+                batch = self.parse_alike(item, parse, repeated, source)
+                if batch is not None:
+                    yield batch
+                    continue
+            for record in records_of(item, strip=self.strips):
+                if isinstance(record, Reject):
+                    yield record
+                    continue
+                line, _, fields = record
+                if parse is None and any(fields):
+                    names = [field.strip() for field in fields]
+                    parse, is_header = self.begin(names, given, f"{source}:{line}")
+                    repeated = fields if is_header else None
+                if fields != repeated:  # also where files were put together, each with its header
+                    yield (parse or self.parse_row)(fields, source, line)
+
+    def parse_alike(
+        self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
+    ) -> RowBatch | None:
+        """Parse lines that have the same columns; None: look at them one by one.
+
+        Args:
+            lines: none of them has quotes.
+            parse: what parses each.
+            repeated: the fields of a header; None: there is none.
+            source: the file's name.
+        """
+        del lines, parse, repeated, source
+        return None
 
     @abstractmethod
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
@@ -97,14 +147,6 @@ class RowParser(ABC):
                     f"columns: {self._task.name} has no role {role!r}; its roles are "
                     f"{', '.join(r for r in roles if self._task.columns.get(r, True))}"
                 )
-
-    def of_header(self, header: Sequence[str], given: Given, where: str) -> Parser:
-        """Return the parser of rows whose columns have names, as those of a DataFrame.
-
-        Raises: as :meth:`begin`.
-        """
-        parse, _ = self.begin(header, Given("yes", given.roles), where)
-        return parse
 
     def columns_of(self, header: Sequence[str]) -> dict[str, list[int]]:
         """Return the columns that a header in known names has, by role; none has an empty list."""

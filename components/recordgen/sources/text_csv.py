@@ -19,11 +19,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row
-from recordgen.sources.csv_records import read_records
+from recordgen.rows.row import Adjustments, Row, RowBatch
+from recordgen.sources.csv_records import read_blocks
 from recordgen.sources.field_kinds import is_file, is_known_url, is_media
 from recordgen.sources.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, Given, find_columns
-from recordgen.sources.row_parser import Parser, RowParser, without_padding
+from recordgen.sources.row_parser import RowParser, without_padding
 from recordgen.tasks.task import AnnotationError, Task, check_uri
 from recordgen.tasks.text_task import TextContent, inline, stored
 
@@ -38,7 +38,7 @@ def parse_lines(
     task: Task,
     adjusted: Adjustments,
     given: Given = _BY_POSITION,
-) -> Iterator[Row | Reject]:
+) -> Iterator[Row | RowBatch | Reject]:
     r"""Parse the physical lines of an import file of texts.
 
     Args:
@@ -54,19 +54,7 @@ def parse_lines(
             of which none but the text's is known.
     """
     parser = TextParser(task, adjusted)
-    parse: Parser = parser.parse_row
-    repeated: Sequence[str] | None = None
-    for number, record in enumerate(read_records(lines, source)):
-        if isinstance(record, Reject):
-            yield record
-            continue
-        if number == 0:
-            where = f"{source}:{record.line}"
-            parse, is_header = parser.begin([f.strip() for f in record.fields], given, where)
-            if is_header:
-                repeated = record.fields
-        if record.fields != repeated:  # else files that were put together, each with its header
-            yield parse(record.fields, source, record.line)
+    return parser.parse_records(read_blocks(lines, source), source, given)
 
 
 def names_text_column(fields: Sequence[str]) -> bool:
@@ -84,6 +72,7 @@ class TextParser(RowParser):
 
     paths = TEXT_FILE_COLUMNS
     texts = TEXT_COLUMNS
+    strips = False
 
     def names_columns(self, fields: Sequence[str]) -> bool:
         """Say whether a line can only be a header, see :class:`RowParser`."""

@@ -75,13 +75,9 @@ def find_lists(
         StorageError: storage failed.
     """
     with open_lines(path) as lines:
-        rows = automl_csv.parse_records(
-            _first_and_lists(read_records(lines, path, strip=True)),
-            source=path,
-            task=task,
-            adjusted=Adjustments(),
-            given=given,
-        )
+        parser = automl_csv.LineParser(task, Adjustments())
+        items = _first_and_lists(read_records(lines, path, strip=True))
+        rows = parser.parse_records(items, path, given)
         for item in rows:
             if isinstance(item, Row) and is_list(item.uri) and item.annotation is None:
                 found = storage.resolve(item.uri, path)
