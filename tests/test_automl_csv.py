@@ -16,6 +16,7 @@ from recordgen.rows.row import Adjustments, Row, one_by_one
 from recordgen.sources.automl_csv import LineParser, parse_lines
 from recordgen.sources.csv_records import Plain, read_records
 from recordgen.sources.foreign_formats import of_file
+from recordgen.sources.header import Given
 from recordgen.sources.lines import UTF16_MARKS, bounded_lines
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES
 from recordgen.tasks import ImageClassification, ImageMultiLabel, ObjectDetection, Task
