@@ -1,12 +1,15 @@
-"""Rows as tuples, where the package has columns."""
+"""Rows and draws one by one, where the package has columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from recordgen.dataset.splits import SplitFractions
 from recordgen.planning.resolve import resolve_bucket
-from recordgen.rows.columns import columns_of, rows_of
+from recordgen.rows.columns import columns_of, rows_of, shares_of
 from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow
 from recordgen.shards.rows import PlannedRows
 
@@ -22,3 +25,14 @@ def resolved(
 def planned(rows: Iterable[PlannedRow]) -> PlannedRows:
     """Return rows as those of a shard."""
     return PlannedRows(columns_of(PlannedRow, rows))
+
+
+def chosen(fractions: SplitFractions, split_hash: int) -> str:
+    """Return the split of a row that names none."""
+    [at] = shares_of(np.array([split_hash], np.uint64), fractions.weights)
+    return fractions.names[at]
+
+
+def bucket_of(sort_key: int, buckets: int) -> int:
+    """Return the bucket of a place: equal ranges of the 64-bit order."""
+    return sort_key * buckets >> 64

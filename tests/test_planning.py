@@ -19,10 +19,11 @@ from recordgen.planning.resolve import resolve_bucket
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.columns import columns_of, rows_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow
 from recordgen.rows.row import Row
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
+from tests.planned import bucket_of, chosen
 
 
 def plan_all(
@@ -303,11 +304,11 @@ def test_shards_are_equal_in_bytes() -> None:
 def test_split_of_a_row_is_stable_and_near_its_share() -> None:
     """Adding rows moves none, and 80/10/10 is drawn within two percent on 20,000 rows."""
     fractions = SplitFractions.parse("80,10,10")
-    draws = {n: fractions.choose(placing(0)(f"{n}.jpg").split_hash) for n in range(20_000)}
+    draws = {n: chosen(fractions, placing(0)(f"{n}.jpg").split_hash) for n in range(20_000)}
     shares = {split: count / 20_000 for split, count in Counter(draws.values()).items()}
     assert shares == pytest.approx({"train": 0.8, "eval": 0.1, "test": 0.1}, abs=0.02)
     other = Counter(
-        fractions.choose(placing(1)(f"{n}.jpg").split_hash) == draws[n] for n in range(1000)
+        chosen(fractions, placing(1)(f"{n}.jpg").split_hash) == draws[n] for n in range(1000)
     )
     assert other[False] > 200  # another seed draws another lot
 

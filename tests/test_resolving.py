@@ -16,7 +16,7 @@ from recordgen.planning.resolve import merge_rows
 from recordgen.rejects import Reject
 from recordgen.rows.columns import PlannedBatch, columns_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow, PlannedRow
 from recordgen.rows.row import content_uri
 from recordgen.shards.rows import payload_rows
 from recordgen.storage import FileInfo
@@ -29,7 +29,7 @@ from recordgen.tasks import (
     VideoClassification,
     task_for,
 )
-from tests.planned import resolved
+from tests.planned import bucket_of, chosen, resolved
 
 IMAGE, VIDEO, TEXT = ImageClassification(), VideoClassification(), TextClassification()
 CSV = "/d/a.csv"
@@ -635,7 +635,7 @@ def test_payloads_in_the_row() -> None:
 
 def split_by_content(name: bytes) -> str:
     options = ConvertOptions()
-    return options.split_fractions.choose(placing(options.seed)(name).split_hash)
+    return chosen(options.split_fractions, placing(options.seed)(name).split_hash)
 
 
 def test_splits_by_content() -> None:

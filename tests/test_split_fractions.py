@@ -8,7 +8,6 @@ import pytest
 
 from recordgen.dataset.splits import (
     SPLITS,
-    EvalFrom,
     SplitFractions,
     parse_ml_use,
     split_named,
@@ -16,9 +15,13 @@ from recordgen.dataset.splits import (
 )
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
+from recordgen.rows.planned import Group, PlacedRow
 from recordgen.rows.row import Row
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
+from recordgen.storage import FileInfo
+from recordgen.tasks import ImageClassification
+from tests.planned import chosen, resolved
 
 # weights, the split of each of the equal shares of all draws
 SHARES = [
@@ -36,8 +39,8 @@ def test_each_split_owns_its_share(weights: tuple[int, ...], splits: list[str]) 
     fractions = SplitFractions(SPLITS[: len(weights)], weights)
     starts = [-(-(number << 64) // len(splits)) for number in range(len(splits) + 1)]
     assert starts[-1] == 1 << 64
-    assert [fractions.choose(start) for start in starts[:-1]] == splits
-    assert [fractions.choose(end - 1) for end in starts[1:]] == splits
+    assert [chosen(fractions, start) for start in starts[:-1]] == splits
+    assert [chosen(fractions, end - 1) for end in starts[1:]] == splits
 
 
 # text, weights
@@ -54,8 +57,8 @@ def test_fractions_of_other_splits() -> None:
     """Names may be any; dataset.json records them with their weights."""
     fractions = SplitFractions(("day", "night"), (3, 1))
     assert str(fractions) == "day:3,night:1"
-    assert fractions.choose((3 << 62) - 1) == "day"
-    assert fractions.choose(3 << 62) == "night"
+    assert chosen(fractions, (3 << 62) - 1) == "day"
+    assert chosen(fractions, 3 << 62) == "night"
 
 
 _AS_TEXT = (
@@ -191,9 +194,24 @@ def test_wrong_forms_of_eval_from(text: str) -> None:
 def test_shares_grow_and_go_by_the_lower_bits() -> None:
     """A larger share moves the rows of a smaller one, too; drawn splits go by the upper bits."""
     draws = [n << 54 | n << 22 for n in range(1024)]  # both halves from 0 to their ends
-    moved = {share: [EvalFrom("a", share).moves("a", draw) for draw in draws] for share in (10, 50)}
-    assert (sum(moved[10]), sum(moved[50])) == (103, 512)
-    assert all(more for more, less in zip(moved[50], moved[10], strict=True) if less)
-    assert EvalFrom("a", 50).moves("a", 7 << 32 | (1 << 31) - 1)
-    assert not EvalFrom("a", 50).moves("a", 7 << 32 | 1 << 31)
-    assert not EvalFrom("a", 50).moves("test", 0)
+    few, many = moved("a:10", "a", draws), moved("a:50", "a", draws)
+    assert (len(few), len(many)) == (103, 512)
+    assert few < many
+    edge = 7 << 32 | 1 << 31
+    assert moved("a:50", "a", [edge - 1, edge]) == {edge - 1}
+    assert moved("a:50", "test", [0]) == set()
+
+
+def moved(share: str, split: str, draws: list[int]) -> set[int]:
+    """Return the draws of those rows of a split that a share of it moves to ``eval``."""
+    rows = [PlacedRow(n, draw, "a.csv", n, split, f"{n}", "x") for n, draw in enumerate(draws)]
+    planned, _ = resolved(
+        0,
+        rows,
+        options=ConvertOptions(eval_from=share),
+        task=ImageClassification(),
+        drop_unnamed=False,
+        infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
+        content_keys=lambda asked: [],
+    )
+    return {draws[row.line] for row in planned.get(Group("eval", None), [])}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,6 @@ from hypothesis import strategies as st
 import recordgen
 from recordgen.console import summaries
 from recordgen.dataset.manifest import read_dataset
-from recordgen.dataset.splits import SplitFractions
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import (
     NothingToConvertError,
@@ -40,7 +41,7 @@ from recordgen.rejects import Reject
 from recordgen.report import inspection
 from recordgen.rows.columns import Columns, by_bucket, placed, rows_of, shares_of
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import PlacedRow, PlannedRow, bucket_of
+from recordgen.rows.planned import PlacedRow, PlannedRow
 from recordgen.rows.row import RowBatch
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
@@ -52,6 +53,7 @@ from recordgen.tables.examples import count_labels, framed, make_examples
 from recordgen.tasks import task_for
 from recordgen.types import ColumnType
 from tests.conftest import run_python, tree_bytes
+from tests.planned import bucket_of, chosen
 
 PAGE = (Path(__file__).parents[1] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
@@ -529,10 +531,11 @@ SHARES = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)
 @given(st.lists(st.integers(0, (1 << 64) - 1), max_size=20), SHARES, st.integers(1, 4096))
 @example([0, (1 << 63) - 1, 1 << 63, (1 << 64) - 1], [1, 0, 1], 2)
 def test_lines_are_placed_as_rows_are(numbers: list[int], weights: list[int], buckets: int) -> None:
-    """The same numbers give the same splits and buckets, many at once and one by one."""
-    fractions = SplitFractions(tuple(map(str, range(len(weights)))), tuple(weights))
+    """A share begins at its part of 2^64, rounded up, and one without weight has no numbers."""
     many = np.array(numbers, np.uint64)
-    assert [str(n) for n in shares_of(many, weights)] == list(map(fractions.choose, numbers))
+    ends = list(accumulate(weights))
+    expected = [bisect_right(ends, number * ends[-1] >> 64) for number in numbers]
+    assert shares_of(many, weights).tolist() == expected
     found = shares_of(many, [1] * buckets).tolist()
     assert found == [bucket_of(number, buckets) for number in numbers]
 
@@ -579,7 +582,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
         expected: dict[str, list[tuple[str, int, str | None, bool]]] = {}
         for row in sorted(rows[bucket], key=lambda row: row[:4]):
             if row.split or not drop:
-                split = row.split or options.split_fractions.choose(row.split_hash)
+                split = row.split or chosen(options.split_fractions, row.split_hash)
                 kept = (row.source, row.line, row.annotation, row.split is None)
                 expected.setdefault(split, []).append(kept)
         assert {group.split: kept_lines(lines) for group, lines in found.items()} == expected

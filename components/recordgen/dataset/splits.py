@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import accumulate
 
 from recordgen.errors import UsageError
 
@@ -138,12 +136,6 @@ class SplitFractions:
             )
         return cls(SPLITS[: len(weights)], weights)
 
-    def choose(self, split_hash: int) -> str:
-        """Return the split for 64 bits of a hash: each split owns a share of the 64-bit range."""
-        share = split_hash * sum(self.weights) >> 64
-        # A share of 0 ends where it starts, so no share lies in it.
-        return self.names[bisect_right(list(accumulate(self.weights)), share)]
-
     def __str__(self) -> str:
         return ",".join(map("{}:{}".format, self.names, self.weights))
 
@@ -188,15 +180,6 @@ class EvalFrom:
     def end(self) -> int:
         """The first value of :data:`SECOND_DRAW` that stays in the split."""
         return round(self.percent / 100 * (SECOND_DRAW + 1))
-
-    def moves(self, split: str, split_hash: int) -> bool:
-        """Say whether a row of ``split`` moves to ``eval``.
-
-        Args:
-            split: the split that the row names, or that was assigned to it.
-            split_hash: its 64-bit split hash.
-        """
-        return split == self.split and split_hash & SECOND_DRAW < self.end
 
     def __str__(self) -> str:
         return f"{self.split}:{self.percent:g}"

@@ -127,7 +127,7 @@ def placed(batches: Sequence[RowBatch], names: Iterable[str], seed: int) -> Colu
 
 
 def by_bucket(columns: Columns, buckets: int) -> Iterator[tuple[int, Columns]]:
-    """Yield placed rows by bucket: equal ranges of ``sort_key``, see :func:`bucket_of`."""
+    """Yield placed rows by bucket: equal ranges of ``sort_key``, in that order."""
     return grouped(columns, shares_of(columns["sort_key"].to_numpy(), [1] * buckets))
 
 

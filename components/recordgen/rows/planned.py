@@ -124,11 +124,6 @@ class BucketSummary:
     moved: int = 0
 
 
-def bucket_of(sort_key: int, buckets: int) -> int:
-    """Return the bucket of a place: equal ranges of the 64-bit order."""
-    return sort_key * buckets >> 64
-
-
 def with_uri(row: _AnyRow, uri: str) -> _AnyRow:
     """Return the row with another uri."""
     return row if row.uri == uri else row._replace(uri=uri)
