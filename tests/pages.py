@@ -156,7 +156,10 @@ def _code_of(words: list[str]) -> int:
     if program == "recordgen":
         return cli.main(arguments)
     if (program, *arguments[:1]) == ("python", "-m"):
-        return int(importlib.import_module(arguments[1]).main(arguments[2:]) or 0)
+        module = importlib.import_module(arguments[1])
+        if hasattr(module, "__path__"):  # a package runs what its __main__ says
+            module = importlib.import_module(f"{arguments[1]}.__main__")
+        return int(module.main(arguments[2:]) or 0)
     assert program in _SHELL, f"{program}: add it to NOT_RUN in test_docs.py, with the reason"
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     print(done.stdout, done.stderr)

@@ -43,7 +43,7 @@ class PreviewRow:
     annotation: str | None
 
     def __str__(self) -> str:
-        shown = [self.split, self.subject]
+        shown = [self.split, self.subject] if self.subject else [self.split]
         if self.annotation is not None:
             shown.append(self.annotation or "(no label)")
         return f"{self.where}: {' | '.join(shown)}"
