@@ -18,10 +18,10 @@ WORKERS = {"1 M": 10, "100 M": 100, "1 B": 500}
 IMAGE_BYTES = 100_000
 SHARD_BYTES = 128_000_000  # --shard-mb's default
 
-# What travels. A row is a path, a label, two numbers: 150 bytes when it is pickled with others.
-# Once planned it waits in the staging folder, as so many bytes of JSON.
-ROW_BYTES = 150
-STAGED_ROW_BYTES = 160
+# What travels. A row is a path, a label, two numbers: so many bytes in a block of others. Once
+# planned it waits in the staging folder, in a block again.
+ROW_BYTES = 110
+STAGED_ROW_BYTES = 120
 BUCKET_BYTES, MAX_BUCKETS = 2_000_000, 4_096  # of import file, of which a row takes some 60 bytes
 CSV_ROW_BYTES = 60
 
@@ -104,12 +104,12 @@ def table() -> str:
     """Return the table in Markdown: a line for each figure, with its formula."""
     rows: list[tuple[str, Callable[[str], float], str]] = [
         ("payloads, GB", lambda n: IMAGES[n] * IMAGE_BYTES / 1e9, "images × 100 kB"),
-        ("shuffled, GB", lambda n: shuffled_gb(IMAGES[n]), "images × 150 B × 1 grouping"),
-        ("staged, GB", lambda n: staged_gb(IMAGES[n]), "images × 160 B"),
+        ("shuffled, GB", lambda n: shuffled_gb(IMAGES[n]), f"images × {ROW_BYTES} B × 1 grouping"),
+        ("staged, GB", lambda n: staged_gb(IMAGES[n]), f"images × {STAGED_ROW_BYTES} B"),
         (
             "shuffled if payloads were, GB",
             lambda n: payload_design_gb(IMAGES[n]),
-            "images × (100 kB + 150 B) × 1",
+            f"images × (100 kB + {ROW_BYTES} B) × 1",
         ),
         (
             "times as much",

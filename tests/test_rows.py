@@ -11,11 +11,13 @@ from recordgen.rejects import Finding, Reject, RejectCode, reject, to_lines
 from recordgen.rows.placing import Place, placing, row_name
 from recordgen.rows.row import (
     Adjustments,
-    Lines,
     Row,
+    RowBatch,
+    batched,
     content_digest,
     content_uri,
     is_content_uri,
+    one_by_one,
     with_findings,
 )
 
@@ -40,8 +42,22 @@ def test_rejects_and_findings_as_lines() -> None:
 
 def test_lines_of_a_table_get_a_split() -> None:
     """Only those that name none, which an empty name would not be."""
-    lines = Lines("a.csv", [2, 3, 4], ["train", None, "test"], ["1", "2", "3"])
-    assert lines.with_split("eval") == lines._replace(splits=["train", "eval", "test"])
+    rows = RowBatch("a.csv", [2, 3, 4], ["train", None, "test"], ["", "", ""], ["1", "2", "3"])
+    assert rows.with_split("eval") == rows._replace(splits=["train", "eval", "test"])
+    assert [row.with_split("eval") for row in rows.rows] == list(rows.with_split("eval").rows)
+
+
+def test_rows_travel_together() -> None:
+    """Batches end with their file or when they are full; what is no row passes by."""
+    rows = [Row("a" if n < 2500 else "b", n, None, f"{n}.jpg", "cat") for n in range(2600)]
+    bad, changed = Reject("a", 9, "", "no_path", ""), Finding("a", 7, "", "swapped", "")
+    found = list(batched([rows[0], bad, *rows[1:], changed]))
+    sizes = [len(item.lines) for item in found if isinstance(item, RowBatch)]
+    assert sizes == [2000, 500, 100]
+    assert found[0] == bad
+    assert changed in found
+    assert [row for row in one_by_one(found) if isinstance(row, Row)] == rows
+    assert list(batched([])) == []
 
 
 def test_changes_stand_behind_their_row() -> None:

@@ -201,7 +201,7 @@ def test_bad_data_is_one_line(tmp_path, fast_command):
     done = fast_command("local", "--data", tmp_path, "--workdir", tmp_path / "work")
     assert done.returncode == 1
     assert done.stderr.startswith("error: 1 of 1 rows were rejected")
-    assert f"{tmp_path}/a.csv:1: nowhere.png: " in done.stderr
+    assert f"{tmp_path}/a.csv:1: missing_file: no such file: " in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -303,7 +303,8 @@ def test_bad_input_ends_the_run(engine, buckets):
     assert set(started) == {EXAMPLE_GEN}
     log = failure.value.log
     assert "4 of 20 rows were rejected, more than the allowed 1.00% (missing_file 4)" in log
-    assert "images/0005.png: no such file" in log
+    assert "/digits.csv:6: missing_file: no such file: " in log
+    assert "/images/0005.png" in log
 
 
 # Ends a command as soon as it has finished a shard, as a machine that is taken away does.
