@@ -42,7 +42,7 @@ from recordgen.storage.access import Access
 from recordgen.tasks import task_for
 
 # Rows are handed on in blocks, one for each bucket that some of them fall into.
-_BLOCK_ROWS_PER_BUCKET = 250
+_BLOCK_ROWS_PER_BUCKET = 1000
 _MAX_BLOCK_ROWS = 200_000
 _BLOCK_CHARACTERS = 16 << 20
 

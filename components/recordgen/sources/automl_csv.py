@@ -23,7 +23,7 @@ from recordgen.sources.csv_records import Plain, read_blocks
 from recordgen.sources.field_kinds import names_media
 from recordgen.sources.header import NOWHERE, PATH_COLUMNS, Given, find_columns
 from recordgen.sources.row_parser import ByHeader, Parser, Places, RowParser, without_padding
-from recordgen.tasks.task import AnnotationError, Task
+from recordgen.tasks.task import AnnotationError, Task, are_clean_uris
 
 _LIST_SUFFIX = ".csv"
 
@@ -63,6 +63,7 @@ class LineParser(RowParser):
 
     def __init__(self, task: Task, adjusted: Adjustments) -> None:
         super().__init__(task, adjusted)
+        self._are_addresses = type(task).check_uri is Task.check_uri
         self._has_one_field = len(task.columns) == 1 and task.repeats is None
 
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
@@ -111,7 +112,9 @@ class LineParser(RowParser):
                 fields: self._task.from_fields(list(filter(None, fields)), self._adjusted)
                 for fields in set(said)
             }
-            uris = list(map(self._task.check_uri, columns[places.path]))
+            uris: Sequence[str] = columns[places.path]
+            if not self._are_addresses or not are_clean_uris(joined):
+                uris = list(map(self._task.check_uri, uris))
         except ValueError:  # one of them is a reject
             return None
         return RowBatch(

@@ -475,6 +475,9 @@ def add_up(
     return found, duplicates
 
 
+# In uris of payloads that stand in rows themselves.
+_CONTENT_MARK = "sha256:"
+
 # Between the folders of a path: "a/./b", "a//b".
 _NEEDLESS = re.compile(r"/(?:\.?/)+")
 
@@ -541,6 +544,12 @@ def check_uri(uri: str) -> str:
     if "://" not in uri and ("./" in uri or "//" in uri):
         uri = _NEEDLESS.sub("/", uri).removeprefix("./") or uri
     return check_text(uri)
+
+
+def are_clean_uris(text: str) -> bool:
+    """Say whether a printable text holds no uri that :func:`check_uri` would change or refuse."""
+    has_needless = "./" in text or text.count("//") > text.count("://")
+    return not has_needless and _CONTENT_MARK not in text
 
 
 def uri_in(record: Mapping[str, Any], key: str, noun: str) -> str:
