@@ -235,10 +235,12 @@ def _shares_place(ordered: Columns, known: Sequence[KnownRow]) -> npt.NDArray[np
     starts = np.flatnonzero(is_first)
     sizes = np.diff([*starts, len(keys)])
     has_uri = np.asarray(pc.greater(pc.binary_length(ordered["uri"]), 0))
-    shared = (sizes > 1) & np.logical_or.reduceat(has_uri, starts)
+    shared = np.repeat((sizes > 1) & np.logical_or.reduceat(has_uri, starts), sizes)
+    if not known:
+        return shared
     uris = pa.array([row.uri for row in known], pa.string())
     is_known = np.asarray(pc.is_in(ordered["uri"], value_set=uris), np.bool_)
-    return np.logical_or(np.repeat(shared, sizes), is_known)
+    return np.logical_or(shared, is_known)
 
 
 def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) -> Columns:

@@ -59,13 +59,19 @@ class PlannedRows:
         return self._identity(task, vocabulary)
 
     def _identity(self, task: Task, vocabulary: Vocabulary) -> Iterator[bytes | memoryview]:
-        labels = sorted(task.count_labels(self.columns["annotation"].combine_chunks()))
-        yield json.dumps([(label, vocabulary.index(label)) for label in labels]).encode()
+        yield json.dumps(self._numbers(task, vocabulary)).encode()
         for name in ("uri", "annotation", "bytes", "version", "assigned"):
             yield from content_of(self.columns[name])
         for mine in self._payloads(task):
             paths = [storage.resolve(part.uri, part.source) for part in mine]
             yield json.dumps(paths).encode()
+
+    def _numbers(self, task: Task, vocabulary: Vocabulary) -> Sequence[object]:
+        """Return what decides about the numbers of labels."""
+        if not task.names_payloads:  # small rows: looking for their labels costs more than it saves
+            return vocabulary.names
+        labels = sorted(task.count_labels(self.columns["annotation"].combine_chunks()))
+        return [(label, vocabulary.index(label)) for label in labels]
 
     def _payloads(self, task: Task) -> Iterator[Sequence[PlannedRow]]:
         """Yield the payloads in storage that each row needs, see :func:`payload_rows`."""

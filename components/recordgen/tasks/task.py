@@ -342,6 +342,8 @@ class Task(ABC):
         """Return what each of several rows is placed by, as :meth:`placed_by`."""
         if self.by_address:
             return (self.placed_by(row, folder) for row in rows.rows)
+        if not any(rows.uris):  # each row is placed by all that it says
+            return (annotation or "" for annotation in rows.annotations)
         return map(row_name, rows.uris, rows.annotations)
 
     @property
