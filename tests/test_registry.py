@@ -200,7 +200,7 @@ def test_an_installed_task_goes_all_the_way(
     assert cli.main(["convert", PAIRS, output, "--task", "text_similarity"]) == 0
     shown = capsys.readouterr().out
     assert "57 read, 57 examples" in shown
-    assert 'train |  | ["The waiter reads a book.", ' in shown
+    assert 'train | ["The waiter reads a book.", ' in shown
 
     data = recordgen.load(output, batch_size=8)
     texts, scores = next(iter(data["train"]))
