@@ -17,7 +17,7 @@ from recordgen.planning import bucket_files
 from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
 from recordgen.planning.resolve import resolve_bucket
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.columns import columns_of, rows_of
+from recordgen.rows.columns import columns_of, in_planned_order, rows_of
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow
 from recordgen.rows.row import Row
@@ -288,6 +288,16 @@ def test_rows_that_eval_from_needs(
     with pytest.raises(UsageError) as caught:
         plan()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("uris", [("b", "a", "a", "z"), ("", "", "", "")])
+def test_rows_of_one_place_lie_by_uri_and_file(uris: Sequence[str]) -> None:
+    """Payloads whose addresses share a sort key lie in one order, whoever read them first."""
+    named = [(7, uris[0], "1.csv"), (7, uris[1], "2.csv"), (7, uris[2], "1.csv"), (9, uris[3], "")]
+    rows = [PlannedRow(key, file, 1, uri, None, 1, "", True) for key, uri, file in named]
+    ordered = list(rows_of(PlannedRow, in_planned_order(columns_of(PlannedRow, rows))))
+    in_place = [rows[2], rows[1], rows[0], rows[3]]
+    assert ordered == (in_place if any(uris) else rows)
 
 
 def test_shards_are_equal_in_bytes() -> None:

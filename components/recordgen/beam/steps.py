@@ -148,7 +148,9 @@ class ReadRows(PlanningStep):
         """Yield what was read, the rows by bucket, and its summary."""
         if batches:
             task = task_for(self._options)
-            names = chain.from_iterable(task.names(batch, self._folder) for batch in batches)
+            names = chain.from_iterable(
+                task.placing_names(batch, self._folder) for batch in batches
+            )
             rows = placed(batches, names, self._options.seed)
             for bucket, columns in by_bucket(rows, self._buckets):
                 yield bucket, RowBlock(packed(columns))

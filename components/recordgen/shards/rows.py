@@ -60,8 +60,9 @@ class PlannedRows:
 
     def _identity(self, task: Task, vocabulary: Vocabulary) -> Iterator[bytes | memoryview]:
         yield json.dumps(self._numbers(task, vocabulary)).encode()
-        for name in ("uri", "annotation", "bytes", "version", "assigned"):
-            yield from content_of(self.columns[name])
+        for batch in self._in_turn():
+            for name in ("uri", "annotation", "bytes", "version", "assigned"):
+                yield from content_of(batch.columns[name])
         for mine in self._payloads(task):
             paths = [storage.resolve(part.uri, part.source) for part in mine]
             yield json.dumps(paths).encode()
@@ -70,13 +71,20 @@ class PlannedRows:
         """Return what decides about the numbers of labels."""
         if not task.names_payloads:  # small rows: looking for their labels costs more than it saves
             return vocabulary.names
-        labels = sorted(task.count_labels(self.columns["annotation"].combine_chunks()))
-        return [(label, vocabulary.index(label)) for label in labels]
+        labels: set[str] = set()
+        for batch in self._in_turn():
+            labels.update(task.count_labels(batch.columns["annotation"].combine_chunks()))
+        return [(label, vocabulary.index(label)) for label in sorted(labels)]
+
+    def _in_turn(self) -> Iterator[PlannedBatch]:
+        """Yield the rows in parts: Arrow's arrays hold no more than 2 GB of text each."""
+        for start in range(0, len(self.columns), _ROWS_AT_ONCE):
+            yield PlannedBatch(self.columns.slice(start, _ROWS_AT_ONCE))
 
     def _payloads(self, task: Task) -> Iterator[Sequence[PlannedRow]]:
         """Yield the payloads in storage that each row needs, see :func:`payload_rows`."""
-        for start in range(0, len(self.columns), _ROWS_AT_ONCE):
-            yield from payload_rows(PlannedBatch(self.columns.slice(start, _ROWS_AT_ONCE)), task)
+        for batch in self._in_turn():
+            yield from payload_rows(batch, task)
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
         """Return rejects of the same payloads with the import files and lines of these rows."""

@@ -338,7 +338,7 @@ class Task(ABC):
             return storage.below_shared(storage.resolve(row.uri, storage.join(folder, "")), folder)
         return row_name(row.uri, row.annotation)
 
-    def names(self, rows: RowBatch, folder: str) -> Iterator[str]:
+    def placing_names(self, rows: RowBatch, folder: str) -> Iterator[str]:
         """Return what each of several rows is placed by, as :meth:`placed_by`."""
         if self.by_address:
             return (self.placed_by(row, folder) for row in rows.rows)
