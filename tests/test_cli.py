@@ -161,9 +161,9 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
     output = tmp_path / "out"
     code, errors = interrupt_convert(slow_source, output, "-q")
     assert code == 130
-    second, first = errors.splitlines()
-    assert first == "recordgen: interrupted; nothing was committed, run it again"
-    assert re.search(rf"shards? waits? in {output}: --resume keeps (it|them)$", second)
+    waiting = rf"recordgen: \d+ finished shards? waits? in {output}: --resume keeps (it|them)"
+    end = "recordgen: interrupted; nothing was committed, run it again"
+    assert re.fullmatch(f"{waiting}\n{end}\n", errors), errors
     assert not (output / "dataset.json").exists()
 
 

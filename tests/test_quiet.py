@@ -194,3 +194,45 @@ def test_pipelines_show_what_user_code_says() -> None:
     )
     done = run_python("-c", code, cwd=Path(__file__).parents[1])
     assert done.stderr == "WARNING mine\n"
+
+
+DYING = """
+import os, signal, sys, threading
+from recordgen.console.quiet import quiet_after_interrupt
+{before}
+quiet_after_interrupt()
+class Unfinished:
+    def __del__(self):
+        raise ValueError("finalizer")
+def die():
+    Unfinished()
+    raise ValueError("thread")
+def die_in_thread():
+    thread = threading.Thread(target=die)
+    thread.start()
+    thread.join()
+try:
+    {first}
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+die_in_thread()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "stdout", "raised"),
+    [
+        ("", "pass", "interrupted\n", 0),
+        ("", "die_in_thread()", "interrupted\n", 2),
+        # A shell's background job ignores Ctrl-C, and so do we.
+        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", "pass", "", 2),
+    ],
+)
+def test_what_dies_after_an_interrupt_says_nothing(
+    before: str, first: str, stdout: str, raised: int
+) -> None:
+    """Threads and finalizers that raise are shown until Ctrl-C."""
+    done = run_python("-c", DYING.format(before=before, first=first))
+    assert (done.returncode, done.stdout) == (0, stdout)
+    assert done.stderr.count("\nValueError: ") == raised, done.stderr

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries
-from recordgen.console.quiet import quiet_libraries
+from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
@@ -109,6 +109,7 @@ def _set_up_logs(log_format: str, *, debug: bool) -> None:
     logs.set_up(log_format, level=logging.INFO if debug else logging.ERROR)
     if not debug:
         quiet_libraries()
+        quiet_after_interrupt()
 
 
 # --- commands ---------------------------------------------------------------------------------

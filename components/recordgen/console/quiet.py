@@ -14,14 +14,20 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import subprocess
 import sys
+import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
+from typing import TypeVar
 
 # Its logger must be the one that it makes itself: others do not know who called it.
 _ABSL = "absl"
+
+_Unhandled = TypeVar("_Unhandled")
 
 _LIBRARIES = (
     _ABSL,
@@ -85,6 +91,28 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", module=rf"({'|'.join(_LIBRARIES)})(\.|\Z)")
     # SyntaxWarnings from first-time compilation carry a file path, not a module name.
     warnings.filterwarnings("ignore", category=SyntaxWarning, module=r".*[/\\]site-packages[/\\]")
+
+
+def quiet_after_interrupt() -> None:
+    """Hide what threads and finalizers raise once Ctrl-C has ended the work that they belong to.
+
+    Does nothing where Ctrl-C is ignored or somebody else handles it.
+    """
+    on_main = threading.current_thread() is threading.main_thread()
+    if not on_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    def until_then(hook: Callable[[_Unhandled], object]) -> Callable[[_Unhandled], object]:
+        return lambda unhandled: interrupted.is_set() or hook(unhandled)
+
+    threading.excepthook = until_then(threading.excepthook)
+    sys.unraisablehook = until_then(sys.unraisablehook)
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def load_tensorflow() -> None:
