@@ -193,6 +193,7 @@ def _check(args: argparse.Namespace) -> int:
                 "seconds": result.seconds,
                 "rejects": [item._asdict() for item in result.rejects],
                 "findings": [item._asdict() for item in result.findings],
+                "lint_findings": summaries.lint_json(result.lint),
                 "detection": _detection(result.detection),
                 **dataset.to_json(),
             }
@@ -202,6 +203,8 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(
         dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
     )
+    if result.lint is not None and result.lint.is_bad:
+        code = 1
     logs.finished(
         f"{dataset.examples} of {dataset.rows.read} rows are usable",
         result.counts,

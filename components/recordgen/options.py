@@ -18,6 +18,7 @@ from typing import Any, TypedDict, get_args, get_type_hints
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
 from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
+from recordgen.lint.selection import Selection
 from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
@@ -250,6 +251,35 @@ class ConvertOptions:
     max_reject_fraction: float = option(
         0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
     )
+    select: tuple[str, ...] = option(
+        (),
+        "look for findings of these codes alone, such as `LEAK`; `error` and `warning` stand for "
+        "all of that level",
+        metavar="CODE",
+        unset="all",
+        affects_bytes=False,
+    )
+    ignore: tuple[str, ...] = option(
+        (),
+        "do not look for findings of these codes; `ALL` turns the checks off",
+        metavar="CODE",
+        unset="none",
+        affects_bytes=False,
+    )
+    fail_on: tuple[str, ...] = option(
+        (),
+        "fail on findings of these codes, `error` or `warning` instead of writing a dataset",
+        metavar="CODE",
+        unset="none",
+        affects_bytes=False,
+    )
+    threshold: tuple[str, ...] = option(
+        (),
+        "from which number on a check finds something, such as `FEW_EXAMPLES=50`",
+        metavar="CODE=N",
+        unset="as in the table of codes",
+        affects_bytes=False,
+    )
     allow_scheme: tuple[str, ...] = option(
         (), "further schemes that rows may reach, such as `https`", metavar="SCHEME"
     )
@@ -303,6 +333,7 @@ class ConvertOptions:
                 "unread"
             )
         _ = self.access
+        _ = self.lint
 
     def _settle_columns(self) -> None:
         """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
@@ -345,6 +376,11 @@ class ConvertOptions:
     def access(self) -> Access:
         """What rows may reach. Raises: UsageError."""
         return Access(self.allow_scheme, self.allow_root)
+
+    @property
+    def lint(self) -> Selection:
+        """What is looked for in the data. Raises: UsageError."""
+        return Selection.of(self.select, self.ignore, self.fail_on, self.threshold)
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that decide what is written, as ``dataset.json`` holds them."""
@@ -390,6 +426,10 @@ class OptionValues(TypedDict, total=False):
     max_image_mb: float
     max_image_pixels: int
     max_reject_fraction: float
+    select: str | Sequence[str]
+    ignore: str | Sequence[str]
+    fail_on: str | Sequence[str]
+    threshold: str | Sequence[str]
     allow_scheme: str | Sequence[str]
     allow_root: str | Sequence[str]
     threads: int | None

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
+    EXAMPLES_FILE,
     FINDINGS_FILE,
     REJECTS_FILE,
     Dataset,
@@ -27,8 +28,8 @@ from recordgen.dataset.manifest import (
 )
 from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.dataset.warnings import advice
 from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.lint.facts import Columns, from_parquet
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning.plan import Base
 from recordgen.records.example import parse_example
@@ -54,11 +55,13 @@ class Existing:
         dataset: the content of its ``dataset.json``.
         shards: its shards.
         rejects: what its ``rejects.jsonl`` says.
+        output: where it lies.
     """
 
     dataset: Dataset
     shards: tuple[ExistingShard, ...]
     rejects: tuple[Reject, ...]
+    output: str
 
     @property
     def folders(self) -> frozenset[str]:
@@ -122,7 +125,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         for name, split in dataset.splits.items()
         for shard in split.shards
     )
-    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)))
+    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)), output)
 
 
 def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
@@ -219,6 +222,21 @@ def _read_findings(output: str) -> Iterator[Finding]:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
+def read_facts(existing: Existing) -> list[Columns]:
+    """Return the facts of its examples; of an output that holds no facts, none.
+
+    Raises:
+        SourceError: its ``examples.parquet`` cannot be read.
+    """
+    path = storage.join(existing.output, EXAMPLES_FILE)
+    try:
+        return [from_parquet(storage.read_bytes(path))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+
 def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return the dataset that both make together: the shards of the one behind the other's."""
     splits = {
@@ -233,12 +251,6 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,
         rows=rows,
-        warnings=advice(
-            Vocabulary(new.label_kind, new.labels),
-            splits,
-            TASKS[new.task].noun,
-            new.options["eval_from"],
-        ),
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import google_crc32c
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -136,3 +138,21 @@ def framed(records: Records) -> Records:
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
     checksums = pa.Array.from_buffers(pa.binary(), len(records), buffers)
     return joined_by_row([heads_by_size(records, frame_head), records, checksums])
+
+
+def contents_of(records: Records, count: int, refused: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Return 64 bits for each row that records were made of: two checksums, one behind the other.
+
+    Args:
+        records: those of the rows that are not refused.
+        count: of all rows.
+        refused: the places of the rows that have none.
+    """
+    made = records.to_pylist()
+    upper, lower = (
+        np.fromiter(map(sums, made), np.uint64, len(made))
+        for sums in (google_crc32c.value, zlib.crc32)
+    )
+    contents = np.zeros(count, np.uint64)
+    contents[np.delete(np.arange(count), refused)] = upper << np.uint64(32) | lower
+    return contents

@@ -185,7 +185,11 @@ class Declared(Task):
                 made[column.name] = value.encode() if isinstance(value, str) else value
         record = serialize_example(made)
         labels = self.labels(row.annotation) if row.annotation is not None else ()
-        return BuiltExample(record, b"".join(record), labels, reencoded, image)
+        seen = payloads or serialize_example(
+            {name: value for name, value in made.items() if name not in self.table.label_features}
+        )
+        content = hashlib.sha256(b"".join(seen)).digest()
+        return BuiltExample(record, b"".join(record), labels, reencoded, image, content)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]

@@ -90,7 +90,7 @@ class ImageTask(Task):
             annotation = self.as_stored(annotation, image)
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
-        sha256 = hashlib.sha256(image.data).hexdigest()
+        sha256 = hashlib.sha256(image.data)
         record = serialize_example(
             {
                 features.IMAGE_ENCODED: image.data,
@@ -98,16 +98,17 @@ class ImageTask(Task):
                 features.IMAGE_HEIGHT: image.height,
                 features.IMAGE_WIDTH: image.width,
                 features.IMAGE_SOURCE_ID: row.uri.encode(),
-                features.IMAGE_SHA256: sha256.encode(),
+                features.IMAGE_SHA256: sha256.hexdigest().encode(),
                 **said,
             }
         )
         return BuiltExample(
             record,
-            record_line(sha256, annotation, row.uri),
+            record_line(sha256.hexdigest(), annotation, row.uri),
             labels,
             image.reencoded,
             (image.format, image.height, image.width),
+            sha256.digest(),
         )
 
     def digested(self, record: bytes) -> bytes:

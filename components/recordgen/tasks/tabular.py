@@ -106,8 +106,9 @@ class Tabular(Task):
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from recordgen.lint.facts import noted
         from recordgen.rows.columns import joined
-        from recordgen.tables.examples import framed, make_examples
+        from recordgen.tables.examples import contents_of, framed, make_examples
 
         columns = rows.columns
         made = make_examples(columns["annotation"].combine_chunks(), self.table)
@@ -127,6 +128,7 @@ class Tabular(Task):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
+            facts=[noted(contents_of(made.records, len(columns), errors), errors)],
         )
 
     def make(

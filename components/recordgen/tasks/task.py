@@ -29,6 +29,7 @@ _Item = TypeVar("_Item")
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Sizes: TypeAlias = Any  # pa.Int64Array
+Facts: TypeAlias = Any  # pa.Table
 
 #: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
@@ -81,6 +82,8 @@ class BuiltExample(NamedTuple):
         labels: its labels, each once.
         reencoded: why the payload's bytes were not passed through; None: they were.
         image: format, height and width of its image; None: it has none.
+        content: a digest of what a trainer sees of its payload, labels left out; None: all that
+            its row says is its content.
     """
 
     record: tuple[bytes, ...]
@@ -88,6 +91,7 @@ class BuiltExample(NamedTuple):
     labels: Sequence[str]
     reencoded: str | None = None
     image: tuple[str, int | None, int | None] | None = None
+    content: bytes | None = None
 
 
 @dataclass
@@ -105,6 +109,7 @@ class BuiltBatch:
         images: examples by the format, height and width of their image.
         rejects: rows whose payload was refused.
         payload_bytes: of all rows.
+        facts: what was noted of all rows for the checks, see :func:`recordgen.lint.facts.noted`.
     """
 
     examples: int = 0
@@ -117,6 +122,7 @@ class BuiltBatch:
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
     rejects: list[Reject] = field(default_factory=list)
     payload_bytes: int = 0
+    facts: list[Facts] = field(default_factory=list)
 
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
         """Add the example of the next row."""
@@ -294,6 +300,13 @@ class Task(ABC):
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
 
+    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
+        """Return what rows say of their payloads, without payloads that stand in it themselves."""
+        if not self.names_payloads:
+            return [None] * len(annotations)
+        found: Sequence[str | None] = annotations.to_pylist()
+        return found
+
     def part(self, annotation: str | None) -> str:
         """Return which part of its payload a row is about; rows of one part make one example.
 
@@ -389,15 +402,23 @@ class Task(ABC):
         Raises:
             StorageError: storage failed.
         """
+        from recordgen.lint.facts import content_of, noted
+
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
+        contents: list[int] = []
+        refused: list[int] = []
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()
                 made = self.make(row, fetched, vocabulary, options)
             except PayloadError as exc:
                 built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
+                refused.append(number)
+                contents.append(0)
             else:
                 built.add(made, assigned=row.assigned)
+                contents.append(row.sort_key if made.content is None else content_of(made.content))
+        built.facts.append(noted(contents, refused))
         return built
 
     def digested(self, record: bytes) -> bytes:

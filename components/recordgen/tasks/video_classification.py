@@ -16,6 +16,7 @@ video's end.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -210,7 +211,8 @@ class VideoClassification(Task):
             said[features.VIDEO_CLASS_TEXT] = label.encode()
             said[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
         record = serialize_example(said)
-        return BuiltExample(record, b"".join(record), labels)
+        content = hashlib.sha256(row.uri.encode()).digest()
+        return BuiltExample(record, b"".join(record), labels, content=content)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.VIDEO_SOURCE_ID]
