@@ -85,6 +85,8 @@ OUTPUT_PARAMETERS = {
     "eval_examples": "NUMBER_INTEGER",
     "test_examples": "NUMBER_INTEGER",
     "rejects": "NUMBER_INTEGER",
+    "lint_errors": "NUMBER_INTEGER",
+    "lint_warnings": "NUMBER_INTEGER",
     "label_count": "NUMBER_INTEGER",
     "digest": "STRING",
 }
@@ -258,9 +260,12 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
         "eval_examples": 1,
         "test_examples": 1,
         "rejects": 1,
+        "lint_errors": 0,
+        "lint_warnings": sum(dataset.lint.values()),
         "label_count": 10,
         "digest": dataset.digest,
     }
+    assert done.parameters["lint_warnings"]
     assert set(done.parameters) == set(OUTPUT_PARAMETERS)
     assert done.metadata("dataset") == {
         "recordgen_version": __version__,

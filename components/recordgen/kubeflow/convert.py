@@ -70,6 +70,8 @@ def counts_of(dataset: Dataset) -> dict[str, int | str]:
         "examples": dataset.examples,
         **{f"{name}_examples": found.get(name, 0) for name in SPLITS},
         "rejects": dataset.rows.rejects,
+        "lint_errors": count_level(dataset.lint, ERROR),
+        "lint_warnings": count_level(dataset.lint, WARNING),
         "label_count": len(dataset.labels),
         "digest": dataset.digest,
     }
