@@ -11,9 +11,9 @@ from recordgen.lint.looks import SmallPicture, jpeg_factor
 from tests.conftest import noise
 
 
-def scene(width: int = 500, height: int = 375) -> Image.Image:
+def scene(width: int = 500, height: int = 375, seed: int = 4) -> Image.Image:
     """Return soft blobs with one hard edge."""
-    image = noise(10, 8, seed=4).resize((width, height), Image.Resampling.BICUBIC)
+    image = noise(10, 8, seed).resize((width, height), Image.Resampling.BICUBIC)
     image.paste("black", (width // 2, height // 4, width // 2 + width // 8, height // 2))
     return image
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -233,13 +234,23 @@ def test_texts_in_files_and_in_rows_are_compared(tmp_path: Path) -> None:
     assert conflict.message.startswith("'y' here, but 'x' for the same text in ")
 
 
+def test_the_page_describes_each_check() -> None:
+    """docs/lint.md has a section for each code, in their order, that begins with its level."""
+    page = (Path(__file__).parents[2] / "docs/lint.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^### (\w+)\n\n\*\*(\w+)\.\*\*", page, re.MULTILINE)
+    assert sections == [(code, check.level.capitalize()) for code, check in CHECKS.items()]
+    for code, check in CHECKS.items():
+        section = page.split(f"### {code}\n")[1].split("\n#")[0]
+        assert (f"--threshold {code}=" in section) == bool(check.threshold), code
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"select": "LEEK"}, "select: no check is named 'LEEK'; did you mean 'LEAK'?"),
         ({"ignore": ["x"]}, "ignore: no check is named 'x'"),
         ({"fail_on": "errors"}, "did you mean 'ERROR'?"),
-        ({"threshold": "LEAK=3"}, "threshold: 'LEAK=3' must be CODE=NUMBER with one of FEW_EXA"),
+        ({"threshold": "LEAK=3"}, "threshold: 'LEAK=3' must be CODE=NUMBER with one of DARK, "),
         ({"threshold": "FEW_EXAMPLES=none"}, "FEW_EXAMPLES needs a number above 0 (got 'none')"),
     ],
 )
@@ -297,7 +308,9 @@ def test_repeated_payloads_against_pairs(rows: Sequence[tuple[str, int, bool]]) 
     from tests.lint.facts import Noun, facts_of
 
     said = [(split, content, "x" if has_label else None) for split, content, has_label in rows]
-    found = {hits.code: set(hits.rows.tolist()) for hits in find_repeated(facts_of(said), Noun())}
+    found = {
+        hits.code: set(hits.rows.tolist()) for hits in find_repeated(facts_of(said), Noun(), {})
+    }
     order = ("train", "eval", "test")
     leaks, duplicates = set(), set()
     for number, (split, content, _) in enumerate(said):

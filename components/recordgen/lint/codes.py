@@ -33,6 +33,16 @@ CHECKS: Mapping[str, Check] = {
     "LEAK": Check(ERROR, "the same payload is in two splits"),
     "CONFLICT": Check(ERROR, "the same payload has different labels"),
     "DUPLICATE": Check(WARNING, "the same payload is twice in a split"),
+    "NEAR_LEAK": Check(WARNING, "nearly the same image is in two splits"),
+    "NEAR_DUPLICATE": Check(WARNING, "nearly the same image is twice in a split"),
+    # images
+    "DARK": Check(WARNING, "an image is dark", 40, "of 255"),
+    "LIGHT": Check(WARNING, "an image is overexposed", 215, "of 255"),
+    "BLURRED": Check(WARNING, "an image is blurred", 0.35, "of the sharpest edge"),
+    "ONE_COLOUR": Check(WARNING, "an image has nearly one colour", 2, "of 255"),
+    "TINY": Check(WARNING, "an image is tiny", 16, "pixels on the shorter side"),
+    "ODD_RATIO": Check(WARNING, "an image is very long or high", 4, "times as long as high"),
+    "SUFFIX": Check(WARNING, "an image has another format than its name says"),
     # classes and splits
     "NOT_TRAINED": Check(WARNING, "a class has no example in train"),
     "NOT_EVALUATED": Check(WARNING, "a class has no example in eval"),
@@ -50,6 +60,9 @@ CHECKS: Mapping[str, Check] = {
     "NO_EVAL": Check(WARNING, "no example is in eval"),
     "MIXED_SPLITS": Check(WARNING, "some rows of a split name it, and others were assigned to it"),
 }
+
+#: The checks for which each image is looked at, which takes time.
+ON_LOOKS = frozenset({"NEAR_LEAK", "NEAR_DUPLICATE", "DARK", "LIGHT", "BLURRED", "ONE_COLOUR"})
 
 
 def count_level(counts: Mapping[str, int], level: str) -> int:

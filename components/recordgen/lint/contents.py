@@ -6,8 +6,8 @@ odds of a false pair are 1 in 37 million.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,59 +26,81 @@ class LintedTask(Protocol):
         """Return an annotation as messages show it."""
 
 
-def find_repeated(facts: Facts, task: LintedTask) -> Iterator[Hits]:
+class Groups:
+    """Examples that belong together, by twos or more.
+
+    Attributes:
+        members: the examples, group by group; of each, train first, then by file and line.
+        first: for each member the place of the first of its group.
+    """
+
+    def __init__(self, facts: Facts, groups: npt.NDArray[Any]) -> None:
+        """Take a number for each example, the same for those of one group."""
+        order = np.lexsort((facts.splits, groups))
+        self.members: Rows = order[_is_repeated(groups[order])]
+        self.first = _first_of_run(groups[self.members])
+        self._splits = facts.splits[self.members]
+        self._facts = facts
+
+    def across_splits(self) -> Pairs:
+        """Return those that are in another split than the first of their group."""
+        return self.pairs(self.first, self._splits != self._splits[self.first])
+
+    def within_splits(self) -> Pairs:
+        """Return those before which another one of their group is in their split."""
+        first = _first_of_run(self.first * len(self._facts.names) + self._splits)
+        return self.pairs(first, first != np.arange(len(first)))
+
+    def pairs(self, partner: Rows, is_found: npt.NDArray[np.bool_]) -> Pairs:
+        """Return those that were found, by file and line, each with the one at its ``partner``."""
+        rows, partners = self.members[is_found], self.members[partner[is_found]]
+        by_place = np.argsort(rows)
+        return Pairs(rows[by_place], partners[by_place])
+
+
+class Pairs(NamedTuple):
+    """Examples, each beside another one of its group."""
+
+    rows: Rows
+    partners: Rows
+
+
+def find_repeated(
+    facts: Facts, task: LintedTask, thresholds: Mapping[str, float]
+) -> Iterator[Hits]:
     """Yield leaks, contradictions and duplicates."""
-    contents = facts.contents
-    # Of one payload: split by split, train first, and there by import file and line.
-    order = np.lexsort((facts.splits, contents))
-    order = order[_is_repeated(contents[order])]
-    payload = _first_of_run(contents[order])
-    splits = facts.splits[order]
-    yield _pairs("LEAK", facts, task, order, payload, splits != splits[payload])
+    del thresholds
+    groups = Groups(facts, facts.contents)
+
+    def same(code: str, pairs: Pairs) -> Hits:
+        def message(at: int) -> str:
+            return f"the same {task.noun} as {facts.place(pairs.partners[at])}"
+
+        return Hits(code, pairs.rows, message)
+
+    yield same("LEAK", groups.across_splits())
     if task.by_address:
         return  # rows are parts of one payload, which may well say different things
-    said = facts.annotations[order]
-    speaker = _first_of_run(payload, where=said >= 0)
-    is_other = (said >= 0) & (said != said[speaker])
-    yield _pairs("CONFLICT", facts, task, order, speaker, is_other)
-    same_split = _first_of_run(payload * len(facts.names) + splits)
-    is_again = same_split != np.arange(len(order))
-    yield _pairs("DUPLICATE", facts, task, order, same_split, is_again)
+    yield _conflicts(facts, task, groups)
+    yield same("DUPLICATE", groups.within_splits())
 
 
-def _pairs(
-    code: str,
-    facts: Facts,
-    task: LintedTask,
-    order: Rows,
-    partner: Rows,
-    is_found: npt.NDArray[np.bool_],
-) -> Hits:
-    """Return the examples that were found, each with another one of its payload.
-
-    Args:
-        code: of the check.
-        facts: of all examples.
-        task: says how annotations are shown.
-        order: the examples that were looked at.
-        partner: the place of the other one, for each of them.
-        is_found: whether a pair is a finding.
-    """
-    rows, partners = order[is_found], order[partner[is_found]]
-    by_place = np.argsort(rows)
-    rows, partners = rows[by_place], partners[by_place]
+def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
+    said = facts.annotations[groups.members]
+    speaker = _first_of_run(groups.first, where=said >= 0)
+    pairs = groups.pairs(speaker, (said >= 0) & (said != said[speaker]))
 
     def message(at: int) -> str:
-        where = facts.place(partners[at])
-        if code != "CONFLICT":
-            return f"the same {task.noun} as {where}"
-        mine, other = (task.shown(facts.annotation(row) or "") for row in (rows[at], partners[at]))
-        return f"{mine} here, but {other} for the same {task.noun} in {where}"
+        here, there = (
+            task.shown(facts.annotation(row) or "") for row in (pairs.rows[at], pairs.partners[at])
+        )
+        where = facts.place(pairs.partners[at])
+        return f"{here} here, but {there} for the same {task.noun} in {where}"
 
-    return Hits(code, rows, message)
+    return Hits("CONFLICT", pairs.rows, message)
 
 
-def _is_repeated(ordered: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def _is_repeated(ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Say of each of several ordered numbers whether it is there again."""
     same = ordered[1:] == ordered[:-1]
     is_repeated = np.zeros(len(ordered), np.bool_)

@@ -17,7 +17,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from recordgen.dataset.splits import split_order
-from recordgen.lint.findings import LintFinding
+from recordgen.lint.findings import LintFinding, Rows
+from recordgen.lint.looks import Look
+from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, measured
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 
@@ -26,7 +28,21 @@ SAID = ("source", "line", "uri", "annotation")
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-_NOTED = pa.schema({"content": pa.uint64()})
+# Of images alone; what an image looks like, only if it was looked at.
+_IMAGE = {"format": _TEXT, "height": pa.int32(), "width": pa.int32()}
+_LOOK = {
+    "perceptual_hash": pa.uint64(),
+    "signature": pa.binary(SIGNATURE_SIDE * SIGNATURE_SIDE),
+    "brightness": pa.float32(),
+    "contrast": pa.float32(),
+    "darkest": pa.uint8(),
+    "lightest": pa.uint8(),
+    "entropy": pa.float32(),
+    "sharpness": pa.float32(),
+    "colourfulness": pa.float32(),
+}
+
+_NOTED = pa.schema({"content": pa.uint64(), **_IMAGE, **_LOOK})
 
 _ALL = pa.schema(
     {
@@ -43,8 +59,65 @@ _EXAMPLES = pa.schema(
 )
 
 
+class Noted:
+    """Takes notes of planned rows one by one, in their order."""
+
+    def __init__(self) -> None:
+        self._contents: list[int] = []
+        self._refused: list[int] = []
+        self._images: list[tuple[str | None, int | None, int | None]] = []
+        self._looks: list[Look | None] = []
+
+    def refuse(self) -> None:
+        """Note that the next row became no example."""
+        self._refused.append(len(self._contents))
+        self.add(0, None, None, None)
+
+    def add(
+        self,
+        sort_key: int,
+        content: bytes | None,
+        image: tuple[str, int | None, int | None] | None,
+        look: Look | None,
+    ) -> None:
+        """Note the next row.
+
+        Args:
+            sort_key: see :class:`recordgen.rows.planned.PlannedRow`.
+            content: a digest of what a trainer sees of its payload; None: it is all in the row.
+            image: format, height and width.
+            look: what the image looks like.
+        """
+        self._contents.append(sort_key if content is None else content_of(content))
+        self._images.append((None, None, None) if image is None else image)
+        self._looks.append(look)
+
+    def columns(self) -> Columns:
+        """Return what was noted."""
+        notes = noted(self._contents, self._refused)
+        if any(self._images):
+            for name, values in zip(_IMAGE, zip(*self._images, strict=True), strict=True):
+                notes = notes.set_column(
+                    notes.column_names.index(name), name, pa.array(values, _NOTED.field(name).type)
+                )
+        return notes if not any(self._looks) else self._with_looks(notes)
+
+    def _with_looks(self, notes: Columns) -> Columns:
+        is_there = np.array([look is not None for look in self._looks])
+        facts = measured([look for look in self._looks if look is not None])
+        # The place of each row's look among those that are there.
+        places = pa.array(np.cumsum(is_there) - 1, mask=~is_there)
+        for name, kind in _LOOK.items():
+            values = getattr(facts, name)
+            if name == "signature":
+                values = [signature.tobytes() for signature in values]
+            taken = pa.array(values, kind).take(places)
+            notes = notes.set_column(notes.column_names.index(name), name, taken)
+        return notes
+
+
 def noted(contents: Sequence[int] | npt.NDArray[np.uint64], refused: Sequence[int]) -> Columns:
-    """Return what was noted of some planned rows.
+    """Return what was noted of some planned rows without images.
 
     Args:
         contents: of each row 64 bits of a digest of what a trainer sees of its payload.
@@ -52,7 +125,9 @@ def noted(contents: Sequence[int] | npt.NDArray[np.uint64], refused: Sequence[in
     """
     is_refused = np.zeros(len(contents), np.bool_)
     is_refused[refused] = True
-    return pa.table({"content": pa.array(np.asarray(contents, np.uint64), mask=is_refused)})
+    known = pa.array(np.asarray(contents, np.uint64), mask=is_refused)
+    nothing = [pa.nulls(len(known), field.type) for field in _NOTED if field.name != "content"]
+    return pa.Table.from_arrays([known, *nothing], schema=_NOTED)
 
 
 def content_of(digest: bytes) -> int:
@@ -145,6 +220,16 @@ class Facts:
         codes = self.columns["annotation"].combine_chunks().dictionary_encode().indices
         numbers: npt.NDArray[np.int32] = codes.fill_null(-1).to_numpy()
         return numbers
+
+    @cached_property
+    def looks(self) -> tuple[Rows, PictureFacts]:
+        """The examples whose image was looked at, and what their images look like."""
+        rows = np.flatnonzero(self.columns["perceptual_hash"].is_valid().to_numpy())
+        seen = self.columns.select(list(_LOOK)).take(pa.array(rows))
+        values = {name: seen[name].to_numpy() for name in _LOOK if name != "signature"}
+        joined = b"".join(seen["signature"].to_pylist())
+        signature = np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
+        return rows, PictureFacts(signature=signature, **values)
 
     def annotation(self, row: int) -> str | None:
         """Return what a row says of its payload."""

@@ -10,11 +10,18 @@ from recordgen.lint.codes import CHECKS, ERROR, count_level
 from recordgen.lint.contents import LintedTask, find_repeated
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, LintFinding, to_lines
+from recordgen.lint.images import find_alike, find_odd_images
 from recordgen.lint.selection import Selection
 
 # Each looks at all examples, and yields the hits of some codes.
-_CHECKS: Mapping[Callable[[Facts, LintedTask], Iterable[Hits]], frozenset[str]] = {
+_CHECKS: Mapping[
+    Callable[[Facts, LintedTask, Mapping[str, float]], Iterable[Hits]], frozenset[str]
+] = {
     find_repeated: frozenset({"LEAK", "CONFLICT", "DUPLICATE"}),
+    find_alike: frozenset({"NEAR_LEAK", "NEAR_DUPLICATE"}),
+    find_odd_images: frozenset(
+        {"DARK", "LIGHT", "BLURRED", "ONE_COLOUR", "TINY", "ODD_RATIO", "SUFFIX"}
+    ),
 }
 
 
@@ -79,7 +86,7 @@ def look_at(
         hits
         for check, codes in _CHECKS.items()
         if codes & wanted
-        for hits in check(facts, task)
+        for hits in check(facts, task, selection.thresholds)
         if hits.code in wanted
     ]
     counts = Counter(item.code for item in general)

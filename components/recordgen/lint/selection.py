@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.lint.codes import ALL, CHECKS, ERROR, WARNING
+from recordgen.lint.codes import ALL, CHECKS, ERROR, ON_LOOKS, WARNING
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,19 @@ class Selection:
     fatal: frozenset[str]
     thresholds: Mapping[str, float]
 
+    @property
+    def needs_looks(self) -> bool:
+        """Whether a check needs to know what images look like."""
+        return not self.codes.isdisjoint(ON_LOOKS)
+
     @classmethod
+    @lru_cache(maxsize=16)
     def of(
         cls,
-        select: Iterable[str],
-        ignore: Iterable[str],
-        fail_on: Iterable[str],
-        threshold: Iterable[str],
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        fail_on: tuple[str, ...],
+        threshold: tuple[str, ...],
     ) -> Selection:
         """Decode the options of these names.
 

@@ -109,6 +109,7 @@ class ImageTask(Task):
             image.reencoded,
             (image.format, image.height, image.width),
             sha256.digest(),
+            image.look,
         )
 
     def digested(self, record: bytes) -> bytes:

@@ -21,6 +21,7 @@ from recordgen.rows.placing import row_name
 from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
+    from recordgen.lint.looks import Look
     from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.planned import PlannedRow, RowLike
 
@@ -84,6 +85,7 @@ class BuiltExample(NamedTuple):
         image: format, height and width of its image; None: it has none.
         content: a digest of what a trainer sees of its payload, labels left out; None: all that
             its row says is its content.
+        look: what its image looks like, if a check asks for it.
     """
 
     record: tuple[bytes, ...]
@@ -92,6 +94,7 @@ class BuiltExample(NamedTuple):
     reencoded: str | None = None
     image: tuple[str, int | None, int | None] | None = None
     content: bytes | None = None
+    look: Look | None = None
 
 
 @dataclass
@@ -402,23 +405,21 @@ class Task(ABC):
         Raises:
             StorageError: storage failed.
         """
-        from recordgen.lint.facts import content_of, noted
+        from recordgen.lint.facts import Noted
 
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
-        contents: list[int] = []
-        refused: list[int] = []
+        facts = Noted()
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()
                 made = self.make(row, fetched, vocabulary, options)
             except PayloadError as exc:
                 built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
-                refused.append(number)
-                contents.append(0)
+                facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
-                contents.append(row.sort_key if made.content is None else content_of(made.content))
-        built.facts.append(noted(contents, refused))
+                facts.add(row.sort_key, made.content, made.image, made.look)
+        built.facts.append(facts.columns())
         return built
 
     def digested(self, record: bytes) -> bytes:
