@@ -11,54 +11,65 @@ ERROR, WARNING = "error", "warning"
 ALL = "ALL"
 
 
+#: What runs checks, by import path: a function of facts, task and thresholds that yields
+#: :class:`recordgen.lint.findings.Hits`. A task names those that are about its payloads.
+REPEATED = "recordgen.lint.contents:find_repeated"
+ALIKE = "recordgen.lint.images:find_alike"
+ODD_IMAGES = "recordgen.lint.images:find_odd_images"
+ODD_BOXES = "recordgen.lint.boxes:find_odd_boxes"
+OVERLAPS = "recordgen.lint.videos:find_overlaps"
+
+
 @dataclass(frozen=True)
 class Check:
     """What a code stands for.
 
     Attributes:
         level: ``error``: a model trained or measured on the data is misled; ``warning``: look.
-        about: what was found, in a few words.
+        finder: what finds it, one of the above; empty: :mod:`recordgen.lint.labels`.
         threshold: the number from which on it is found; None: the check has none.
-        unit: what the threshold counts, for messages.
     """
 
     level: str
-    about: str
+    finder: str = ""
     threshold: float | None = None
-    unit: str = ""
 
 
 CHECKS: Mapping[str, Check] = {
     # payloads
-    "LEAK": Check(ERROR, "the same payload is in two splits"),
-    "CONFLICT": Check(ERROR, "the same payload has different labels"),
-    "DUPLICATE": Check(WARNING, "the same payload is twice in a split"),
-    "NEAR_LEAK": Check(WARNING, "nearly the same image is in two splits"),
-    "NEAR_DUPLICATE": Check(WARNING, "nearly the same image is twice in a split"),
+    "LEAK": Check(ERROR, REPEATED),
+    "CONFLICT": Check(ERROR, REPEATED),
+    "DUPLICATE": Check(WARNING, REPEATED),
+    "NEAR_LEAK": Check(WARNING, ALIKE),
+    "NEAR_DUPLICATE": Check(WARNING, ALIKE),
     # images
-    "DARK": Check(WARNING, "an image is dark", 40, "of 255"),
-    "LIGHT": Check(WARNING, "an image is overexposed", 215, "of 255"),
-    "BLURRED": Check(WARNING, "an image is blurred", 0.35, "of the sharpest edge"),
-    "ONE_COLOUR": Check(WARNING, "an image has nearly one colour", 2, "of 255"),
-    "TINY": Check(WARNING, "an image is tiny", 16, "pixels on the shorter side"),
-    "ODD_RATIO": Check(WARNING, "an image is very long or high", 4, "times as long as high"),
-    "SUFFIX": Check(WARNING, "an image has another format than its name says"),
+    "DARK": Check(WARNING, ODD_IMAGES, 40),
+    "LIGHT": Check(WARNING, ODD_IMAGES, 215),
+    "BLURRED": Check(WARNING, ODD_IMAGES, 0.35),
+    "ONE_COLOUR": Check(WARNING, ODD_IMAGES, 2),
+    "TINY": Check(WARNING, ODD_IMAGES, 16),
+    "ODD_RATIO": Check(WARNING, ODD_IMAGES, 4),
+    "SUFFIX": Check(WARNING, ODD_IMAGES),
+    # boxes
+    "TINY_BOX": Check(WARNING, ODD_BOXES, 0.01),
+    "WHOLE_IMAGE_BOX": Check(WARNING, ODD_BOXES, 98),
+    "DOUBLE_BOX": Check(WARNING, ODD_BOXES, 0.9),
+    "MANY_BOXES": Check(WARNING, ODD_BOXES, 500),
+    "ONE_BOX_SIZE": Check(WARNING, ODD_BOXES, 10),
+    # segments of videos
+    "OVERLAP": Check(WARNING, OVERLAPS),
     # classes and splits
-    "NOT_TRAINED": Check(WARNING, "a class has no example in train"),
-    "NOT_EVALUATED": Check(WARNING, "a class has no example in eval"),
-    "FEW_EXAMPLES": Check(WARNING, "a class has few examples", 10, "examples"),
-    "LOST_CLASS": Check(WARNING, "all examples of a class were rejected"),
-    "IMBALANCE": Check(
-        WARNING, "the largest class has many times the examples of the smallest", 100, "times"
-    ),
-    "LABEL_DRIFT": Check(
-        WARNING, "classes have other shares in a split than in train", 0.2, "of the examples"
-    ),
-    "LOOK_ALIKES": Check(WARNING, "labels differ only by capitals, blanks or Unicode form"),
-    "LABEL_FORM": Check(WARNING, "labels that not all tools take"),
-    "UNLABELLED": Check(WARNING, "examples without a label"),
-    "NO_EVAL": Check(WARNING, "no example is in eval"),
-    "MIXED_SPLITS": Check(WARNING, "some rows of a split name it, and others were assigned to it"),
+    "NOT_TRAINED": Check(WARNING),
+    "NOT_EVALUATED": Check(WARNING),
+    "FEW_EXAMPLES": Check(WARNING, threshold=10),
+    "LOST_CLASS": Check(WARNING),
+    "IMBALANCE": Check(WARNING, threshold=100),
+    "LABEL_DRIFT": Check(WARNING, threshold=0.2),
+    "LOOK_ALIKES": Check(WARNING),
+    "LABEL_FORM": Check(WARNING),
+    "UNLABELLED": Check(WARNING),
+    "NO_EVAL": Check(WARNING),
+    "MIXED_SPLITS": Check(WARNING),
 }
 
 #: The checks for which each image is looked at, which takes time.

@@ -6,7 +6,7 @@ odds of a false pair are 1 in 37 million.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +21,7 @@ class LintedTask(Protocol):
 
     noun: ClassVar[str]
     by_address: ClassVar[bool]
+    checks: ClassVar[Sequence[str]]
 
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""

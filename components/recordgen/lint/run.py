@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from recordgen.lint.codes import CHECKS, ERROR, count_level
-from recordgen.lint.contents import LintedTask, find_repeated
+from recordgen.lint.codes import CHECKS, ERROR, REPEATED, count_level
+from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, LintFinding, to_lines
-from recordgen.lint.images import find_alike, find_odd_images
 from recordgen.lint.selection import Selection
-
-# Each looks at all examples, and yields the hits of some codes.
-_CHECKS: Mapping[
-    Callable[[Facts, LintedTask, Mapping[str, float]], Iterable[Hits]], frozenset[str]
-] = {
-    find_repeated: frozenset({"LEAK", "CONFLICT", "DUPLICATE"}),
-    find_alike: frozenset({"NEAR_LEAK", "NEAR_DUPLICATE"}),
-    find_odd_images: frozenset(
-        {"DARK", "LIGHT", "BLURRED", "ONE_COLOUR", "TINY", "ODD_RATIO", "SUFFIX"}
-    ),
-}
+from recordgen.registry import imported
 
 
 @dataclass(frozen=True)
@@ -84,9 +73,9 @@ def look_at(
     ]
     found = [
         hits
-        for check, codes in _CHECKS.items()
-        if codes & wanted
-        for hits in check(facts, task, selection.thresholds)
+        for finder in (REPEATED, *task.checks)
+        if any(CHECKS[code].finder == finder for code in wanted)
+        for hits in imported(finder)(facts, task, selection.thresholds)
         if hits.code in wanted
     ]
     counts = Counter(item.code for item in general)

@@ -251,6 +251,7 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,
         rows=rows,
+        warnings=(),  # the checks look at both together
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
     )

@@ -24,6 +24,7 @@ from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -68,6 +69,7 @@ class Declared(Task):
     measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.samples.meters:METERS"
     page = "docs/tasks/tables.md"
+    checks = (ALIKE, ODD_IMAGES)
     batch_rows = 16
 
     schema: Schema

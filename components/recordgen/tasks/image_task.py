@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen import features
 from recordgen.dataset.manifest import record_line
 from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rows.row import Adjustments
@@ -26,6 +27,7 @@ class ImageTask(Task):
     kind = "image"
     noun = "image"
     batch_rows = 16
+    checks: ClassVar[Sequence[str]] = (ALIKE, ODD_IMAGES)
     uri_key = "imageGcsUri"
     readers: ClassVar = {
         "csv": "recordgen.sources.readers:read_paths",

@@ -177,6 +177,8 @@ class Task(ABC):
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
             :func:`recordgen.beam.steps.located` made.
+        checks: what looks at its examples beside what looks at all, see
+            :mod:`recordgen.lint.codes`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
@@ -198,6 +200,7 @@ class Task(ABC):
     page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
     by_address: ClassVar[bool] = False
+    checks: ClassVar[Sequence[str]] = ()
     batch_rows: ClassVar[int]
 
     @classmethod

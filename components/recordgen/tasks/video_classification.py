@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import features, storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
+from recordgen.lint.codes import OVERLAPS
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -120,6 +121,7 @@ class VideoClassification(Task):
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
+    checks = (OVERLAPS,)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -172,6 +174,10 @@ class VideoClassification(Task):
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return annotation != stored
+
+    def segment(self, annotation: str | None) -> Segment:
+        """Return the part of a video that an annotation is about."""
+        return Segment.decode(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
         label = Segment.decode(annotation).label
