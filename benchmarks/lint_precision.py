@@ -145,7 +145,10 @@ LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
         )
         for percent in (60, 80, 90, 95)
     },
-    "exposure ×8": (frozenset({"LIGHT"}), _then_encoded(partial(_brighter, factor=8))),
+    "exposure ×8": (
+        frozenset({"LIGHT", "ONE_COLOUR"}),
+        _then_encoded(partial(_brighter, factor=8)),
+    ),
     **{
         f"blur {percent} %": (
             frozenset({"BLURRED"}),

@@ -45,7 +45,7 @@ def photos(count: int) -> Sequence[Image.Image]:
 def digits(count: int) -> Sequence[Image.Image]:
     images = load_digits().images[:count]
     small = (Image.fromarray(np.minimum(image * 16, 255).astype(np.uint8)) for image in images)
-    return [image.resize((64, 64), Image.Resampling.BICUBIC) for image in small]
+    return [image.resize((64, 64), Image.Resampling.NEAREST) for image in small]
 
 
 def _scene(random: Random) -> Image.Image:

@@ -28,7 +28,7 @@ _Floats: TypeAlias = "npt.NDArray[np.float32]"
 # The following numbers are chosen from the table of `python -m benchmarks.lint_precision`.
 
 #: Correlation of the signatures of near-duplicates.
-LEAST_CORRELATION = 0.95
+LEAST_CORRELATION = 0.97
 
 #: The least contrast of a picture whose hash says something about it.
 LEAST_HASH_CONTRAST = 3.0
