@@ -99,6 +99,21 @@ def test_pairs_that_do_not_look_alike_are_dropped() -> None:
     assert list(zip(found.first, found.second, strict=True)) == [(0, 2), (0, 4), (1, 3), (1, 5)]
 
 
+def test_things_may_have_several_hashes() -> None:
+    """0 and 1 meet in the second hash of 0; ``alike`` is asked about hashes, not things."""
+    asked = list[tuple[int, int]]()
+
+    def alike(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        asked.extend(zip(first.tolist(), second.tolist(), strict=True))
+        return np.ones(len(first), bool)
+
+    values = random_hashes(6)
+    values[3] = values[1]
+    found = find_neighbours(values, count=3, alike=alike)
+    assert found.groups.tolist() == [0, 0, 2]
+    assert asked == [(1, 3)]
+
+
 def test_a_greater_distance_is_refused() -> None:
     with pytest.raises(ValueError, match=r"max_distance must be 0 to 3 \(got 4\)"):
         find_neighbours(hashes(1), max_distance=4)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 import numpy as np
 import pyarrow.compute as pc
 
+from recordgen.lint import pictures
 from recordgen.lint.contents import Groups, LintedTask, Pairs
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, Rows
-from recordgen.lint.neighbours import find_neighbours
-from recordgen.lint.pictures import are_alike, findings_of, has_hash
 
 # The format that each suffix stands for, as ``image/format`` calls it; of the others, none is odd.
 _FORMATS = {
@@ -27,7 +25,7 @@ def find_odd_images(
     """Yield images that show little, and those of an odd size or name."""
     del task
     rows, looks = facts.looks
-    for code, places, message in findings_of(looks, thresholds):
+    for code, places, message in pictures.findings_of(looks, thresholds):
         yield Hits(code, rows[places], message)
     yield from _of_odd_size(facts, thresholds)
     yield _misnamed(facts)
@@ -66,9 +64,7 @@ def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) 
     """Yield images that are nearly, but not wholly, the same as another one."""
     del thresholds
     seen, looks = facts.looks
-    found = find_neighbours(
-        looks.perceptual_hash, usable=has_hash(looks), alike=partial(are_alike, looks.signature)
-    )
+    found = pictures.find_alike(looks)
     numbers = -1 - np.arange(len(facts))  # whose image was not looked at is alone
     numbers[seen] = found.groups
     # Of several copies in a split one is compared: find_repeated names the others.

@@ -38,21 +38,21 @@ _CHUNK = 1 << 15
 Indices: TypeAlias = "npt.NDArray[np.int32]"
 Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 
-#: ``(first, second) -> bool`` for each pair of indices: whether two pictures really look alike.
+#: ``(first, second) -> bool`` for each pair of hashes: whether what they stand for is really alike.
 Alike: TypeAlias = "Callable[[Indices, Indices], npt.NDArray[np.bool_]]"
 
 
 class Neighbours(NamedTuple):
     """Near-duplicates, each joined to its group by one pair.
 
-    n pictures that are all alike give n - 1 pairs, not n² / 2. If a group has members in two
-    splits, one of its pairs at least has too.
+    n things that are all alike give n - 1 pairs, not n² / 2. If a group has members in two splits,
+    one of its pairs at least has too.
 
     Attributes:
-        first: int32 [pairs]: index of a hash. Sorted, by ``first`` and then ``second``.
+        first: int32 [pairs]: index of a thing. Sorted, by ``first`` and then ``second``.
         second: int32 [pairs]: index of the other one, above ``first``.
         distance: uint8 [pairs]: bits that differ.
-        groups: int32 [n]: the lowest index of the group of each hash; its own if it has none.
+        groups: int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
 
     first: Indices
@@ -64,19 +64,22 @@ class Neighbours(NamedTuple):
 def find_neighbours(
     hashes: Hashes,
     *,
+    count: int | None = None,
     usable: npt.NDArray[np.bool_] | None = None,
     alike: Alike | None = None,
     max_distance: int = MAX_DISTANCE,
 ) -> Neighbours:
-    """Group hashes that differ in at most ``max_distance`` bits.
+    """Group things whose hashes differ in at most ``max_distance`` bits.
 
-    Needs less than 100 bytes a hash, besides what ``alike`` needs.
+    Needs less than 50 bytes a hash, besides what ``alike`` needs.
 
     Args:
-        hashes: uint64 [n].
-        usable: bool [n]: False for a hash without information, such as that of a picture of one
-            colour: it stays alone. None: all are usable.
-        alike: compares the pictures themselves, for pairs whose hashes are close.
+        hashes: uint64 [n], or [k × n]: k hashes of each thing, for the ways to look at it; first
+            one of each thing, then the second ones in the same order.
+        count: n; None: as many as there are hashes.
+        usable: bool, for each hash; False: it says nothing, such as that of a picture of one
+            colour. None: all are usable.
+        alike: compares the things themselves, for pairs whose hashes are close.
         max_distance: 0 to 3.
 
     Raises:
@@ -84,13 +87,13 @@ def find_neighbours(
     """
     if not 0 <= max_distance <= MAX_DISTANCE:
         raise ValueError(f"max_distance must be 0 to {MAX_DISTANCE} (got {max_distance})")
-    forest = _Forest(len(hashes))
+    forest = _Forest(len(hashes) if count is None else count)
     # Sorted by hash, then by index: the first index of each hash stands for all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
     leaders = np.concatenate(list(_join_equal(hashes, kept, forest, alike)))
     for first, second, distance in _close_pairs(hashes[leaders], max_distance):
-        _join(forest, leaders[first], leaders[second], distance, alike)
+        forest.join_alike(leaders[first], leaders[second], distance, alike)
     return forest.neighbours()
 
 
@@ -99,9 +102,8 @@ def _join_equal(
 ) -> Iterator[Indices]:
     """Join equal hashes to the first one of each; yield who leads them.
 
-    Pictures that share a hash but do not look like the first one get a leader of their own.
+    Things that share a hash but are not like the first one get a leader of their own.
     """
-    left = kept
     left = kept
     for _ in range(_LEADERS):
         starts = _starts(hashes[left])
@@ -110,14 +112,12 @@ def _join_equal(
             return
         positions = np.flatnonzero(starts).astype(np.int32)
         lead = left[np.repeat(positions, np.diff(positions, append=len(left)))]
-        close = starts
+        done = starts
         for at in _chunks(len(left)):
             pairs = np.flatnonzero(~starts[at]) + at.start
-            first, second = lead[pairs], left[pairs]
-            same = np.ones(len(pairs), bool) if alike is None else alike(first, second)
-            forest.join(first[same], second[same], np.zeros(int(same.sum()), np.uint8))
-            close[pairs[same]] = True
-        left = left[~close]
+            none = np.zeros(len(pairs), np.uint8)
+            done[pairs] = forest.join_alike(lead[pairs], left[pairs], none, alike)
+        left = left[~done]
 
 
 def _chunks(size: int) -> Iterator[slice]:
@@ -167,20 +167,6 @@ def _pairs_in_buckets(
                 yield first[close], second[close], distance[close]
 
 
-def _join(
-    forest: _Forest,
-    first: Indices,
-    second: Indices,
-    distance: npt.NDArray[np.uint8],
-    alike: Alike | None,
-) -> None:
-    """Join pairs that look alike; those that are in one group already need no look."""
-    apart = forest.roots(first) != forest.roots(second)
-    if alike is not None and apart.any():
-        apart[apart] = alike(first[apart], second[apart])
-    forest.join(first[apart], second[apart], distance[apart])
-
-
 def _starts(values: Hashes) -> npt.NDArray[np.bool_]:
     """Return True for each value that differs from the one before."""
     starts = np.ones(len(values), bool)
@@ -213,7 +199,26 @@ class _Forest:
         self._parent[of] = root  # the next look takes one step
         return root
 
-    def join(self, first: Indices, second: Indices, distance: npt.NDArray[np.uint8]) -> None:
+    def join_alike(
+        self,
+        first: Indices,
+        second: Indices,
+        distance: npt.NDArray[np.uint8],
+        alike: Alike | None,
+    ) -> npt.NDArray[np.bool_]:
+        """Join pairs of hashes that are alike; return which now are in one group."""
+        size = np.int32(len(self._parent))
+        one, other = first % size, second % size
+        # Those that are in one group already need no look.
+        joined: npt.NDArray[np.bool_] = self.roots(one) == self.roots(other)
+        new = np.flatnonzero(~joined)
+        if alike is not None and len(new):
+            new = new[alike(first[new], second[new])]
+        joined[new] = True
+        self._join(one[new], other[new], distance[new])
+        return joined
+
+    def _join(self, first: Indices, second: Indices, distance: npt.NDArray[np.uint8]) -> None:
         """Join the groups of pairs; remember only the pairs that joined two."""
         while len(first):
             one, other = self.roots(first), self.roots(second)
