@@ -348,7 +348,7 @@ def test_text(images: tuple[str, str], run: Run) -> None:
         f"OLD        {images[0]} (10 examples, image_classification, digest ",
         "Changed    3 (label 1, bytes 1, split 1)",
         "Moved      1 (eval → test 1)",
-        "Vocabulary 1 added (bee); 2 renumbered (cat 0 → 1, dog 1 → 2)",
+        "Vocabulary 1 added (bee); 2 renumbered (cat: 0 → 1, dog: 1 → 2)",
         "  copy.png (test) has the content of 0.png (OLD's train)",
         "  1.png: label dog → bee",
         "  7.png: split eval → test",
@@ -430,7 +430,7 @@ def test_numbers_of_labels_are_a_change(tmp_path: Path, run: Run) -> None:
     code, out, _ = run(old, appended)
     assert code == 1
     assert "Changed    0" in out
-    assert "2 renumbered (cat 0 → 1, dog 1 → 0)" in out
+    assert "2 renumbered (cat: 0 → 1, dog: 1 → 0)" in out
 
 
 WRONG: list[tuple[list[str], int, str]] = [

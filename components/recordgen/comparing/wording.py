@@ -60,8 +60,8 @@ def labels_words(labels: Sequence[str]) -> str:
 
 
 def vocabulary_words(change: VocabularyChange) -> list[str]:
-    """Return what became of the vocabulary: ``1 added (bee)``, ``2 renumbered (cat 0 → 1, …)``."""
-    renumbered = [f"{label} {old} → {new}" for label, (old, new) in change.renumbered.items()]
+    """Return what became of the vocabulary: ``1 added (bee)``, ``2 renumbered (cat: 0 → 1, …)``."""
+    renumbered = [f"{label}: {old} → {new}" for label, (old, new) in change.renumbered.items()]
     parts = {"added": change.added, "removed": change.removed, "renumbered": renumbered}
     return [f"{len(items):,} {word} ({_first(items)})" for word, items in parts.items() if items]
 
@@ -72,6 +72,8 @@ def _first(items: Sequence[str]) -> str:
 
 def value_words(value: object) -> str:
     """Return an option's value, cut where it is long; None: it is not there."""
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value)) or None
     text = "none" if value is None else str(value)
     return _cut(text, _VALUE_CHARACTERS)
 

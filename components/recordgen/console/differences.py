@@ -81,7 +81,7 @@ def _label_lines(found: Differences) -> list[str]:
     first = found.labels[0]
     totals = [max(1, sum(counts)) for counts in zip(*first.counts.values(), strict=True)]
     changes = [
-        f"{label} {old / totals[0]:.1%} → {new / totals[1]:.1%}"
+        f"{label}: {old / totals[0]:.1%} → {new / totals[1]:.1%}"
         for label, (old, new) in first.counts.items()
         if old / totals[0] != new / totals[1]
     ][:_LABELS_SHOWN]
