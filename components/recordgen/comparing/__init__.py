@@ -9,6 +9,6 @@
     api.py           diff()
     page.py          the result as one HTML page, by page.html                     pure
 
-Rows are 64-bit hashes in columns, never Python objects: a million of them fit into 150 MB. Two of
-them are taken for one with a probability of n²/2⁶⁵: 10⁻⁷ for two million rows.
+Rows are 64-bit hashes in columns, never Python objects: each takes some 100 bytes, and its uri. Two
+different rows are taken for one with a probability of n²/2⁶⁵: 10⁻⁷ for two million rows.
 """

@@ -143,11 +143,10 @@ def _fingerprint(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Fi
         (value for name in _URIS if name in spans for value in _values(record, spans, name)), b""
     )
     text = uri.decode("utf-8", "replace") if isinstance(uri, bytes) else str(uri)
-    labels, label_feature = _labels(record, spans, layout)
+    labels = _labels(record, spans, layout)
     payload, width, height = _payload(record, spans, text)
     annotation, objects = _annotation(record, spans)
-    own = {layout.label, layout.number, label_feature}
-    others = [name for name in spans if name not in _KNOWN and name not in own]
+    others = [name for name in spans if name not in _KNOWN and name != layout.label]
     rest = _hash_features(record, spans, others) if others else NOTHING
     if payload is None:
         payload = rest
@@ -211,20 +210,17 @@ def _stored_sha256(known: memoryview, image: memoryview) -> int:
     return _sha256(image)
 
 
-def _labels(
-    record: bytes, spans: Mapping[str, Span], layout: Layout
-) -> tuple[Sequence[str], str | None]:
-    """Return the labels, and the feature that holds them."""
+def _labels(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Sequence[str]:
     if layout.label is not None:
-        return _shown(_values(record, spans, layout.label)), layout.label
+        return _shown(_values(record, spans, layout.label))
     for name in _LABELS:
         if name in spans:
-            return _shown(_values(record, spans, name)), name
+            return _shown(_values(record, spans, name))
     for name in _LABELS.values():
         if name in spans:
             numbers = _values(record, spans, name)
-            return _shown(n for n in numbers if n != features.NO_LABEL), name
-    return (), None
+            return _shown(n for n in numbers if n != features.NO_LABEL)
+    return ()
 
 
 def _annotation(record: bytes, spans: Mapping[str, Span]) -> tuple[int, int]:
