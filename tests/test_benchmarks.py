@@ -81,6 +81,13 @@ def test_convert_measures_contenders(photos: Path) -> None:
     assert all(size > 10 for size in found["peak_mb"].values())
 
 
+def test_diff_finds_what_it_made() -> None:
+    """Two datasets are made and compared; a wrong number of differences would be an error."""
+    [found] = json.loads(benchmark("diff", "--rows", 200, "--json").stdout)
+    assert found["rows"] == 200
+    assert found["peak_mb"] > 10
+
+
 def test_rows_measures_and_draws(tmp_path: Path) -> None:
     """One measurement for each number of rows, and a point for each in both panels."""
     plot = tmp_path / "images/rows.svg"

@@ -166,6 +166,25 @@ def _reading(samples: Samples, folder: Path) -> None:
     (folder / "reviews").symlink_to(samples.converted("reviews", reviews))
 
 
+def _diff(samples: Samples, folder: Path) -> None:
+    """Fifty images on Monday; on Tuesday one is gone, three are new, and others have changed."""
+    (folder / "images").symlink_to(samples.digits / "images")
+    rows = {
+        f"images/{number:04d}.png": ["TRAIN" if number < 40 else "TEST", str(number % 10)]
+        for number in range(50)
+    }
+    lines = [",".join((split, uri, label)) for uri, (split, label) in rows.items()]
+    (folder / "monday.csv").write_text("\n".join(lines))
+    shutil.copy(samples.digits / "images/0017.png", folder / "scan.png")
+    del rows["images/0005.png"]
+    rows["images/0008.png"][1] = "3"
+    rows["images/0041.png"][0] = "TRAIN"
+    rows |= {"images/0060.png": ["TRAIN", "0"], "images/0061.png": ["TEST", "1"]}
+    rows["scan.png"] = ["TEST", "7"]
+    lines = [",".join((split, uri, label)) for uri, (split, label) in rows.items()]
+    (folder / "tuesday.csv").write_text("\n".join(lines))
+
+
 def _declared(samples: Samples, folder: Path) -> None:
     for number in range(3):
         shutil.copy(samples.digits / f"images/{number:04d}.png", folder / f"{number}.png")
@@ -205,6 +224,7 @@ def _tfrecorder(samples: Samples, folder: Path) -> None:
 DATA: dict[str, Callable[[Samples, Path], None]] = {
     "README.md": _readme,
     "docs/convert.md": _convert,
+    "docs/diff.md": _diff,
     "docs/pipeline.md": _pipeline,
     "docs/reading.md": _reading,
     "docs/runners.md": _labels,

@@ -26,6 +26,7 @@ LIGHT = [
     ("recordgen.sources", HEAVY),
     ("recordgen.planning.plan", HEAVY),
     ("recordgen.report.inspection", ("tensorflow", "apache_beam", "tfx", "kfp")),
+    ("recordgen.comparing.api", ("tensorflow", "apache_beam", "tfx", "kfp", "PIL")),
     ("recordgen.shards.write", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.writing.api", ("tensorflow", "apache_beam", "tfx", "kfp")),
     ("recordgen.conversion.api", ("tensorflow", "tfx", "kfp")),

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
+    from recordgen.comparing.api import diff
+    from recordgen.comparing.differences import Differences
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
     from recordgen.conversion.api import check, convert, plan
@@ -48,12 +50,14 @@ _EXPORTS = {
     "ConversionResult": "runs.results",
     "ConvertOptions": "options",
     "Dataset": "dataset.manifest",
+    "Differences": "comparing.differences",
     "RecordgenError": "errors",
     "Schema": "tables.schema",
     "Tuning": "reading",
     "WriteResult": "writing.api",
     "check": "conversion.api",
     "convert": "conversion.api",
+    "diff": "comparing.api",
     "eval_dataset": "reading",
     "input_fn": "reading",
     "load": "reading",
@@ -88,6 +92,7 @@ __all__ = [
     "ConversionResult",
     "ConvertOptions",
     "Dataset",
+    "Differences",
     "RecordgenError",
     "Schema",
     "Tuning",
@@ -95,6 +100,7 @@ __all__ = [
     "__version__",
     "check",
     "convert",
+    "diff",
     "eval_dataset",
     "input_fn",
     "load",

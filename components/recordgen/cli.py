@@ -1,7 +1,7 @@
-"""The ``recordgen`` command: convert, check, inspect, report.
+"""The ``recordgen`` command: convert, check, inspect, report, diff.
 
-Exit codes: 0 done; 1 the data, storage or runner failed; 2 a wrong option or argument;
-130 interrupted.
+Exit codes: 0 done; 1 the data, storage or runner failed, or diff found what ``--fail-on`` names;
+2 a wrong option or argument; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from recordgen.sources.detect import Detection
 
 _REJECTS_SHOWN = 20
+_FAIL_ON = ("changes", "leaks")  # by default
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
-        if beam_args and args.command in ("inspect", "report"):
+        if beam_args and args.command in ("inspect", "report", "diff"):
             raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
         code: int = args.run(args)
         return code
@@ -256,6 +257,25 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _diff(args: argparse.Namespace) -> int:
+    from recordgen.comparing.api import diff
+    from recordgen.console.differences import difference_summary
+
+    found = diff(args.old, args.new)
+    if args.html is not None:
+        from recordgen.comparing.page import write_page
+
+        write_page(found, args.html)
+    if args.json:
+        sys.stdout.writelines(found.json_pieces())
+    else:
+        print(difference_summary(found))
+        if args.html is not None:
+            print(f"\nwrote {args.html}")
+    reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
+    return 1 if any(reasons.get(name) for name in args.fail_on) else 0
+
+
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -352,6 +372,24 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
     )
+    diff = _command(
+        commands, "diff", _diff, "compare two datasets: rows, splits, leaks, labels, sizes"
+    )
+    for name in ("old", "new"):
+        diff.add_argument(
+            name,
+            metavar=name.upper(),
+            help="a converted or written output, its dataset.json, or a TFX Examples uri",
+        )
+    diff.add_argument("--html", metavar="FILE", help="also write a page: path or URL of the file")
+    diff.add_argument(
+        "--fail-on",
+        type=_reasons,
+        default=_FAIL_ON,
+        metavar="WHAT",
+        help="what makes the exit code 1: changes (of rows, splits or numbers of labels), leaks, "
+        "both separated by a comma, or none (default: changes,leaks)",
+    )
     return parser
 
 
@@ -412,6 +450,19 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
     values = {name: getattr(args, name) for name in OPTIONS}
     ConvertOptions(**values)  # wrong values are reported before Beam is loaded
     return values
+
+
+def _reasons(text: str) -> tuple[str, ...]:
+    """Return the reasons of ``--fail-on``; ``none``: no reason."""
+    names = tuple(name.strip() for name in text.split(","))
+    if names == ("none",):
+        return ()
+    for name in names:
+        if name not in _FAIL_ON:
+            raise argparse.ArgumentTypeError(
+                f"must be changes, leaks, changes,leaks or none (got {text!r})"
+            )
+    return names
 
 
 def _fractions(text: str) -> SplitFractions:

@@ -107,7 +107,7 @@ def plan_summary(plan: StagedPlan, output: str) -> str:
         f"{len(plan.vocabulary.names):,} labels, {len(plan.rejects):,} rejects so far, "
         f"none of them was checked",
         "",
-        *_table(("split", "rows", "shards", "bytes"), rows),
+        *aligned(("split", "rows", "shards", "bytes"), rows),
         *([f"Adjusted  {_detail(plan.adjusted)}"] if plan.adjusted else []),
         "",
         *detection_lines(plan.detection),
@@ -171,7 +171,7 @@ def records_table(records: Sequence[Record]) -> str:
             (str(record.index), *(_cell(record.to_json().get(name, "")) for name in names))
             for record in records
         ]
-        lines = _table(header, rows, left=tuple(range(1, len(header))))
+        lines = aligned(header, rows, left=tuple(range(1, len(header))))
     lines += [f"wrote {record.image_file}" for record in records if record.image_file]
     return "\n".join(lines)
 
@@ -187,7 +187,7 @@ def _image_table(records: Sequence[Record]) -> list[str]:
         header += ("label", "text")
         more = [_label_cells(record) for record in records]
     rows = [(*image, *cells) for image, cells in zip(images, more, strict=True)]
-    return _table(header, rows, left=(1, 2, 6))
+    return aligned(header, rows, left=(1, 2, 6))
 
 
 def _image_cells(record: Record) -> tuple[str, ...]:
@@ -282,7 +282,7 @@ def _split_table(dataset: Dataset) -> list[str]:
         (name, f"{split.examples:,}", f"{len(split.shards):,}", megabytes(split.bytes))
         for name, split in dataset.splits.items()
     ]
-    return _table(("split", "examples", "shards", "bytes"), rows)
+    return aligned(("split", "examples", "shards", "bytes"), rows)
 
 
 def _class_table(dataset: Dataset, where: str) -> list[str]:
@@ -297,7 +297,7 @@ def _class_table(dataset: Dataset, where: str) -> list[str]:
         (label, *(f"{split.get(label, 0):,}" for split in counts.values()))
         for label in labels[:_CLASSES_SHOWN]
     ]
-    lines = _table(("class", *counts), rows)
+    lines = aligned(("class", *counts), rows)
     if len(labels) > _CLASSES_SHOWN:
         lines.append(f"… and {len(labels) - _CLASSES_SHOWN:,} more classes ({where})")
     return [*lines, ""]
@@ -337,7 +337,7 @@ def _detail(counts: Mapping[str, int]) -> str:
     return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
 
 
-def _table(
+def aligned(
     header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
 ) -> list[str]:
     """Return aligned lines; the columns in ``left`` to the left, the rest to the right."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.options import ConvertOptions
@@ -110,6 +111,23 @@ def _shown(value: Any) -> str:
 
 @cache
 def _template() -> Template:
+    return page_template(
+        __package__,
+        "page.html",
+        data_uri=_data_uri,
+        outlines=outlines,
+        in_words=lambda kind: _WORDS.get(kind, kind),
+    )
+
+
+def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Template:
+    """Return the template of a page with the style of all pages.
+
+    Args:
+        package: that of the file.
+        file: the template.
+        filters: its own, beside ``basename``, ``count``, ``megabytes``, ``percent`` and ``short``.
+    """
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -123,11 +141,11 @@ def _template() -> Template:
         short=_short,
         megabytes=megabytes,
         percent=_percent,
-        data_uri=_data_uri,
-        outlines=outlines,
-        in_words=lambda kind: _WORDS.get(kind, kind),
+        **filters,
     )
-    page = resources.files(__package__).joinpath("page.html")
+    style = resources.files("recordgen.report").joinpath("style.css").read_text(encoding="utf-8")
+    environment.globals["style"] = Markup(style.rstrip("\n"))
+    page = resources.files(package).joinpath(file)
     return environment.from_string(page.read_text(encoding="utf-8"))
 
 

@@ -1,0 +1,161 @@
+"""How comparing two datasets grows with the number of rows: time and memory.
+
+    python -m benchmarks.diff --rows 10000 100000 1000000
+
+For each number, what ``recordgen diff OLD NEW`` does, in a process of its own, on two datasets of
+so many made records with a tiny image each, a uri of some 60 characters and a label. Of a hundred
+rows of NEW one is added, one has another label, one other bytes, one another split, and one has the
+bytes of a row of OLD's other splits; one row of OLD is removed. Time is that of the comparison
+without imports; peak memory is the proportional set size of the process, imports included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import multiprocessing
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.memory import PeakMemory
+from recordgen import features
+from recordgen.records.example import serialize_example
+from recordgen.records.tfrecord import FrameWriter, frame
+
+LABELS = 100
+SPLITS = ("train", "eval")
+IMAGE = bytes(100)
+
+# Places among a hundred rows.
+REMOVED, RELABELLED, REPLACED, MOVED, LEAKED = 1, 2, 3, 4, 5
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One comparison.
+
+    Attributes:
+        rows: rows of each of the two datasets.
+        seconds: time of the comparison.
+        rows_per_s: rows of both a second.
+        peak_mb: peak memory in MB (10^6 bytes).
+    """
+
+    rows: int
+    seconds: float
+    rows_per_s: float
+    peak_mb: float
+
+
+def write_dataset(root: Path, rows: Iterator[tuple[str, str, str, int]]) -> None:
+    """Write rows (split, uri, payload, label) as shards, a folder for each split."""
+    with ExitStack() as stack:
+        writers = {}
+        for split in SPLITS:
+            folder = root / f"Split-{split}"
+            folder.mkdir(parents=True)
+            file = stack.enter_context((folder / "data_tfrecord-00000-of-00001").open("wb"))
+            writers[split] = stack.enter_context(FrameWriter(file, "none"))
+        for split, uri, payload, label in rows:
+            record = serialize_example(
+                {
+                    features.IMAGE_ENCODED: IMAGE,
+                    features.IMAGE_FORMAT: b"png",
+                    features.IMAGE_HEIGHT: 12,
+                    features.IMAGE_WIDTH: 16,
+                    features.IMAGE_SOURCE_ID: uri.encode(),
+                    features.IMAGE_SHA256: hashlib.sha256(payload.encode()).hexdigest().encode(),
+                    features.IMAGE_CLASS_TEXT: f"label {label}".encode(),
+                    features.IMAGE_CLASS_LABEL: label,
+                }
+            )
+            writers[split].write([frame(record)])
+
+
+def old_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
+    """Yield the rows of OLD: split, uri, what its bytes are made of, label."""
+    for number in range(count):
+        split = SPLITS[number % 10 == 0]
+        uri = f"gs://a-bucket-of-photos/2026/collection/{number // 1000:05d}/{number:09d}.png"
+        yield split, uri, uri, number % LABELS
+
+
+def new_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
+    """Yield the rows of NEW."""
+    for number, (split, uri, payload, label) in enumerate(old_rows(count)):
+        place = number % 100
+        if place == REMOVED:
+            yield split, f"{uri}.added", f"{uri}.added", label
+        elif place == RELABELLED:
+            yield split, uri, payload, (label + 1) % LABELS
+        elif place == REPLACED:
+            yield split, uri, f"{payload}.other", label
+        elif place == MOVED:
+            yield SPLITS[split == SPLITS[0]], uri, payload, label
+        elif place == LEAKED:
+            _, _, leaked, _ = next(old_rows(1))
+            yield split, uri, leaked, label
+        else:
+            yield split, uri, payload, label
+
+
+def measure(old: Path, new: Path, rows: int) -> Measurement:
+    """Compare two datasets in a fresh process."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pid = pool.submit(os.getpid).result()
+        with PeakMemory(pid) as memory:
+            seconds = pool.submit(_diff, str(old), str(new), rows).result()
+    return Measurement(rows, seconds, 2 * rows / seconds, memory.peak_mb)
+
+
+def _diff(old: str, new: str, rows: int) -> float:
+    from recordgen.comparing.api import diff
+    from recordgen.console.differences import difference_summary
+
+    started = time.perf_counter()
+    found = diff(old, new)
+    difference_summary(found)
+    for _ in found.json_pieces():
+        pass
+    seconds = time.perf_counter() - started
+    expected = rows // 100
+    counts = (len(found.added), len(found.removed), *found.kinds.values())
+    if counts != (expected, expected, expected, 0, 2 * expected, 0, expected):
+        raise RuntimeError(f"{expected} of each were expected, {counts} were found")
+    if found.leak_counts != {"train_to_evaluation": expected, "evaluation_to_train": expected}:
+        raise RuntimeError(f"{expected} leaks of each were expected (got {found.leak_counts})")
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--rows", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="hundreds"
+    )
+    parser.add_argument("--json", action="store_true", help="print only JSON")
+    args = parser.parse_args()
+    measured = []
+    with tempfile.TemporaryDirectory(prefix="recordgen-diff-") as folder:
+        for rows in sorted(args.rows):
+            old, new = (Path(folder, f"{rows}", name) for name in ("old", "new"))
+            write_dataset(old, old_rows(rows))
+            write_dataset(new, new_rows(rows))
+            measured.append(found := measure(old, new, rows))
+            if not args.json:
+                print(
+                    f"{rows:11,} rows each  {found.seconds:8.2f} s  "
+                    f"{found.rows_per_s:9,.0f} rows/s  {found.peak_mb:6,.0f} MB"
+                )
+    if args.json:
+        print(json.dumps([asdict(item) for item in measured], indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""``recordgen.diff``: read both datasets, match their rows, say how they differ."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from recordgen.comparing import matching
+from recordgen.comparing.differences import (
+    KINDS,
+    ChangedRow,
+    Compared,
+    Differences,
+    Leak,
+    Listing,
+    Move,
+    OptionChange,
+    VocabularyChange,
+)
+from recordgen.comparing.drift import label_drift, size_drift
+from recordgen.comparing.fingerprints import Layout
+from recordgen.comparing.rows import Places, RowRef, Rows, read_rows
+from recordgen.comparing.sides import Side, find_side
+from recordgen.dataset.manifest import Dataset
+from recordgen.errors import UsageError
+
+# Of dataset.json, beside its options.
+_FACTS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
+
+
+def diff(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Differences:
+    """Compare two datasets row by row, and find payloads that leaked between them.
+
+    Rows are matched by the uri of their payload; rows of tables, which have none, by all columns
+    but the target. All records of both are read once, by streaming. Each takes some 100 bytes of
+    memory, and its uri.
+
+    Args:
+        old: an output folder, its ``dataset.json``, or the uri of a TFX Examples artifact; a path
+            or URL.
+        new: the same.
+
+    Raises:
+        UsageError: a path is empty.
+        SourceError: there is no dataset, or one of its files is missing.
+        RecordError: a shard is damaged, or holds no ``tf.train.Example``.
+        StorageError: storage failed.
+    """
+    first, second = (find_side(_path(name, given)) for name, given in (("old", old), ("new", new)))
+    return compare(first, second)
+
+
+def _path(name: str, given: str | os.PathLike[str]) -> str:
+    path = os.fspath(given)
+    if not isinstance(path, str) or not path.strip():
+        raise UsageError(f"{name} must be the path or URL of a dataset (got {given!r})")
+    return path
+
+
+def compare(first: Side, second: Side) -> Differences:
+    """Compare two datasets whose shards are found. Raises: as :func:`diff`."""
+    old, new = read_rows(first), read_rows(second)
+    matches = matching.match(old, new)
+    differs = matching.differing(old, new, matches)
+    by_kind = dict(zip(KINDS, (differs[kind] for kind in matching.KINDS), strict=True))
+    changed = np.flatnonzero(np.any([*by_kind.values()], axis=0))
+    leaks = matching.leaks(old, new)
+    has_classes = all(Layout.of(side.dataset).has_classes for side in (first, second))
+
+    def read_changed(wanted: slice) -> Iterator[ChangedRow]:
+        places = changed[wanted]
+        rows = _pairs(old, matches.old[places], new, matches.new[places])
+        for place, (before, after) in zip(places.tolist(), rows, strict=True):
+            yield ChangedRow(tuple(k for k in KINDS if by_kind[k][place]), before, after)
+
+    directions = [name for name, found in leaks.items() for _ in range(len(found.new))]
+    leaked_old, leaked_new = (
+        np.concatenate([getattr(found, side) for found in leaks.values()])
+        for side in ("old", "new")
+    )
+
+    def read_leaks(wanted: slice) -> Iterator[Leak]:
+        rows = _pairs(old, leaked_old[wanted], new, leaked_new[wanted])
+        for direction, (before, after) in zip(directions[wanted], rows, strict=True):
+            yield Leak(direction, before, after)
+
+    sizes = size_drift(old, new)
+    labels = label_drift(old, new) if has_classes else []
+    return Differences(
+        old=_compared(first, old),
+        new=_compared(second, new),
+        added=_listing(new, matches.added),
+        removed=_listing(old, matches.removed),
+        changed=Listing(len(changed), read_changed),
+        leaks=Listing(len(directions), read_leaks),
+        unchanged=len(matches.new) - len(changed),
+        kinds={kind: int(found.sum()) for kind, found in by_kind.items()},
+        moves=_moves(old, new, matches, by_kind["split"]),
+        leak_counts={name: len(found.new) for name, found in leaks.items()},
+        vocabulary=_vocabulary(first.dataset, second.dataset),
+        options=tuple(_options(first.dataset, second.dataset)),
+        labels=tuple(labels) if any(item.counts for item in labels) else (),
+        sizes=tuple(sizes) if any(s.old.width or s.new.width for s in sizes) else (),
+    )
+
+
+def _listing(rows: Rows, places: Places) -> Listing[RowRef]:
+    return Listing(len(places), lambda wanted: rows.refs(places[wanted]))
+
+
+def _pairs(
+    old: Rows, old_places: Places, new: Rows, new_places: Places
+) -> Iterator[tuple[RowRef, RowRef]]:
+    return zip(old.refs(old_places), new.refs(new_places), strict=True)
+
+
+def _compared(side: Side, rows: Rows) -> Compared:
+    counts = np.bincount(rows.numbers["split"], minlength=len(rows.splits)).tolist()
+    splits = {name: count for name, count in zip(rows.splits, counts, strict=True) if count}
+    if (dataset := side.dataset) is None:
+        return Compared(side.root, None, None, None, splits)
+    return Compared(side.root, dataset.task, dataset.recordgen_version, dataset.digest, splits)
+
+
+def _moves(old: Rows, new: Rows, matches: matching.Matches, has_moved: Any) -> tuple[Move, ...]:
+    before = old.numbers["split"][matches.old[has_moved]]
+    after = new.numbers["split"][matches.new[has_moved]]
+    pairs, counts = np.unique(np.stack([before, after], axis=1), axis=0, return_counts=True)
+    found = [
+        Move(old.splits[first], new.splits[second], count)
+        for (first, second), count in zip(pairs.tolist(), counts.tolist(), strict=True)
+    ]
+    return tuple(sorted(found, key=lambda move: (-move.rows, move)))
+
+
+def _vocabulary(old: Dataset | None, new: Dataset | None) -> VocabularyChange | None:
+    if old is None or new is None or "none" in (old.label_kind, new.label_kind):
+        return None
+    return VocabularyChange.between(old.labels, new.labels)
+
+
+def _options(old: Dataset | None, new: Dataset | None) -> Iterator[OptionChange]:
+    """Yield what differs of two ``dataset.json``; without both, nothing is known."""
+    if old is None or new is None:
+        return
+    sides: list[Mapping[str, Any]] = [
+        {
+            **{name: getattr(dataset, name) for name in _FACTS},
+            **dataset.options,
+            **{f"feature {name}": str(spec) for name, spec in dataset.features.items()},
+        }
+        for dataset in (old, new)
+    ]
+    for name in {**sides[0], **sides[1]}:
+        before, after = (side.get(name) for side in sides)
+        if before != after:
+            yield OptionChange(name, before, after)

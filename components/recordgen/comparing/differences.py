@@ -1,0 +1,272 @@
+"""What :func:`recordgen.diff` returns: counts, rows that are made when they are asked for, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+from recordgen.comparing.drift import LabelDrift, SizeDrift
+from recordgen.comparing.rows import RowRef
+
+_Item = TypeVar("_Item")
+
+#: What may differ in a row that both datasets have.
+KINDS = ("label", "annotation", "bytes", "features", "split")
+
+#: On which side of the splits a payload was in OLD and is in NEW.
+DIRECTIONS = ("train_to_evaluation", "evaluation_to_train")
+
+
+class ChangedRow(NamedTuple):
+    """A row that both datasets have, and that differs.
+
+    Attributes:
+        kinds: what differs, names of :data:`KINDS`.
+        old: the row in OLD.
+        new: the row in NEW.
+    """
+
+    kinds: tuple[str, ...]
+    old: RowRef
+    new: RowRef
+
+
+class Leak(NamedTuple):
+    """A payload that a model has learnt from and is measured by.
+
+    Attributes:
+        direction: ``train_to_evaluation``: it is in OLD's train and in NEW's eval, test or another
+            split; ``evaluation_to_train``: the other way round.
+        old: a row of OLD that has it.
+        new: the row of NEW that has it.
+    """
+
+    direction: str
+    old: RowRef
+    new: RowRef
+
+
+class Listing(Sequence[_Item], Generic[_Item]):
+    """A sequence whose items are made when they are asked for."""
+
+    def __init__(self, count: int, read: Callable[[slice], Iterator[_Item]]) -> None:
+        """Make a sequence.
+
+        Args:
+            count: of its items.
+            read: yields the items of a slice.
+        """
+        self._count = count
+        self._read = read
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[_Item]:
+        return self._read(slice(None))
+
+    @overload
+    def __getitem__(self, place: int) -> _Item: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[_Item]: ...
+    def __getitem__(self, place: int | slice) -> _Item | Sequence[_Item]:
+        if isinstance(place, slice):
+            return list(self._read(place))
+        at = range(self._count)[place]
+        return next(self._read(slice(at, at + 1)))
+
+    def __repr__(self) -> str:
+        return f"<{self._count} rows>"
+
+
+class Move(NamedTuple):
+    """How many rows went from one split to another."""
+
+    old: str
+    new: str
+    rows: int
+
+
+class OptionChange(NamedTuple):
+    """An option, a version or a feature's type that differs; None: not there."""
+
+    name: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularyChange:
+    """What became of labels and their numbers.
+
+    Attributes:
+        added: labels of NEW that OLD has not.
+        removed: labels of OLD that NEW has not.
+        renumbered: the number in OLD and in NEW of labels whose number is another one.
+    """
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    renumbered: Mapping[str, tuple[int, int]]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.renumbered)
+
+    @classmethod
+    def between(cls, old: Sequence[str], new: Sequence[str]) -> VocabularyChange:
+        """Compare two vocabularies, in which a label's number is its index."""
+        numbers, new_numbers = ({name: n for n, name in enumerate(names)} for names in (old, new))
+        return cls(
+            tuple(name for name in new if name not in numbers),
+            tuple(name for name in old if name not in new_numbers),
+            {
+                name: (number, new_numbers[name])
+                for name, number in numbers.items()
+                if new_numbers.get(name, number) != number
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One of the two datasets.
+
+    Attributes:
+        path: its folder or URL.
+        task: see :class:`recordgen.Dataset`; None: it has no ``dataset.json``.
+        recordgen_version: the version that wrote it; None: not known.
+        digest: its digest; None: not known.
+        splits: examples by split.
+    """
+
+    path: str
+    task: str | None
+    recordgen_version: str | None
+    digest: str | None
+    splits: Mapping[str, int]
+
+    @property
+    def examples(self) -> int:
+        """Examples in all splits."""
+        return sum(self.splits.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """How two datasets differ.
+
+    ``old.examples == unchanged + len(changed) + len(removed)``, and
+    ``new.examples == unchanged + len(changed) + len(added)``.
+
+    Attributes:
+        old: the first dataset.
+        new: the second dataset.
+        added: rows of ``new`` that ``old`` has not.
+        removed: rows of ``old`` that ``new`` has not.
+        changed: rows of both that differ in anything, their split included.
+        leaks: rows of ``new`` whose payload ``old`` has on the other side of the splits.
+        unchanged: rows of both that do not differ.
+        kinds: how many of ``changed`` differ in what, by the names ``label``, ``annotation``
+            (boxes, entities or a segment), ``bytes``, ``features`` (all others) and ``split``.
+        moves: how many rows went from which split to which, the most first.
+        leak_counts: leaks by direction.
+        vocabulary: what became of labels and their numbers; None: one of the datasets has none.
+        options: options, versions and types of features that differ.
+        labels: how far the labels of each split are apart; empty: there are none.
+        sizes: how far the sizes of images or texts are apart; empty: there are none.
+    """
+
+    old: Compared
+    new: Compared
+    added: Sequence[RowRef] = field(repr=False)
+    removed: Sequence[RowRef] = field(repr=False)
+    changed: Sequence[ChangedRow] = field(repr=False)
+    leaks: Sequence[Leak] = field(repr=False)
+    unchanged: int
+    kinds: Mapping[str, int]
+    moves: Sequence[Move]
+    leak_counts: Mapping[str, int]
+    vocabulary: VocabularyChange | None
+    options: Sequence[OptionChange]
+    labels: Sequence[LabelDrift] = field(repr=False)
+    sizes: Sequence[SizeDrift] = field(repr=False)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have the same rows in the same splits and number labels alike.
+
+        Options and versions may differ, and so may shards and the order of rows.
+        """
+        rows = len(self.added) + len(self.removed) + len(self.changed)
+        return not rows and not self.vocabulary
+
+    def summary(self) -> dict[str, Any]:
+        """Return everything but the rows, as JSON has it."""
+        return {
+            "same": self.is_same,
+            "old": _side_json(self.old),
+            "new": _side_json(self.new),
+            "counts": {
+                "added": len(self.added),
+                "removed": len(self.removed),
+                "changed": len(self.changed),
+                "unchanged": self.unchanged,
+                "leaks": len(self.leaks),
+            },
+            "changed_by_kind": dict(self.kinds),
+            "moves": [{"from": move.old, "to": move.new, "rows": move.rows} for move in self.moves],
+            "leaks_by_direction": dict(self.leak_counts),
+            "vocabulary": None if self.vocabulary is None else asdict(self.vocabulary),
+            "options": [item._asdict() for item in self.options],
+            "label_drift": [asdict(item) for item in self.labels],
+            "size_drift": [asdict(item) for item in self.sizes],
+        }
+
+    def json_pieces(self) -> Iterator[str]:
+        """Yield one JSON object with everything, in pieces: each row is a line of its own.
+
+        It is :meth:`summary` with the lists ``added``, ``removed``, ``changed`` and ``leaks``, all
+        complete. Only a few thousand rows are in memory at a time.
+        """
+        yield "{\n"
+        for name, value in self.summary().items():
+            yield f'  "{name}": {json.dumps(value, ensure_ascii=False)},\n'
+        lists: dict[str, Iterator[dict[str, Any]]] = {
+            "added": map(_row_json, self.added),
+            "removed": map(_row_json, self.removed),
+            "changed": (
+                {"kinds": item.kinds, "old": _row_json(item.old), "new": _row_json(item.new)}
+                for item in self.changed
+            ),
+            "leaks": (
+                {
+                    "direction": item.direction,
+                    "old": _row_json(item.old),
+                    "new": _row_json(item.new),
+                }
+                for item in self.leaks
+            ),
+        }
+        ends = iter((",\n", ",\n", ",\n", "\n}\n"))
+        for name, items in lists.items():
+            yield f'  "{name}": ['
+            separator = "\n    "
+            for item in items:
+                yield separator + json.dumps(item, ensure_ascii=False)
+                separator = ",\n    "
+            yield "]" + next(ends)
+
+
+def _side_json(side: Compared) -> dict[str, Any]:
+    return {**asdict(side), "examples": side.examples}
+
+
+def _row_json(row: RowRef) -> dict[str, Any]:
+    """Return a row without what it has not."""
+    return {
+        name: value
+        for name, value in row._asdict().items()
+        if name not in ("uri", "objects") or value
+    }

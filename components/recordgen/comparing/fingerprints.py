@@ -1,0 +1,282 @@
+"""What tells a record from others: hashes of its parts, and the little that people see of it.
+
+    image/source_id: a.jpg, image/class/text: cat, image/key/sha256: 9f86…
+    → key: hash of "a.jpg", payload: 0x9f86…, label: hash of ["cat"]
+
+Numbers of labels are no part: the vocabulary is compared by itself. Neither are features that
+follow from others, such as an image's height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from typing import Any, NamedTuple
+
+from recordgen import features
+from recordgen.dataset.manifest import Dataset
+from recordgen.records.wire import Span, canonical, feature_spans, feature_values, first_bytes
+from recordgen.tables.columns import Table
+from recordgen.tables.schema import Schema
+
+#: Hash of what is not there.
+NOTHING = 0
+
+_URIS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
+
+# Texts of labels, and their numbers, for records without the texts.
+_LABELS: Mapping[str, str] = {
+    features.IMAGE_CLASS_TEXT: features.IMAGE_CLASS_LABEL,
+    features.CLASS_TEXT: features.CLASS_LABEL,
+    features.VIDEO_CLASS_TEXT: features.VIDEO_CLASS_LABEL,
+    features.IMAGE_OBJECT_TEXT: features.IMAGE_OBJECT_LABEL,
+    features.ENTITY_TEXT: features.ENTITY_LABEL,
+}
+_BOXES = features.BBOX
+_ENTITIES = (features.ENTITY_START, features.ENTITY_END)
+_SEGMENT = (features.VIDEO_SEGMENT_START, features.VIDEO_SEGMENT_END)
+
+_SIDES = (features.IMAGE_WIDTH, features.IMAGE_HEIGHT)
+_MAX_SIDE = (1 << 32) - 1
+
+# All others are compared as they are stored.
+_KNOWN = frozenset(
+    {
+        *_URIS,
+        *_LABELS,
+        *_LABELS.values(),
+        *_BOXES,
+        *_ENTITIES,
+        *_SEGMENT,
+        features.IMAGE_ENCODED,
+        features.IMAGE_FORMAT,
+        features.IMAGE_HEIGHT,
+        features.IMAGE_WIDTH,
+        features.IMAGE_SHA256,
+        features.TEXT,
+        features.TAGS_TEXT,
+        features.TAGS_LABEL,
+        features.VIDEO_URI,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where records of a dataset hold what.
+
+    Attributes:
+        is_table: records have no uri: all features but the target tell them apart.
+        label: the feature that holds the label or target, of tables; None: as the task of images,
+            texts and videos has it.
+        number: the feature with the number of that label.
+        has_classes: labels are classes that can be counted, not numbers.
+    """
+
+    is_table: bool = False
+    label: str | None = None
+    number: str | None = None
+    has_classes: bool = True
+
+    @classmethod
+    def of(cls, dataset: Dataset | None) -> Layout:
+        """Return the layout of a dataset; None: of other tools' files."""
+        if dataset is None or dataset.task not in ("tabular", "declared"):
+            return cls()
+        if dataset.task == "tabular":
+            table = Table.from_json(dataset.options["table"])
+            return cls(True, table.target, has_classes=table.has_labels)
+        table = Schema.from_json(dataset.options["schema"]).table
+        label, number = table.label_features if table.label is not None else (table.target, None)
+        return cls(table.only_image is None, label, number, table.has_labels)
+
+
+class Fingerprint(NamedTuple):
+    """One record; the hashes have 64 bits.
+
+    Attributes:
+        key: what it is matched by: its uri, or its content.
+        payload: the image's or text's bytes; the inputs of a table's row; the uri of a video.
+        label: its labels, in no order.
+        annotation: its boxes, entities or segment, in no order.
+        rest: all further features.
+        uri: of the payload; empty: it has none.
+        labels: each once, sorted.
+        objects: how many boxes or entities it has.
+        width: the image's, in pixels; a text's bytes; 0: not known.
+        height: the image's, in pixels; 0: it is none, or not known.
+    """
+
+    key: int
+    payload: int
+    label: int
+    annotation: int
+    rest: int
+    uri: str
+    labels: Sequence[str]
+    objects: int
+    width: int
+    height: int
+
+
+def fingerprint(record: bytes, layout: Layout) -> Fingerprint:
+    """Return the fingerprint of a serialised ``tf.train.Example``.
+
+    Raises:
+        ValueError: the bytes are no Example.
+    """
+    try:
+        return _fingerprint(record, feature_spans(record), layout)
+    except (ValueError, IndexError):
+        record = canonical(record)  # laid out in another way, or no Example
+    return _fingerprint(record, feature_spans(record), layout)
+
+
+def _fingerprint(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Fingerprint:
+    if layout.is_table:
+        labels = _shown(_values(record, spans, layout.label))
+        own = {layout.label, layout.number}
+        key = _hash_features(record, spans, (name for name in spans if name not in own))
+        return Fingerprint(key, key, _hash(labels), NOTHING, NOTHING, "", labels, 0, 0, 0)
+    uri = next(
+        (value for name in _URIS if name in spans for value in _values(record, spans, name)), b""
+    )
+    text = uri.decode("utf-8", "replace") if isinstance(uri, bytes) else str(uri)
+    labels = _labels(record, spans, layout)
+    payload, width, height = _payload(record, spans, text)
+    annotation, objects = _annotation(record, spans)
+    others = [name for name in spans if name not in _KNOWN and name != layout.label]
+    rest = _hash_features(record, spans, others) if others else NOTHING
+    if payload is None:
+        payload = rest
+    key = _hash_text(text) if text else payload
+    return Fingerprint(
+        key,
+        payload,
+        _hash(labels),
+        annotation,
+        rest,
+        text,
+        labels,
+        objects,
+        width,
+        height,
+    )
+
+
+def _payload(record: bytes, spans: Mapping[str, Span], uri: str) -> tuple[int | None, int, int]:
+    """Return the hash of the payload, and its width and height; None: nothing known is one."""
+    if (image := _bytes(record, spans, features.IMAGE_ENCODED)) is not None:
+        width, height = (_side(record, spans, name) for name in _SIDES)
+        known = _bytes(record, spans, features.IMAGE_SHA256)
+        return _sha256(image) if known is None else _stored_sha256(known, image), width, height
+    if (text := _bytes(record, spans, features.TEXT)) is not None:
+        return _sha256(text), len(text), 0
+    if uri and features.VIDEO_SOURCE_ID in spans:
+        return _hash_text(uri), 0, 0
+    return None, 0, 0
+
+
+def _bytes(record: bytes, spans: Mapping[str, Span], name: str) -> memoryview | None:
+    """Return the first value of a feature, not copied; None: it has none, or no bytes."""
+    span = spans.get(name)
+    if span is None:
+        return None
+    try:
+        start, end = first_bytes(record, span)
+    except (ValueError, IndexError):
+        return None
+    return memoryview(record)[start:end]
+
+
+def _side(record: bytes, spans: Mapping[str, Span], name: str) -> int:
+    """Return an image's width or height; 0: not known."""
+    value = next(iter(_values(record, spans, name)), 0)
+    return min(max(value, 0), _MAX_SIDE) if isinstance(value, int) else 0
+
+
+def _sha256(data: memoryview) -> int:
+    return _short(sha256(data).digest())
+
+
+def _stored_sha256(known: memoryview, image: memoryview) -> int:
+    """Return the first 64 bits of the image's sha256, which its record holds in hex, as a rule."""
+    try:
+        if len(known) == 64:
+            return int(bytes(known[:16]), 16)
+    except ValueError:
+        pass  # another tool's idea of a key
+    return _sha256(image)
+
+
+def _labels(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Sequence[str]:
+    if layout.label is not None:
+        return _shown(_values(record, spans, layout.label))
+    for name in _LABELS:
+        if name in spans:
+            return _shown(_values(record, spans, name))
+    for name in _LABELS.values():
+        if name in spans:
+            numbers = _values(record, spans, name)
+            return _shown(n for n in numbers if n != features.NO_LABEL)
+    return ()
+
+
+def _annotation(record: bytes, spans: Mapping[str, Span]) -> tuple[int, int]:
+    """Return the hash of boxes, entities or a segment, and how many boxes or entities there are."""
+    names: tuple[str, ...]
+    if _BOXES[0] in spans:
+        names = (features.IMAGE_OBJECT_TEXT, *_BOXES)
+    elif _ENTITIES[0] in spans:
+        names = (features.ENTITY_TEXT, *_ENTITIES)
+    elif _SEGMENT[0] in spans:
+        names = _SEGMENT
+    else:
+        return NOTHING, 0
+    columns = [_values(record, spans, name) for name in names if name in spans]
+    items = sorted(zip(*columns, strict=False))
+    objects = 0 if names is _SEGMENT else len(items)
+    return _hash(map(repr, items)), objects
+
+
+def _values(record: bytes, spans: Mapping[str, Span], name: str | None) -> Sequence[Any]:
+    span = spans.get(name) if name is not None else None
+    return () if span is None else feature_values(record, span)
+
+
+def _shown(values: Iterable[Any]) -> Sequence[str]:
+    """Return values as text, each once, sorted; an empty text is none."""
+    texts = {
+        value.decode("utf-8", "replace")
+        if isinstance(value, bytes)
+        else f"{value:.7g}"  # float32 has no more digits
+        if isinstance(value, float)
+        else str(value)
+        for value in values
+    }
+    return tuple(sorted(texts - {""}))
+
+
+def _hash_features(record: bytes, spans: Mapping[str, Span], names: Iterable[str]) -> int:
+    """Return the hash of features as they are stored, in the order of their names."""
+    state = blake2b(digest_size=8)
+    for name in sorted(names):
+        start, end = spans[name]
+        key = name.encode()
+        state.update(b"%d %d %b" % (len(key), end - start, key))
+        state.update(record[start:end])
+    return _short(state.digest())
+
+
+def _hash(texts: Iterable[str]) -> int:
+    found = list(texts)
+    return _hash_text("\0".join((str(len(found)), *found))) if found else NOTHING
+
+
+def _hash_text(text: str) -> int:
+    return _short(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
+
+
+def _short(digest: bytes) -> int:
+    return int.from_bytes(digest[:8], "big")

@@ -1,0 +1,145 @@
+"""Which row of NEW is which row of OLD, and which payloads are on both sides of a split."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.comparing.rows import Places, Rows
+from recordgen.dataset.splits import TRAIN, split_named
+
+#: Parts of a row that may differ, and the columns that say so.
+KINDS = ("label", "annotation", "payload", "rest", "split")
+
+# Rows with one key are matched in three passes: those that are equal, those that have another label
+# or split alone, and the others in the order in which they lie. So of several rows of one key only
+# those count as changed that are.
+_PASSES = (("key", *KINDS), ("key", "payload", "annotation", "rest"), ("key",))
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Matches(NamedTuple):
+    """Rows of both datasets that belong together, and the others.
+
+    Attributes:
+        old: places in OLD, in the order of ``new``.
+        new: places in NEW, ascending.
+        removed: places in OLD of rows that NEW has not, ascending.
+        added: places in NEW of rows that OLD has not, ascending.
+    """
+
+    old: Places
+    new: Places
+    removed: Places
+    added: Places
+
+
+class Leaks(NamedTuple):
+    """Rows of NEW whose payload OLD has on the other side.
+
+    Attributes:
+        old: a row of OLD with the payload, for each of ``new``.
+        new: places in NEW, ascending.
+    """
+
+    old: Places
+    new: Places
+
+
+def match(old: Rows, new: Rows) -> Matches:
+    """Match rows by key; rows with equal keys one to one."""
+    names = list(dict.fromkeys((*old.splits, *new.splits)))
+    old_columns, new_columns = _columns(old, names), _columns(new, names)
+    left_old, left_new = np.arange(len(old)), np.arange(len(new))
+    pairs: list[tuple[Places, Places]] = []
+    for columns in _PASSES:
+        first = _distinct(_mixed([old_columns[name][left_old] for name in columns]))
+        second = _distinct(_mixed([new_columns[name][left_new] for name in columns]))
+        _, at_old, at_new = np.intersect1d(first, second, assume_unique=True, return_indices=True)
+        pairs.append((left_old[at_old], left_new[at_new]))
+        left_old, left_new = np.delete(left_old, at_old), np.delete(left_new, at_new)
+    found_old, found_new = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    order = np.argsort(found_new)
+    return Matches(found_old[order], found_new[order], left_old, left_new)
+
+
+def differing(old: Rows, new: Rows, matches: Matches) -> dict[str, npt.NDArray[np.bool_]]:
+    """Say of each pair what differs, by the names in :data:`KINDS`."""
+    names = list(dict.fromkeys((*old.splits, *new.splits)))
+    old_columns, new_columns = _columns(old, names), _columns(new, names)
+    return {
+        kind: old_columns[kind][matches.old] != new_columns[kind][matches.new] for kind in KINDS
+    }
+
+
+def is_training(split: str) -> bool:
+    """Say whether models learn from a split: ``train`` and what it is called elsewhere."""
+    return split_named(split) == TRAIN
+
+
+def leaks(old: Rows, new: Rows) -> dict[str, Leaks]:
+    """Return the rows of NEW whose payload leaked, under whatever name.
+
+    Returns:
+        ``train_to_evaluation``: rows in another split of NEW than train, whose payload is in OLD's
+        train; ``evaluation_to_train``: the other way round.
+    """
+    old_train = old.in_splits([name for name in old.splits if is_training(name)])
+    new_train = new.in_splits([name for name in new.splits if is_training(name)])
+    return {
+        "train_to_evaluation": _shared(old, old_train, new, ~new_train),
+        "evaluation_to_train": _shared(old, ~old_train, new, new_train),
+    }
+
+
+def _shared(
+    old: Rows, from_old: npt.NDArray[np.bool_], new: Rows, from_new: npt.NDArray[np.bool_]
+) -> Leaks:
+    sources, targets = np.flatnonzero(from_old), np.flatnonzero(from_new)
+    payloads = old.numbers["payload"][sources]
+    order = np.argsort(payloads, kind="stable")
+    ordered = payloads[order]
+    wanted = new.numbers["payload"][targets]
+    at = np.searchsorted(ordered, wanted)
+    is_there = at < len(ordered)
+    is_there[is_there] = ordered[at[is_there]] == wanted[is_there]
+    return Leaks(sources[order[at[is_there]]], targets[is_there])
+
+
+def _columns(rows: Rows, names: list[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return the columns that are matched; splits by the place of their name in ``names``."""
+    codes = np.array([names.index(name) for name in rows.splits], np.uint64)
+    return {**rows.numbers, "split": codes[rows.numbers["split"]]}
+
+
+def _mixed(columns: list[npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
+    """Return one hash of 64 bits for each row of several columns."""
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        mixed = _scrambled(mixed + _ODD + column.astype(np.uint64))
+    return mixed
+
+
+def _scrambled(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the finalizer of splitmix64 (Steele, Lea and Flood, 2014) of each value."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return values of which no two are equal: the first, second, … of one value each differ.
+
+    Two arrays that hold a value n and m times share min(n, m) of its results.
+    """
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    is_first = np.ones(len(values), bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    starts = np.maximum.accumulate(np.where(is_first, np.arange(len(values)), 0))
+    rank = np.empty(len(values), np.uint64)
+    rank[order] = np.arange(len(values)) - starts
+    return np.where(rank == 0, values, _scrambled(values + rank * _ODD))

@@ -1,0 +1,55 @@
+"""The result of a comparison as one HTML page. Everything that comes from the data is escaped."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+
+from jinja2 import Template
+
+from recordgen import storage
+from recordgen.comparing import wording
+from recordgen.comparing.differences import Differences
+from recordgen.report.page import page_template
+
+_ROWS_SHOWN = 50
+_LABELS_SHOWN = 30
+_OPTIONS_SHOWN = 100
+
+
+def write_page(differences: Differences, to: str) -> None:
+    """Write the page. Args: to: path or URL of the file. Raises: StorageError."""
+    storage.write_text(storage.normal(to), to_html(differences))
+
+
+def to_html(differences: Differences) -> str:
+    """Return a page with all counts and the first rows of each kind, which needs nothing else.
+
+    It reads the records of the rows that it shows and that have no uri.
+    """
+    old_names, new_names = wording.shown_names(differences, _ROWS_SHOWN)
+    splits = dict.fromkeys((*differences.old.splits, *differences.new.splits))
+    vocabulary = differences.vocabulary
+    return _template().render(
+        found=differences,
+        splits=splits,
+        old_names=old_names,
+        new_names=new_names,
+        leak_words=wording.LEAKS,
+        words=partial(wording.change_words, task=differences.new.task),
+        kind_word=partial(wording.kind_word, task=differences.new.task),
+        vocabulary=[] if vocabulary is None else wording.vocabulary_words(vocabulary),
+        rows_shown=_ROWS_SHOWN,
+        labels_shown=_LABELS_SHOWN,
+        options_shown=_OPTIONS_SHOWN,
+    )
+
+
+@cache
+def _template() -> Template:
+    return page_template(
+        "recordgen.comparing",
+        "page.html",
+        labels=wording.labels_words,
+        value=wording.value_words,
+        distance=lambda value: "none" if value is None else f"{value:.3f}",
+    )

@@ -1,0 +1,136 @@
+"""What differs, in the words that the terminal and the page share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from recordgen import storage
+from recordgen.comparing.differences import ChangedRow, Differences, Leak, VocabularyChange
+from recordgen.comparing.rows import RowRef
+from recordgen.features import TEXT
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rows.row import is_content_uri
+
+# By task; of others an annotation is called that.
+_ANNOTATIONS: Mapping[str | None, str] = {
+    "object_detection": "boxes",
+    "text_entities": "entities",
+    "video_classification": "segment",
+}
+
+#: What a leak of each direction is.
+LEAKS: Mapping[str, str] = {
+    "train_to_evaluation": "in OLD's train and outside of NEW's train",
+    "evaluation_to_train": "outside of OLD's train and in NEW's train",
+}
+
+_NAME_CHARACTERS = 100
+_VALUE_CHARACTERS = 60
+_LABELS_SHOWN = 5
+
+
+def kind_word(kind: str, task: str | None) -> str:
+    """Return what a kind of change is called: boxes instead of annotation."""
+    return _ANNOTATIONS.get(task, kind) if kind == "annotation" else kind
+
+
+def change_words(item: ChangedRow, task: str | None) -> str:
+    """Return what differs in a row: ``label dog → bee, boxes 3 → 4``."""
+    return ", ".join(_change(kind, item, task) for kind in item.kinds)
+
+
+def _change(kind: str, item: ChangedRow, task: str | None) -> str:
+    old, new = item.old, item.new
+    word = kind_word(kind, task)
+    if kind == "label":
+        return f"{word} {labels_words(old.labels)} → {labels_words(new.labels)}"
+    if kind == "split":
+        return f"{word} {old.split} → {new.split}"
+    if kind == "annotation" and old.objects != new.objects:
+        return f"{word} {old.objects:,} → {new.objects:,}"
+    return word
+
+
+def labels_words(labels: Sequence[str]) -> str:
+    """Return the labels of a row: ``cat, dog``."""
+    more = f", … {len(labels)} labels" if len(labels) > _LABELS_SHOWN else ""
+    return ", ".join(labels[:_LABELS_SHOWN]) + more or "none"
+
+
+def vocabulary_words(change: VocabularyChange) -> list[str]:
+    """Return what became of the vocabulary: ``1 added (bee)``, ``2 renumbered (cat: 0 → 1, …)``."""
+    renumbered = [f"{label}: {old} → {new}" for label, (old, new) in change.renumbered.items()]
+    parts = {"added": change.added, "removed": change.removed, "renumbered": renumbered}
+    return [f"{len(items):,} {word} ({_first(items)})" for word, items in parts.items() if items]
+
+
+def _first(items: Sequence[str]) -> str:
+    return ", ".join(items[:_LABELS_SHOWN]) + (", …" if len(items) > _LABELS_SHOWN else "")
+
+
+def value_words(value: object) -> str:
+    """Return an option's value, cut where it is long; None: it is not there."""
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value)) or None
+    text = "none" if value is None else str(value)
+    return _cut(text, _VALUE_CHARACTERS)
+
+
+def names_of(root: str, rows: Iterable[RowRef]) -> dict[RowRef, str]:
+    """Return what people know rows by: the uri; else the begin of a text, or a table's values.
+
+    These are read again from their shards, up to the last one that is wanted.
+
+    Args:
+        root: the folder of the dataset.
+        rows: the few that are to be shown.
+    """
+    names: dict[RowRef, str] = {}
+    hidden: dict[str, list[RowRef]] = {}
+    for row in rows:
+        if row.uri and not is_content_uri(row.uri):
+            names[row] = _cut(row.uri, _NAME_CHARACTERS)
+        else:
+            hidden.setdefault(row.file, []).append(row)
+    for file, wanted in hidden.items():
+        by_place = {row.record: row for row in wanted}
+        records = islice(read_records(storage.join(root, file)), max(by_place) + 1)
+        for number, record in enumerate(records):
+            if number in by_place:
+                names[by_place[number]] = _cut(_content(record), _NAME_CHARACTERS)
+    return names
+
+
+def shown_names(
+    differences: Differences, limit: int
+) -> tuple[dict[RowRef, str], dict[RowRef, str]]:
+    """Return the names of the first rows of each list, by row, of OLD's and of NEW's."""
+    pairs: list[ChangedRow | Leak] = [*differences.changed[:limit], *differences.leaks[:limit]]
+    old = [*differences.removed[:limit], *(pair.old for pair in pairs)]
+    new = [*differences.added[:limit], *(pair.new for pair in pairs)]
+    return names_of(differences.old.path, old), names_of(differences.new.path, new)
+
+
+def _content(record: bytes) -> str:
+    values = parse_example(record)
+    if TEXT in values:
+        return _text(values[TEXT])
+    return ", ".join(f"{name}={_text(value)}" for name, value in values.items())
+
+
+def _text(values: Sequence[object]) -> str:
+    shown = (
+        value.decode("utf-8", "replace")[:_NAME_CHARACTERS]
+        if isinstance(value, bytes)
+        else f"{value:.7g}"
+        if isinstance(value, float)
+        else str(value)
+        for value in values[:_LABELS_SHOWN]
+    )
+    return " ".join(" ".join(shown).split())
+
+
+def _cut(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[: characters - 1]}…"

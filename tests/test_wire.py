@@ -1,0 +1,80 @@
+"""Features found in a serialised example are those that protobuf parses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.records.example import parse_example, serialize_example
+from recordgen.records.wire import canonical, feature_spans, feature_values, first_bytes
+
+pytestmark = pytest.mark.once
+
+_VALUES = (
+    st.lists(st.binary(max_size=200), min_size=1, max_size=4)
+    | st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=1, max_size=4)
+    | st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=40)
+)
+EXAMPLES = st.dictionaries(st.text(max_size=12) | st.text("ab", min_size=130), _VALUES, max_size=4)
+
+
+def found(record: bytes) -> dict[str, list[Any]]:
+    spans = feature_spans(record)
+    return {name: list(feature_values(record, spans[name])) for name in sorted(spans)}
+
+
+@given(EXAMPLES)
+def test_as_protobuf_parses(values: dict[str, Any]) -> None:
+    """All features of an example are found with their values, short and long, of each kind."""
+    record = b"".join(serialize_example(values))
+    assert found(record) == parse_example(record)
+    assert canonical(record) is record
+
+
+@given(EXAMPLES, st.integers(0, 1 << 16), st.integers(1, 255))
+def test_damaged_examples(values: dict[str, Any], place: int, flip: int) -> None:
+    """Of damaged bytes is found what protobuf finds, or a ValueError."""
+    data = bytearray(b"".join(serialize_example(values)))
+    if data:
+        data[place % len(data)] ^= flip
+    try:
+        expected = parse_example(bytes(data))
+    except ValueError:
+        with pytest.raises(ValueError, match="Example"):
+            canonical(bytes(data))
+        return
+    got = found(canonical(bytes(data)))
+    # None of no kind, and NaN, which is no float that equals itself.
+    assert repr(got) == repr({name: value for name, value in expected.items() if name in got})
+    assert not any(value for name, value in expected.items() if name not in got)
+
+
+# { features { feature { key: "a" value { int64_list { value: 1 value: 2 } } } } }, written as
+# protobuf allows and no common writer does.
+UNUSUAL = {
+    "numbers that are not packed": "0a0d 0a0b 0a0161 1206 1a04 0801 0802",
+    "the value before its name": "0a0d 0a0b 1206 1a04 0a02 0102 0a0161",
+    "features in two messages": "0a02 0a00 0a0d 0a0b 0a0161 1206 1a04 0a02 0102",
+    "a list in two pieces": "0a11 0a0f 0a0161 120a 1a03 0a01 01 1a03 0a01 02",
+}
+
+
+@pytest.mark.parametrize("layout", UNUSUAL)
+def test_unusual_layouts_are_rewritten(layout: str) -> None:
+    """What protobuf reads and no common writer writes is rewritten."""
+    record = bytes.fromhex(UNUSUAL[layout])
+    assert parse_example(record)["a"] == [1, 2]
+    assert found(canonical(record))["a"] == [1, 2]
+
+
+def test_the_first_bytes() -> None:
+    """The first value of a list of bytes is found without a copy; other lists are refused."""
+    record = b"".join(serialize_example({"a": [b"one", b"two"], "b": 7}))
+    spans = feature_spans(record)
+    start, end = first_bytes(record, spans["a"])
+    assert record[start:end] == b"one"
+    with pytest.raises(ValueError, match="is not the tag"):
+        first_bytes(record, spans["b"])
