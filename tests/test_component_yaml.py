@@ -46,6 +46,7 @@ OTHER_VALUES: dict[str, Any] = {
     "split_fractions": "60,20,20",
     "eval_from": "train:10",
     "split_by": "content",
+    "group_by": "price",
     "missing_split": "drop",
     "labels": "text",
     "shard_by": "label",
@@ -68,6 +69,7 @@ OTHER_VALUES: dict[str, Any] = {
     "threads": 3,
 }
 OF_TABLES = (
+    "group_by",
     "columns",
     "split_column",
     "target_column",

@@ -75,6 +75,7 @@ MUST_AGREE = {
     "seed": 3,
     "split_fractions": SplitFractions.parse("1,1"),
     "split_by": "content",
+    "group_by": "patient",
     "eval_from": "train:10",
     "missing_split": "drop",
     "labels": "text",

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
-from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, GroupBy, SplitFractions
 from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.registry import TASK_CHOICES
@@ -166,6 +166,13 @@ class ConvertOptions:
         "under several names share a split; that reads each such file once more",
         choices=("uri", "content"),
     )
+    group_by: str = option(
+        "",
+        "assign one split to all rows of a group, such as the images of a patient; a group is what "
+        "a column holds (its name, JSON key or number from 1), or what a regular expression finds "
+        "in the uri",
+        metavar="COLUMN|REGEX",
+    )
     missing_split: str = option(
         "assign",
         "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
@@ -286,6 +293,11 @@ class ConvertOptions:
                 _above_zero(name, value)
         if (share := self.eval_share) is not None:
             object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
+        if self.grouping is not None and self.split_by == "content":
+            raise UsageError(
+                "group_by and split_by=content both decide a row's split: a copy of a file may "
+                "belong to another group; leave one of them out"
+            )
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
         if not 0 <= self.max_reject_fraction <= 1:
@@ -337,6 +349,11 @@ class ConvertOptions:
         """What ``eval_from`` says; None: no row moves. Raises: UsageError."""
         return EvalFrom.parse(self.eval_from) if self.eval_from else None
 
+    @property
+    def grouping(self) -> GroupBy | None:
+        """What ``group_by`` says; None: each row is a group. Raises: UsageError."""
+        return GroupBy.parse(self.group_by) if self.group_by else None
+
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""
         return [name for name in TABLE_OPTIONS if getattr(self, name) != OPTIONS[name].default]
@@ -373,6 +390,7 @@ class OptionValues(TypedDict, total=False):
     split_fractions: str | Sequence[int] | SplitFractions
     eval_from: str
     split_by: str
+    group_by: str
     missing_split: str
     labels: str
     shard_by: str

@@ -18,6 +18,7 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, content_keys, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
 from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
+from recordgen.planning.groups import with_groups
 from recordgen.planning.messages import KnownBlock, ReadSummary, RowBlock, SplitsNamed
 from recordgen.planning.plan import Base, make_plan, too_many
 from recordgen.planning.resolve import resolve_bucket
@@ -146,19 +147,25 @@ class ReadRows(PlanningStep):
 
     def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
         """Yield what was read, the rows by bucket, and its summary."""
-        if batches:
+        read = sum(len(batch.lines) for batch in batches) + len(rejects)
+        named = any(any(batch.splits) for batch in batches)
+        groups: list[str | None] | None = None
+        if (by := self._options.grouping) is not None:
+            found = [with_groups(batch, by, self._options.eval_share) for batch in batches]
+            batches = [batch for batch, _ in found]
+            rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
+            groups = list(chain.from_iterable(batch.groups or () for batch in batches))
+        if any(batch.lines for batch in batches):
             task = task_for(self._options)
             names = chain.from_iterable(
                 task.placing_names(batch, self._folder) for batch in batches
             )
-            rows = placed(batches, names, self._options.seed)
+            rows = placed(batches, names, self._options.seed, groups)
             for bucket, columns in by_bucket(rows, self._buckets):
                 yield bucket, RowBlock(packed(columns))
-        read = sum(len(batch.lines) for batch in batches) + len(rejects)
         self._rows.inc(read)
         self._rejected.inc(len(rejects))
         self._heartbeat.add(read, 0, len(rejects))
-        named = any(any(batch.splits) for batch in batches)
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:

@@ -88,6 +88,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         seed: int | RuntimeParameter = 0,
         eval_from: str | RuntimeParameter = "",
         split_by: str | RuntimeParameter = "uri",
+        group_by: str | RuntimeParameter = "",
         missing_split: str | RuntimeParameter = "assign",
         labels: str | RuntimeParameter = "auto",
         shard_by: str | RuntimeParameter = "hash",

@@ -370,7 +370,9 @@ def _whole_payloads(
             continue
         named, agreeing, conflicts = _one_split(sorted(same, key=_line))
         rejects += conflicts
-        kept += [row._replace(split=named.split) for row in agreeing]
+        # The first line's group decides, too.
+        first = min(same, key=_line)
+        kept += [row._replace(split=named.split, split_hash=first.split_hash) for row in agreeing]
     return kept
 
 
