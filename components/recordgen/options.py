@@ -173,6 +173,18 @@ class ConvertOptions:
         "in the uri",
         metavar="COLUMN|REGEX",
     )
+    duplicates: str = option(
+        "keep",
+        "rows that name different files with the same bytes: `keep` them all, `drop` all but the "
+        "first, or `fail`; `drop` and `fail` read each file once more",
+        choices=("keep", "drop", "fail"),
+    )
+    stratify: str = option(
+        "none",
+        "give each split its share of each class: of each `label`, to within one example; `none`: "
+        "only of all rows together, and roughly",
+        choices=("none", "label"),
+    )
     missing_split: str = option(
         "assign",
         "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
@@ -298,6 +310,7 @@ class ConvertOptions:
                 "group_by and split_by=content both decide a row's split: a copy of a file may "
                 "belong to another group; leave one of them out"
             )
+        self._check_stratify()
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
         if not 0 <= self.max_reject_fraction <= 1:
@@ -315,6 +328,20 @@ class ConvertOptions:
                 "unread"
             )
         _ = self.access
+
+    def _check_stratify(self) -> None:
+        if self.stratify == "none":
+            return
+        if self.grouping is not None:
+            raise UsageError(
+                "stratify=label cannot keep groups together, whose rows have several labels; leave "
+                "out stratify or group_by"
+            )
+        if self.split_by == "content":
+            raise UsageError(
+                "stratify=label cannot keep copies of a file together that have several labels; "
+                "say duplicates=drop instead of split_by=content"
+            )
 
     def _settle_columns(self) -> None:
         """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
@@ -354,6 +381,16 @@ class ConvertOptions:
         """What ``group_by`` says; None: each row is a group. Raises: UsageError."""
         return GroupBy.parse(self.group_by) if self.group_by else None
 
+    @property
+    def finds_copies(self) -> bool:
+        """Whether rows that name different files with the same bytes are looked for."""
+        return self.duplicates != "keep"
+
+    @property
+    def decides_together(self) -> bool:
+        """Whether all rows must be known before any is planned."""
+        return self.finds_copies or self.stratify != "none"
+
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""
         return [name for name in TABLE_OPTIONS if getattr(self, name) != OPTIONS[name].default]
@@ -391,6 +428,8 @@ class OptionValues(TypedDict, total=False):
     eval_from: str
     split_by: str
     group_by: str
+    duplicates: str
+    stratify: str
     missing_split: str
     labels: str
     shard_by: str

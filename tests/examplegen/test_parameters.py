@@ -57,6 +57,7 @@ def test_options_reach_the_executor(tmp_path):
         "schema": '{"photo": "image", "breed": "label"}',
         "seed": 7,
         "eval_from": "train:10",
+        "duplicates": "drop",
         "missing_split": "drop",
         "labels": "text",
         "shard_by": "label",
@@ -79,7 +80,7 @@ def test_options_reach_the_executor(tmp_path):
         "threads": 2,
     }
     # These decide about splits, one at a time.
-    for decided in ({"split_by": "content"}, {"group_by": "patient"}):
+    for decided in ({"split_by": "content"}, {"group_by": "patient"}, {"stratify": "label"}):
         options = {**given, **decided}
         component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **options)
         decoded = ExampleGenParameters.from_exec_properties(component.spec.exec_properties)

@@ -89,6 +89,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         eval_from: str | RuntimeParameter = "",
         split_by: str | RuntimeParameter = "uri",
         group_by: str | RuntimeParameter = "",
+        duplicates: str | RuntimeParameter = "keep",
+        stratify: str | RuntimeParameter = "none",
         missing_split: str | RuntimeParameter = "assign",
         labels: str | RuntimeParameter = "auto",
         shard_by: str | RuntimeParameter = "hash",
