@@ -75,6 +75,7 @@ MUST_AGREE = {
     "seed": 3,
     "split_fractions": SplitFractions.parse("1,1"),
     "split_by": "content",
+    "group_by": "patient",
     "eval_from": "train:10",
     "missing_split": "drop",
     "labels": "text",
@@ -91,6 +92,8 @@ MUST_AGREE = {
     "max_image_mb": 9,
     "max_image_pixels": 9_000_000,
 }
+# What decides about all rows together, and so not about new ones alone.
+OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {
     "input_format": "jsonl",
     "header": "yes",
@@ -108,7 +111,7 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     """
     out = written(tmp_path)
     decided = {"columns", "schema", "table"}  # they come with their task
-    assert {*MUST_AGREE, *MAY_DIFFER} | decided == set(OPTIONS.recorded())
+    assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == set(OPTIONS.recorded())
     for name, value in MUST_AGREE.items():
         other = replace(OPTIONS, **{name: value})
         message = (
@@ -125,6 +128,16 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
         f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
     )
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
+
+
+def test_options_that_need_all_rows(tmp_path: Path) -> None:
+    """They decide about all rows together; a dataset that was made with them takes more rows."""
+    assert find_existing(str(tmp_path / "new"), replace(OPTIONS, **OF_WHOLE)) is None
+    out = written(tmp_path, replace(DATASET, options={**DATASET.options, **OF_WHOLE}))
+    assert find_existing(out, OPTIONS) is not None
+    for name, value in OF_WHOLE.items():
+        with pytest.raises(UsageError, match=f"{name}={value} looks at all rows together.*leave"):
+            find_existing(out, replace(OPTIONS, **{name: value}))
 
 
 def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:

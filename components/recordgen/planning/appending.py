@@ -103,6 +103,13 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         )
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
+    if options.decides_together:
+        given = "stratify" if options.stratify != "none" else "duplicates"
+        raise UsageError(
+            f"{given}={getattr(options, given)} looks at all rows together, and --append adds to "
+            f"rows whose split is decided; leave it out, or convert all of them anew, with "
+            f"--overwrite"
+        )
     dataset = read_dataset(output)
     if dataset.task not in TASKS:
         raise UsageError(
@@ -153,7 +160,7 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 # They decide which rows become examples, or when a run fails, but not what a row becomes.
 _MAY_DIFFER = frozenset(
     {"input_format", "header", "columns", "bad_boxes", "max_reject_fraction"}
-    | {"allow_scheme", "allow_root"}
+    | {"allow_scheme", "allow_root", "duplicates", "stratify"}
 )
 
 

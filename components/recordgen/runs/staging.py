@@ -7,6 +7,7 @@
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
                                facts/train-00000.arrow    what the checks need of its rows
+                               settled/00000-…         settled rows of a bucket, until all are
                                rows/00000-…            planned rows of a bucket, for the shards
                                planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
@@ -190,6 +191,19 @@ class Staging:
         with _to_be_seen(path):
             data = json.loads(storage.read_text(path))
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
+
+    def write_settled(self, bucket: int, rows: Columns) -> str:
+        """Leave the settled rows of a bucket until it is planned; return their file."""
+        name = f"{bucket:05d}-{uuid.uuid4().hex}"
+        storage.write_bytes(self.path("settled", name), packed(rows))
+        return name
+
+    def read_settled(self, name: str) -> Columns:
+        """Return what :meth:`write_settled` left. Raises: StorageError: it is not to be seen."""
+        path = self.path("settled", name)
+        with _to_be_seen(path):
+            [rows] = unpacked(storage.read_bytes(path))
+        return rows
 
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Leave the planned rows of a bucket, by group, for the shards."""

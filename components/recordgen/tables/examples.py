@@ -84,6 +84,20 @@ def count_labels(lines: Texts, table: Table) -> Counter[str]:
     return _count(_values(texts, column, table, {}))
 
 
+def find_labels(lines: Texts, table: Table) -> Texts:
+    """Return the label of each line as text, null where there is none.
+
+    Args:
+        lines: as :func:`make_examples` takes them.
+        table: its columns; its target holds classes.
+    """
+    if not len(lines):
+        return pa.array([], pa.string())
+    column = table.column(str(table.target))
+    [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
+    return _values(texts, column, table, {}).cast(pa.string())
+
+
 def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) -> Any:
     """Return the values of a column; blanks around a label do not count."""
     if column.name == table.target:

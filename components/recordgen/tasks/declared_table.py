@@ -87,11 +87,19 @@ class Declared(Task):
                 "split_by=content goes by the content of the only image, and the schema has "
                 f"{len(schema.table.images)} columns of images; use split_by=uri"
             )
-        if options.shard_by == "label" and schema.table.label is None:
+        if options.finds_copies and schema.table.only_image is None:
             raise UsageError(
-                "shard_by=label needs a label, and the schema has no column that is one; use "
-                "shard_by=hash"
+                f"duplicates={options.duplicates} compares the only image of each row, and the "
+                f"schema has {len(schema.table.images)} columns of images; use duplicates=keep"
             )
+        for name, given, other in (
+            ("shard_by=label", options.shard_by == "label", "use shard_by=hash"),
+            ("stratify=label", options.stratify == "label", "leave it out"),
+        ):
+            if given and schema.table.label is None:
+                raise UsageError(
+                    f"{name} needs a label, and the schema has no column that is one; {other}"
+                )
         return cls(schema)
 
     @cached_property

@@ -75,7 +75,17 @@ class Tabular(Task):
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
         if not options.table:
             raise UsageError("the columns are not decided: look at the import files first")
-        return cls(Table.from_json(options.table))
+        table = Table.from_json(options.table)
+        if options.stratify == "label" and not table.has_labels:
+            raise UsageError(
+                "stratify=label needs a target_column that holds classes; name one, or leave it out"
+            )
+        if options.finds_copies:
+            raise UsageError(
+                f"duplicates={options.duplicates} compares files, and a table names none; use "
+                f"duplicates=keep"
+            )
+        return cls(table)
 
     @property
     def has_labels(self) -> bool:
@@ -90,6 +100,11 @@ class Tabular(Task):
         # Names stand in every record.
         names = sum(len(column.name) + _FEATURE_BYTES for column in self.table.stored)
         return pc.add(super().own_sizes(uris, annotations), names)
+
+    def one_labels(self, annotations: Texts) -> Texts:
+        from recordgen.tables.examples import find_labels
+
+        return find_labels(annotations, self.table)
 
     def count_labels(self, annotations: Texts) -> Mapping[str, int]:
         from recordgen.tables.examples import count_labels

@@ -302,6 +302,20 @@ class Task(ABC):
                 counts[label] += item["counts"]
         return dict(counts)
 
+    def one_labels(self, annotations: Texts) -> Texts:
+        """Return the one label of each of several examples, null: it has none.
+
+        Only for tasks whose examples have one label.
+        """
+        import pyarrow as pa  # who only reads import files needs no Arrow
+
+        said = annotations.dictionary_encode("encode")
+        label_of = [
+            next(iter(self.labels(text)), None) if text is not None else None
+            for text in said.dictionary.to_pylist()
+        ]
+        return pa.array(label_of, pa.string()).take(said.indices)
+
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
@@ -476,7 +490,11 @@ def check_declaration(name: str, task: Any) -> None:
 
 
 def need_mixed_shards(task: str, options: ConvertOptions) -> None:
-    """Refuse shards by label for examples that may have several. Raises: UsageError."""
+    """Refuse what needs one label, for examples that may have several. Raises: UsageError."""
+    if options.stratify == "label":
+        raise UsageError(
+            f"stratify=label needs one label per example, which {task} does not have; leave it out"
+        )
     if options.shard_by == "label":
         raise UsageError(
             f"shard_by=label needs one label per example, which {task} does not have; "

@@ -130,6 +130,16 @@ class VideoClassification(Task):
                 f"split_by=content reads what rows name, and {cls.name} never opens a video; use "
                 f"split_by=uri, which keeps all segments of a video in one split"
             )
+        if options.finds_copies:
+            raise UsageError(
+                f"duplicates={options.duplicates} reads what rows name, and {cls.name} never opens "
+                f"a video; use duplicates=keep"
+            )
+        if options.stratify == "label":
+            raise UsageError(
+                "stratify=label would put segments of one video, which have several labels, into "
+                "several splits; leave it out"
+            )
         return cls()
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
