@@ -1,4 +1,4 @@
-"""The ``recordgen`` command: convert, check, inspect, report.
+"""The ``recordgen`` command: convert and check, and what is done with a finished dataset.
 
 Exit codes: 0 done; 1 the data, storage or runner failed; 2 a wrong option or argument;
 130 interrupted.
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
-        if beam_args and args.command in ("inspect", "report"):
+        if beam_args and args.command not in ("convert", "check"):
             raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
         code: int = args.run(args)
         return code
@@ -253,6 +253,17 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _croissant(args: argparse.Namespace) -> int:
+    from recordgen.standards.example_index import write_index
+
+    written = write_index(args.dataset)
+    if args.json:
+        _print_json({"index": written})
+    else:
+        print(f"wrote {written}")
+    return 0
+
+
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -343,13 +354,24 @@ def build_parser() -> argparse.ArgumentParser:
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"
     )
-    report.add_argument(
-        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
-    )
+    _add_dataset(report)
     report.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
     )
+    croissant = _command(
+        commands,
+        "croissant",
+        _croissant,
+        "write an index of all examples, and name it in croissant.json",
+    )
+    _add_dataset(croissant)
     return parser
+
+
+def _add_dataset(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
+    )
 
 
 def _command(
