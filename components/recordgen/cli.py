@@ -253,6 +253,17 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
+def _card(args: argparse.Namespace) -> int:
+    from recordgen.standards.card import write_card
+
+    written = write_card(args.dataset, args.output, overwrite=args.overwrite)
+    if args.json:
+        _print_json({"card": written})
+    else:
+        print(f"wrote {written}")
+    return 0
+
+
 def _croissant(args: argparse.Namespace) -> int:
     from recordgen.standards.example_index import write_index
 
@@ -358,6 +369,12 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
     )
+    card = _command(commands, "card", _card, "write a dataset card with open questions, README.md")
+    _add_dataset(card)
+    card.add_argument(
+        "--output", metavar="FILE", help="path or URL to write (default: README.md in DATASET)"
+    )
+    card.add_argument("--overwrite", action="store_true", help="replace a card that is there")
     croissant = _command(
         commands,
         "croissant",
