@@ -275,6 +275,18 @@ def _croissant(args: argparse.Namespace) -> int:
     return 0
 
 
+def _lineage(args: argparse.Namespace) -> int:
+    from recordgen.standards.lineage import find_lineage, lineage_lines
+
+    found = find_lineage(args.place)
+    if args.json:
+        _print_json(found.to_json())
+    else:
+        for line in lineage_lines(found):
+            print(line)
+    return 0
+
+
 def _print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -382,6 +394,14 @@ def build_parser() -> argparse.ArgumentParser:
         "write an index of all examples, and name it in croissant.json",
     )
     _add_dataset(croissant)
+    lineage = _command(
+        commands, "lineage", _lineage, "print the way back from a model to the import files"
+    )
+    lineage.add_argument(
+        "place",
+        metavar="MODEL",
+        help="a SavedModel, a folder of its versions, a TFX Model uri, or a converted output",
+    )
     return parser
 
 
