@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from recordgen.dataset.manifest import LABELS_FILE, Dataset
 from recordgen.features import FeatureSpec
@@ -34,10 +34,15 @@ def is_image(feature: str) -> bool:
 
 
 def dataset_name(dataset: Dataset) -> str:
-    """Return a name for a dataset that has none: that of its first import file, or its task.
+    """Return a name for a dataset that has none: that of its first import file, or its task."""
+    return source_name(dataset.source) or dataset.task
+
+
+def source_name(source: Sequence[str]) -> str:
+    """Return the name of the first import file; empty: there is none.
 
     ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
     """
-    first = next(iter(dataset.source), "").rstrip("/")
+    first = next(iter(source), "").rstrip("/")
     stem = posixpath.basename(first).partition(".")[0]
-    return stem if stem.strip("*?[]<> ") else dataset.task
+    return stem if stem.strip("*?[]") else ""
