@@ -68,6 +68,7 @@ from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
+from recordgen.standards.openlineage_events import run_events
 from recordgen.tasks import TASKS
 from recordgen.version import __version__
 
@@ -253,6 +254,32 @@ def convert_source(
     progress: Progress | None,
 ) -> ConversionResult:
     """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
+    with run_events(source.names, output) as events:
+        result = _convert_source(
+            source,
+            output,
+            options,
+            new_pipeline=new_pipeline,
+            overwrite=overwrite,
+            append=append,
+            resume=resume,
+            progress=progress,
+        )
+        events.complete(result.dataset)
+    return result
+
+
+def _convert_source(
+    source: Source,
+    output: str,
+    options: ConvertOptions,
+    *,
+    new_pipeline: NewPipeline,
+    overwrite: bool,
+    append: bool,
+    resume: bool,
+    progress: Progress | None,
+) -> ConversionResult:
     started = time.monotonic()
     storage.check_writable(output)
     pipeline = new_pipeline()

@@ -44,6 +44,8 @@ from recordgen.registry import OWN
 from recordgen.rejects import Reject, to_lines
 from recordgen.runs import lease
 from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.standards.croissant import CROISSANT_FILE, INDEX_FILE, croissant_text
+from recordgen.standards.stored_features import label_files
 from recordgen.tasks import TASKS
 
 FAILED_REJECTS_FILE = "failed-rejects.jsonl"
@@ -203,17 +205,18 @@ def commit(
 
 def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> dict[str, str]:
     """Return the files beside the shards of a converted dataset, in the order of writing."""
+    labels = label_files(dataset)
     return {
-        LABELS_FILE: "".join(f"{label}\n" for label in dataset.labels),
-        **TASKS[dataset.task].files(dataset.labels),
+        **labels,
         REJECTS_FILE: "".join(to_lines(rejects)),
         REPORT_FILE: report,
+        CROISSANT_FILE: croissant_text(dataset, labels),
     }
 
 
 def _texts_of_all_tasks() -> set[str]:
     own = {name for task in OWN for name in TASKS[task].files(())}
-    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, *own}
+    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, CROISSANT_FILE, INDEX_FILE, *own}
 
 
 def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
