@@ -108,6 +108,10 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         max_image_mb: float | RuntimeParameter = 30,
         max_image_pixels: int | RuntimeParameter = 100_000_000,
         max_reject_fraction: float | RuntimeParameter = 0.01,
+        select: str | Sequence[str] | RuntimeParameter = (),
+        ignore: str | Sequence[str] | RuntimeParameter = (),
+        fail_on: str | Sequence[str] | RuntimeParameter = (),
+        threshold: str | Sequence[str] | RuntimeParameter = (),
         allow_scheme: str | Sequence[str] | RuntimeParameter = (),
         allow_root: str | Sequence[str] | RuntimeParameter = (),
         threads: int | RuntimeParameter | None = None,
@@ -131,7 +135,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             fingerprint_images: put size and time (or generation, etag) of every image into the
                 cache key. This looks up each image, in 32 threads, before every run; for millions
                 of remote images, turn it off and set ``dataset_version``.
-            allow_scheme: a list, or text with commas between its items; so is ``allow_root``.
+            select: a list, or text with commas between its items; so are ``ignore``, ``fail_on``,
+                ``threshold``, ``allow_scheme`` and ``allow_root``.
 
         All parameters from ``task`` on are the options of
         :class:`recordgen.options.ConvertOptions`, which describes them.
