@@ -202,6 +202,13 @@ def test_what_is_wrong_is_said_with_its_number() -> None:
     }
 
 
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_one_colour_is_all_that_is_said(level: int) -> None:
+    """Of course nothing in it is sharp."""
+    plain = of_levels(np.full((SIDE, SIDE), level), sharpness=0)
+    assert list(found(plain)) == ["ONE_COLOUR"]
+
+
 @pytest.mark.parametrize(
     ("code", "at", "beyond"),
     [("DARK", 252, 253), ("LIGHT", 4, 3), ("BLURRED", 0.5, 0.51), ("ONE_COLOUR", 73, 74)],
