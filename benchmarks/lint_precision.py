@@ -31,11 +31,13 @@ import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
+from recordgen.lint.codes import CHECKS
 from recordgen.lint.looks import SmallPicture, jpeg_factor, look_at
 from recordgen.lint.pictures import PictureFacts, find_alike, findings_of, measured
 
 QUALITY = 92
 BATCH = 16
+THRESHOLDS = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
 
 Picture = Image.Image
 Fault = Callable[[Picture], bytes]
@@ -181,7 +183,7 @@ def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[i
 def count_looks(pictures: Sequence[bytes], expected: frozenset[str]) -> tuple[int, Counter[str]]:
     """Return how many pictures have an expected code, and how many have each other one."""
     facts = facts_of(pictures)
-    found = {code: set(rows.tolist()) for code, rows, _ in findings_of(facts)}
+    found = {code: set(rows.tolist()) for code, rows, _ in findings_of(facts, THRESHOLDS)}
     right = set[int]().union(*(found[code] for code in expected))
     wrong = Counter({code: len(rows) for code, rows in found.items() if code not in expected})
     return len(right), +wrong
