@@ -11,8 +11,8 @@ DIR, and prints for each fault in what part of the pictures it was found:
     looks             false are the codes of pictures without a fault, and other codes than those
                       that a fault should have
 
-Pictures are encoded as JPEG of quality 92. Last comes what a look
-costs, as a part of the time of the decode at 1/8 that the check of a JPEG does anyway.
+Pictures are encoded as JPEG of quality 92. Last comes what a look costs, as a part of the time of
+the decode at 1/8 that the check of a JPEG does anyway.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ import simplejpeg
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.scenes import KINDS, SIZE
+from recordgen.lint.codes import CHECKS
 from recordgen.lint.looks import SmallPicture, jpeg_factor, look_at
 from recordgen.lint.pictures import PictureFacts, find_alike, findings_of, measured
 
 QUALITY = 92
 BATCH = 16
+THRESHOLDS = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
 
 Picture = Image.Image
 Fault = Callable[[Picture], bytes]
@@ -181,7 +183,7 @@ def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[i
 def count_looks(pictures: Sequence[bytes], expected: frozenset[str]) -> tuple[int, Counter[str]]:
     """Return how many pictures have an expected code, and how many have each other one."""
     facts = facts_of(pictures)
-    found = {code: set(rows.tolist()) for code, rows, _ in findings_of(facts)}
+    found = {code: set(rows.tolist()) for code, rows, _ in findings_of(facts, THRESHOLDS)}
     right = set[int]().union(*(found[code] for code in expected))
     wrong = Counter({code: len(rows) for code, rows in found.items() if code not in expected})
     return len(right), +wrong
@@ -221,20 +223,18 @@ def measure_looks(kinds: Mapping[str, Sequence[Picture]]) -> None:
     print_table("looks", list(LOOKS), columns)
 
 
-def measure_cost(pictures: Sequence[Picture], rounds: int = 9) -> None:
+def measure_cost(pictures: Sequence[Picture]) -> None:
     for width, height in (SIZE, (2 * SIZE[0], 2 * SIZE[1])):
         data = [encoded(picture.resize((width, height))) for picture in pictures[:BATCH]]
-        size = f"{width}×{height}, {sum(map(len, data)) / len(data) / 1000:.0f} kB"
-        gray, colour = (
-            best_time(partial(_decode_all, data, colorspace), rounds)
-            for colorspace in ("GRAY", "RGB")
-        )
-        look, look_at_colour = (
-            best_time(partial(_look_at_all, _decode_all(data, colorspace)), rounds)
-            for colorspace in ("GRAY", "RGB")
+        gray, colour, look, look_at_colour = best_times(
+            partial(_decode_all, data, "GRAY"),
+            partial(_decode_all, data, "RGB"),
+            partial(_look_at_all, _decode_all(data, "GRAY")),
+            partial(_look_at_all, _decode_all(data, "RGB")),
         )
         print(
-            f"{size}: a look takes {look / gray:.2f} of the decode at 1/8; with colours "
+            f"{width}×{height}, {sum(map(len, data)) / len(data) / 1000:.0f} kB: a look takes "
+            f"{look / gray:.2f} of the decode at 1/8; with colours "
             f"{(look_at_colour + colour) / gray - 1:.2f}"
         )
 
@@ -247,14 +247,15 @@ def _look_at_all(pictures: Sequence[SmallPicture]) -> PictureFacts:
     return measured([look_at(picture) for picture in pictures])
 
 
-def best_time(run: Callable[[], object], rounds: int) -> float:
-    """Return seconds of the fastest of some rounds, CPU time."""
-    times = []
+def best_times(*runs: Callable[[], object], rounds: int = 20) -> Sequence[float]:
+    """Return seconds of CPU time of the fastest round of each; they take turns."""
+    times = [math.inf] * len(runs)
     for _ in range(rounds):
-        started = time.process_time()
-        run()
-        times.append(time.process_time() - started)
-    return min(times)
+        for number, run in enumerate(runs):
+            started = time.process_time()
+            run()
+            times[number] = min(times[number], time.process_time() - started)
+    return times
 
 
 def read_images(folder: Path, count: int) -> Sequence[Picture]:
@@ -278,7 +279,7 @@ def main() -> None:
         kinds = {name: make(args.count) for name, make in KINDS.items()}
     measure_copies(kinds)
     measure_looks(kinds)
-    measure_cost(next(iter(kinds.values())))
+    measure_cost(kinds["images" if args.images else "scenes"])
 
 
 if __name__ == "__main__":

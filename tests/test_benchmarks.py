@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import lint_precision
 from benchmarks.convert import CONTENDERS
 from benchmarks.memory import PeakMemory, pss_bytes, tree
 from tests.conftest import COMPONENTS, encoded, noise
@@ -97,3 +98,17 @@ def test_rows_measures_and_draws(tmp_path: Path) -> None:
     svg = ElementTree.parse(plot)
     points = svg.findall(".//{http://www.w3.org/2000/svg}circle")
     assert len(points) == 4
+
+
+def test_lint_precision_plants_every_fault(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each fault; whatever is copied exactly is found."""
+    monkeypatch.setattr(sys, "argv", ["lint_precision", "--images", str(photos)])
+    lint_precision.main()
+    copies, looks, cost = capsys.readouterr().out.split("\n\n")
+    assert [line[:17].strip() for line in copies.splitlines()[1:]] == list(lint_precision.COPIES)
+    assert copies.splitlines()[1].split() == ["exact", "copy", "100%"]
+    assert len(looks.splitlines()) == 1 + len(lint_precision.LOOKS)
+    assert looks.splitlines()[-2].endswith("100%")
+    assert cost.count("of the decode at 1/8") == 2

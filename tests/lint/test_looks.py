@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -84,7 +85,7 @@ def test_colours_are_weighted_as_eyes_do() -> None:
 
 @pytest.mark.parametrize(
     ("pixels", "colourfulness"),
-    [((9, 9, 9), 0), ((255, 0, 0), 255), ((200, 150, 100), 100)],
+    [((9, 9, 9), 0), ((255, 0, 0), 255), ((0, 0, 255), 255), ((200, 150, 100), 100)],
 )
 def test_colourfulness(pixels: tuple[int, int, int], colourfulness: float) -> None:
     assert look_at(small_picture(Image.new("RGB", (40, 50), pixels))).colourfulness == colourfulness
@@ -99,15 +100,20 @@ def test_tiny_pictures_have_a_look(shape: tuple[int, int]) -> None:
     assert look.sharpness == 0
 
 
-@pytest.mark.parametrize("shape", [(1, 100_000), (3, 100_001), (40, 20_000)])
+@pytest.mark.parametrize("shape", [(1, 100_000), (3, 100_001), (40, 20_000), (70, 50_000)])
 @pytest.mark.parametrize("turns", [0, 1])
 def test_strips_are_looked_at_as_others(shape: tuple[int, int], turns: int) -> None:
-    """One half is black, the other one white."""
-    pixels = np.zeros(shape)
+    """One half is black, the other one white; a look takes no memory for each pixel of a side."""
+    pixels = np.zeros(shape, np.uint8)
     pixels[:, shape[1] // 2 :] = 255
-    thumbnail = look_at(gray(np.rot90(pixels, turns))).thumbnail
+    picture = gray(np.rot90(pixels, turns))
+    tracemalloc.start()
+    thumbnail = look_at(picture).thumbnail
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
     assert sorted(set(thumbnail.ravel().tolist())) in ([0, 255], [0, 128, 255])
     assert abs(thumbnail.mean() - 127.5) < 3
+    assert peak < pixels.size + 2_000_000
 
 
 def test_the_decoded_scale_does_not_matter() -> None:

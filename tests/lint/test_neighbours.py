@@ -128,13 +128,26 @@ def test_a_greater_distance_is_refused() -> None:
     ],
 )
 def test_memory_is_bounded(values: np.ndarray, pairs: int) -> None:
-    """Neither many hashes nor equal or close ones take 100 bytes each."""
+    """Neither many hashes nor equal or close ones take 64 bytes each."""
     tracemalloc.start()
     found = find_neighbours(values)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(found.first) == pairs
-    assert peak < 100 * len(values) + 5_000_000
+    assert peak < 64 * len(values) + 4_000_000
+
+
+def test_close_hashes_are_not_compared_all_with_all() -> None:
+    """Of 4,096 hashes that share most bands, none is compared with more than 16 times 32."""
+    values, asked = np.arange(2**12, dtype=np.uint64), 0
+
+    def alike(first: np.ndarray, _: np.ndarray) -> np.ndarray:
+        nonlocal asked
+        asked += len(first)
+        return np.zeros(len(first), bool)
+
+    assert not len(find_neighbours(values, alike=alike).first)
+    assert asked < 16 * 32 * len(values)
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=20))

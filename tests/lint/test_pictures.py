@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
+from recordgen.lint.codes import CHECKS
 from recordgen.lint.looks import SIDE, Look, look_at
 from recordgen.lint.neighbours import count_bits
 from recordgen.lint.pictures import (
@@ -40,7 +41,7 @@ def of_levels(*thumbnails: np.ndarray, sharpness: float = 1) -> PictureFacts:
 
 
 def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
-    results = findings_of(facts, {**DEFAULTS, **thresholds}) if thresholds else findings_of(facts)
+    results = findings_of(facts, {**NEVER, **thresholds} if thresholds else DEFAULTS)
     return {
         code: [message(place) for place in range(len(pictures))]
         for code, pictures, message in results
@@ -48,7 +49,8 @@ def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
     }
 
 
-DEFAULTS = {"ONE_COLOUR": 0, "DARK": 0, "LIGHT": 255, "BLURRED": 0}
+DEFAULTS = {code: check.threshold for code, check in CHECKS.items() if check.threshold}
+NEVER = {"ONE_COLOUR": 0, "DARK": 0, "LIGHT": 255, "BLURRED": 0}
 
 ROWS, COLUMNS = np.indices((SIDE, SIDE))
 RAMP = COLUMNS * 8
@@ -200,6 +202,13 @@ def test_what_is_wrong_is_said_with_its_number() -> None:
             "(less than 0.3; 1 is sharp)"
         ]
     }
+
+
+@pytest.mark.parametrize("level", [0, 128, 255])
+def test_one_colour_is_all_that_is_said(level: int) -> None:
+    """Of course nothing in it is sharp."""
+    plain = of_levels(np.full((SIDE, SIDE), level), sharpness=0)
+    assert list(found(plain)) == ["ONE_COLOUR"]
 
 
 @pytest.mark.parametrize(

@@ -33,14 +33,6 @@ LEAST_CORRELATION = 0.97
 #: The least contrast of a picture whose hash says something about it.
 LEAST_HASH_CONTRAST = 3.0
 
-#: Thresholds by code.
-THRESHOLDS: Mapping[str, float] = {
-    "ONE_COLOUR": 2.0,
-    "DARK": 40.0,
-    "LIGHT": 215.0,
-    "BLURRED": 0.3,
-}
-
 
 class PictureFacts(NamedTuple):
     """What pictures look like: arrays with one element for each.
@@ -224,7 +216,7 @@ def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
 
 
 def findings_of(
-    facts: PictureFacts, thresholds: Mapping[str, float] = THRESHOLDS
+    facts: PictureFacts, thresholds: Mapping[str, float]
 ) -> Iterator[tuple[str, npt.NDArray[np.intp], Callable[[int], str]]]:
     """Yield what is wrong with pictures.
 
@@ -232,7 +224,7 @@ def findings_of(
 
     Args:
         facts: of the pictures.
-        thresholds: by code, see :data:`THRESHOLDS`.
+        thresholds: by code, see :data:`recordgen.lint.codes.CHECKS`.
 
     Yields:
         A code, the pictures that it is about, and what gives the message for the place of one
