@@ -46,6 +46,9 @@ OTHER_VALUES: dict[str, Any] = {
     "split_fractions": "60,20,20",
     "eval_from": "train:10",
     "split_by": "content",
+    "group_by": "price",
+    "duplicates": "drop",
+    "stratify": "label",
     "missing_split": "drop",
     "labels": "text",
     "shard_by": "label",
@@ -67,6 +70,8 @@ OTHER_VALUES: dict[str, Any] = {
     "allow_root": ["/", "gs://bucket/images"],
     "threads": 3,
 }
+# Refused beside split_by=content, each of them: other runs give them.
+ALONE = ("group_by", "stratify")
 OF_TABLES = (
     "columns",
     "split_column",
@@ -85,6 +90,8 @@ OUTPUT_PARAMETERS = {
     "eval_examples": "NUMBER_INTEGER",
     "test_examples": "NUMBER_INTEGER",
     "rejects": "NUMBER_INTEGER",
+    "lint_errors": "NUMBER_INTEGER",
+    "lint_warnings": "NUMBER_INTEGER",
     "label_count": "NUMBER_INTEGER",
     "digest": "STRING",
 }
@@ -222,8 +229,9 @@ converted = partial(call, run=WITH_BEAM.run)
 def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
     """dataset.json records the inputs, also where an earlier try of the same task got to."""
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from fills eval
-    others = {name: value for name, value in OTHER_VALUES.items() if name not in OF_TABLES}
-    for given in ({}, others):
+    without = {*OF_TABLES, *ALONE}
+    others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
+    for given in ({"stratify": "label"}, others):
         done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])
@@ -235,7 +243,8 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
 def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
     """Inputs that only tables have do so with a table."""
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
-    given = {name: OTHER_VALUES[name] for name in OF_TABLES if name != "tfmd_schema"}
+    names = ("group_by", *OF_TABLES)
+    given = {name: OTHER_VALUES[name] for name in names if name != "tfmd_schema"}
     done = call(step, tmp_path, source=str(tmp_path / "prices.csv"), task="tabular", **given)
     dataset = read_dataset(done.uris["dataset"])
     assert {name: dataset.options[name] for name in given} == given
@@ -258,9 +267,12 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
         "eval_examples": 1,
         "test_examples": 1,
         "rejects": 1,
+        "lint_errors": 0,
+        "lint_warnings": sum(dataset.lint.values()),
         "label_count": 10,
         "digest": dataset.digest,
     }
+    assert done.parameters["lint_warnings"]
     assert set(done.parameters) == set(OUTPUT_PARAMETERS)
     assert done.metadata("dataset") == {
         "recordgen_version": __version__,

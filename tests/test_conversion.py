@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import fsspec
@@ -103,7 +103,9 @@ def test_records_hold_what_the_rows_say(
         "Split-test",
         "Split-train",
         "dataset.json",
+        "examples.parquet",
         "labels.txt",
+        "lint.jsonl",
         "rejects.jsonl",
         "report.html",
     ]
@@ -143,6 +145,13 @@ def test_dataset_json_tells_the_truth(
     assert dataset.rows.assigned == dataset.examples == dataset.rows.read == 60
 
 
+def without_lines(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of an output that do not name lines of the import file."""
+    return {
+        name: data for name, data in files.items() if name not in ("examples.parquet", "lint.jsonl")
+    }
+
+
 def test_same_input_same_bytes_on_any_number_of_workers(
     make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path
 ) -> None:
@@ -162,7 +171,7 @@ def test_same_input_same_bytes_on_any_number_of_workers(
 
     make_csv(reversed(lines))
     recordgen.convert(source, str(tmp_path / "reversed"), **args)
-    assert tree_bytes(tmp_path / "reversed") == expected
+    assert without_lines(tree_bytes(tmp_path / "reversed")) == without_lines(expected)
     recordgen.convert(source, str(tmp_path / "seed"), shard_mb=0.008, seed=4)
     assert tree_bytes(tmp_path / "seed") != expected
 
@@ -228,7 +237,7 @@ def test_same_bytes_by_label_on_any_number_of_workers(
     two = ["--direct_num_workers=2"]
     source = make_csv(reversed(lines))
     recordgen.convert(source, tmp_path / "two", threads=7, beam_args=two, **args)
-    assert tree_bytes(tmp_path / "two") == expected
+    assert without_lines(tree_bytes(tmp_path / "two")) == without_lines(expected)
 
 
 def test_a_new_class_leaves_the_shards_of_the_others(

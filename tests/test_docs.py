@@ -154,6 +154,15 @@ def _convert(samples: Samples, folder: Path) -> None:
     cifar = "".join(f"{splits[number % 4]},{path}" for number, path in enumerate(paths))
     (folder / "cifar.csv").write_text(cifar)
     (folder / "detections").symlink_to(samples.detections)
+    scans = ["image_uri,label,patient_id\n"]
+    for number, line in enumerate(lines[:40]):
+        _, image, label = line.rstrip("\n").split(",")
+        patient = f"patient{number % 10}"
+        (folder / "scans" / patient).mkdir(parents=True, exist_ok=True)
+        name = f"scans/{patient}/{number}.png"
+        (folder / name).symlink_to(folder / image)
+        scans.append(f"{name},{label},{patient}\n")
+    (folder / "scans.csv").write_text("".join(scans))
 
 
 def _reading(samples: Samples, folder: Path) -> None:

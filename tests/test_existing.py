@@ -75,6 +75,7 @@ MUST_AGREE = {
     "seed": 3,
     "split_fractions": SplitFractions.parse("1,1"),
     "split_by": "content",
+    "group_by": "patient",
     "eval_from": "train:10",
     "missing_split": "drop",
     "labels": "text",
@@ -91,6 +92,8 @@ MUST_AGREE = {
     "max_image_mb": 9,
     "max_image_pixels": 9_000_000,
 }
+# What decides about all rows together, and so not about new ones alone.
+OF_WHOLE = {"duplicates": "drop", "stratify": "label"}
 MAY_DIFFER = {
     "input_format": "jsonl",
     "header": "yes",
@@ -108,7 +111,7 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     """
     out = written(tmp_path)
     decided = {"columns", "schema", "table"}  # they come with their task
-    assert {*MUST_AGREE, *MAY_DIFFER} | decided == set(OPTIONS.recorded())
+    assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == set(OPTIONS.recorded())
     for name, value in MUST_AGREE.items():
         other = replace(OPTIONS, **{name: value})
         message = (
@@ -125,6 +128,16 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
         f"shard_mb is {OPTIONS.shard_mb!r} there and 2 here"
     )
     assert find_existing(out, replace(OPTIONS, **MAY_DIFFER)) == find_existing(out, OPTIONS)
+
+
+def test_options_that_need_all_rows(tmp_path: Path) -> None:
+    """They decide about all rows together; a dataset that was made with them takes more rows."""
+    assert find_existing(str(tmp_path / "new"), replace(OPTIONS, **OF_WHOLE)) is None
+    out = written(tmp_path, replace(DATASET, options={**DATASET.options, **OF_WHOLE}))
+    assert find_existing(out, OPTIONS) is not None
+    for name, value in OF_WHOLE.items():
+        with pytest.raises(UsageError, match=f"{name}={value} looks at all rows together.*leave"):
+            find_existing(out, replace(OPTIONS, **{name: value}))
 
 
 def test_options_that_another_version_did_not_have(tmp_path: Path) -> None:
@@ -146,7 +159,7 @@ def test_what_is_there(tmp_path: Path) -> None:
         for name, split in DATASET.splits.items()
         for shard in split.shards
     )
-    assert existing == Existing(DATASET, shards, ())
+    assert existing == Existing(DATASET, shards, (), out)
     assert existing.folders == {"/d", "/e"}
     assert existing.folder == "/d"
     assert replace(existing, dataset=replace(DATASET, folder="/f")).folder == "/f"
@@ -160,7 +173,7 @@ def test_what_is_there(tmp_path: Path) -> None:
     ]
     text = "".join(f"{json.dumps(one._asdict(), ensure_ascii=False)}\n" for one in rejects)
     (tmp_path / "rejects.jsonl").write_text(text, encoding="utf-8")
-    assert find_existing(out, OPTIONS) == Existing(DATASET, shards, tuple(rejects))
+    assert find_existing(out, OPTIONS) == Existing(DATASET, shards, tuple(rejects), out)
 
 
 def test_what_nothing_can_be_appended_to(tmp_path: Path) -> None:
@@ -316,7 +329,7 @@ def test_merged_datasets() -> None:
         },
         rows=RowCounts(11, 22, 33, 44, 55, 66, {"a": 8, "b": 27, "c": 30}, 99, {"x": 51, "y": 10}),
         reencoded={"alpha": 5, "bmp": 1, "cmyk": 1},
-        warnings=found.warnings,
+        warnings=(),
         digest=dataset_digest([*SHARDS, *added]),
     )
     assert list(found.splits) == ["train", "eval", "test"]
@@ -324,11 +337,6 @@ def test_merged_datasets() -> None:
     assert list(found.rows.rejected) == ["a", "b", "c"]
     assert list(found.rows.adjusted) == ["x", "y"]
     assert list(found.reencoded) == ["alpha", "bmp", "cmyk"]
-    assert found.warnings == (
-        "2 labels have fewer than 10 images: 'ant', 'dog'",
-        "8 examples have no label",
-        "1 labels have no image in split eval, so no measure counts them: 'cat'",
-    )
 
 
 def test_the_folder_of_merged_videos() -> None:

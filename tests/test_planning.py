@@ -15,7 +15,6 @@ from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning import bucket_files
 from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
-from recordgen.planning.resolve import resolve_bucket
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.columns import columns_of, in_planned_order, rows_of
 from recordgen.rows.placing import placing
@@ -23,7 +22,7 @@ from recordgen.rows.planned import BucketSummary, Group, PlacedRow, PlannedRow
 from recordgen.rows.row import Row
 from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
-from tests.planned import bucket_of, chosen
+from tests.planned import bucket_of, chosen, resolve_bucket
 
 
 def plan_all(
@@ -33,7 +32,7 @@ def plan_all(
     place = placing(options.seed)
     by_bucket: dict[int, list[PlacedRow]] = {}
     for row in rows:
-        placed = PlacedRow(*place(row.uri), *row)
+        placed = PlacedRow(*place(row.uri), *row[:5])
         by_bucket.setdefault(bucket_of(placed.sort_key, buckets), []).append(placed)
     summaries, files, contents = [], [], {}
     for bucket, together in by_bucket.items():
@@ -326,7 +325,7 @@ def test_split_of_a_row_is_stable_and_near_its_share() -> None:
 def test_equal_content_never_straddles_splits() -> None:
     """With split_by=content, names do not matter for the split."""
     rows = [Row("a", n, None, f"{n}.jpg", None) for n in range(50)]
-    placed = [PlacedRow(*placing(0)(row.uri), *row) for row in rows]
+    placed = [PlacedRow(*placing(0)(row.uri), *row[:5]) for row in rows]
     planned, _ = resolve_bucket(
         0,
         columns_of(PlacedRow, placed),

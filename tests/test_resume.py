@@ -548,7 +548,7 @@ def test_a_finished_dataset_is_left_alone(source: str, tmp_path: Path) -> None:
     ("change", "words"),
     [
         (CHANGES["an image"], "splits, digest"),
-        (CHANGES["a label"], "splits, digest"),
+        (CHANGES["a label"], "splits, .*digest"),
         (CHANGES["a row more"], "labels"),
         (CHANGES["the seed"], "seed, options;"),
     ],

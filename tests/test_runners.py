@@ -129,8 +129,9 @@ def test_dask(source: str, expected: dict[str, bytes], tmp_path: Path, cluster: 
 
 
 def test_dask_with_all_that_is_grouped(source: str, tmp_path: Path, cluster: Any) -> None:
-    """So it does for shards by label, and where rows without a split wait for all others."""
+    """So it does for shards by label, and where rows wait for all others to be planned."""
     options = {**_OPTIONS, "shard_by": "label", "missing_split": "drop"}
+    options |= {"duplicates": "drop", "stratify": "label"}
     recordgen.convert(source, tmp_path / "one", **options)
     recordgen.convert(source, tmp_path / "two", beam_args=on_dask(cluster), **options)
     assert tree_bytes(tmp_path / "two") == tree_bytes(tmp_path / "one")

@@ -32,7 +32,6 @@ from recordgen.features import FeatureSpec
 from recordgen.options import ConvertOptions
 from recordgen.planning.bucket_files import cut, encode_bucket, planned_rows
 from recordgen.planning.plan import GroupPlan, Plan, SplitPlan
-from recordgen.planning.resolve import resolve_bucket
 from recordgen.records.example import parse_example, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.records.tfrecord import frame
@@ -53,7 +52,7 @@ from recordgen.tables.examples import count_labels, framed, make_examples
 from recordgen.tasks import task_for
 from recordgen.types import ColumnType
 from tests.conftest import run_python, tree_bytes
-from tests.planned import bucket_of, chosen
+from tests.planned import bucket_of, chosen, resolve_bucket
 
 PAGE = (Path(__file__).parents[1] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]

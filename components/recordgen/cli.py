@@ -1,4 +1,4 @@
-"""The ``recordgen`` command: convert, check, inspect, report, diff.
+"""The ``recordgen`` command: convert and check, and what is done with a finished dataset.
 
 Exit codes: 0 done; 1 the data, storage or runner failed, or diff found what ``--fail-on`` names;
 2 a wrong option or argument; 130 interrupted.
@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
-        if beam_args and args.command in ("inspect", "report", "diff"):
+        if beam_args and args.command not in ("convert", "check"):
             raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
         code: int = args.run(args)
         return code
@@ -194,6 +194,7 @@ def _check(args: argparse.Namespace) -> int:
                 "seconds": result.seconds,
                 "rejects": [item._asdict() for item in result.rejects],
                 "findings": [item._asdict() for item in result.findings],
+                "lint_findings": summaries.lint_json(result.lint),
                 "detection": _detection(result.detection),
                 **dataset.to_json(),
             }
@@ -203,6 +204,8 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(
         dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
     )
+    if result.lint is not None and result.lint.is_bad:
+        code = 1
     logs.finished(
         f"{dataset.examples} of {dataset.rows.read} rows are usable",
         result.counts,
@@ -271,6 +274,40 @@ def _diff(args: argparse.Namespace) -> int:
             print(f"\nwrote {args.html}")
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
+
+
+def _card(args: argparse.Namespace) -> int:
+    from recordgen.standards.card import write_card
+
+    written = write_card(args.dataset, args.output, overwrite=args.overwrite)
+    if args.json:
+        _print_json({"card": written})
+    else:
+        print(f"wrote {written}")
+    return 0
+
+
+def _croissant(args: argparse.Namespace) -> int:
+    from recordgen.standards.example_index import write_index
+
+    written = write_index(args.dataset)
+    if args.json:
+        _print_json({"index": written})
+    else:
+        print(f"wrote {written}")
+    return 0
+
+
+def _lineage(args: argparse.Namespace) -> int:
+    from recordgen.standards.lineage import find_lineage, lineage_lines
+
+    found = find_lineage(args.place)
+    if args.json:
+        _print_json(found.to_json())
+    else:
+        for line in lineage_lines(found):
+            print(line)
+    return 0
 
 
 def _print_json(value: object) -> None:
@@ -363,9 +400,7 @@ def build_parser() -> argparse.ArgumentParser:
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"
     )
-    report.add_argument(
-        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
-    )
+    _add_dataset(report)
     report.add_argument(
         "--output", metavar="FILE", help="path or URL to write (default: report.html in DATASET)"
     )
@@ -387,7 +422,34 @@ def build_parser() -> argparse.ArgumentParser:
         help="what makes the exit code 1: changes (of rows, splits or numbers of labels), leaks, "
         "both separated by a comma, or none (default: changes,leaks)",
     )
+    card = _command(commands, "card", _card, "write a dataset card with open questions, README.md")
+    _add_dataset(card)
+    card.add_argument(
+        "--output", metavar="FILE", help="path or URL to write (default: README.md in DATASET)"
+    )
+    card.add_argument("--overwrite", action="store_true", help="replace a card that is there")
+    croissant = _command(
+        commands,
+        "croissant",
+        _croissant,
+        "write an index of all examples, and name it in croissant.json",
+    )
+    _add_dataset(croissant)
+    lineage = _command(
+        commands, "lineage", _lineage, "print the way back from a model to the import files"
+    )
+    lineage.add_argument(
+        "place",
+        metavar="MODEL",
+        help="a SavedModel, a folder of its versions, a TFX Model uri, or a converted output",
+    )
     return parser
+
+
+def _add_dataset(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "dataset", metavar="DATASET", help="a converted or written output, or a TFX Examples uri"
+    )
 
 
 def _command(

@@ -8,6 +8,7 @@ RecordgenError
 │   ├── NothingToConvertError   no row survived planning
 │   ├── TooManyRejectsError     more rows were rejected than allowed
 │   └── SplitNotFoundError      a dataset has no such split
+├── LintError              a finding that fail_on names                        exit code 1
 ├── SourceError            an import file is missing or cannot be read         exit code 1
 ├── StorageError           storage failed; the data may be fine                exit code 1
 │   ├── UnknownSchemeError      no storage is known for a URL's scheme
@@ -79,6 +80,10 @@ class SplitNotFoundError(DataError, KeyError):
 
     def __str__(self) -> str:
         return self.message  # KeyError would quote it
+
+
+class LintError(RecordgenError):
+    """The checks have found what ``fail_on`` names; finished shards stay, for ``resume``."""
 
 
 class SourceError(RecordgenError):

@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
-from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, SplitFractions
+from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, GroupBy, SplitFractions
 from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
+from recordgen.lint.selection import Selection
 from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
@@ -166,6 +167,25 @@ class ConvertOptions:
         "under several names share a split; that reads each such file once more",
         choices=("uri", "content"),
     )
+    group_by: str = option(
+        "",
+        "assign one split to all rows of a group, such as the images of a patient; a group is what "
+        "a column holds (its name, JSON key or number from 1), or what a regular expression finds "
+        "in the uri",
+        metavar="COLUMN|REGEX",
+    )
+    duplicates: str = option(
+        "keep",
+        "rows that name different files with the same bytes: `keep` them all, `drop` all but the "
+        "first, or `fail`; `drop` and `fail` read each file once more",
+        choices=("keep", "drop", "fail"),
+    )
+    stratify: str = option(
+        "none",
+        "give each split its share of each class: of each `label`, to within one example; `none`: "
+        "only of all rows together, and roughly",
+        choices=("none", "label"),
+    )
     missing_split: str = option(
         "assign",
         "`assign` a split to rows without one, or `drop` them if any other row names a split, as "
@@ -250,6 +270,35 @@ class ConvertOptions:
     max_reject_fraction: float = option(
         0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
     )
+    select: tuple[str, ...] = option(
+        (),
+        "look for findings of these codes alone, such as `LEAK`; `error` and `warning` stand for "
+        "all of that level",
+        metavar="CODE",
+        unset="all",
+        affects_bytes=False,
+    )
+    ignore: tuple[str, ...] = option(
+        (),
+        "do not look for findings of these codes; `ALL` turns the checks off",
+        metavar="CODE",
+        unset="none",
+        affects_bytes=False,
+    )
+    fail_on: tuple[str, ...] = option(
+        (),
+        "fail on findings of these codes, `error` or `warning` instead of writing a dataset",
+        metavar="CODE",
+        unset="none",
+        affects_bytes=False,
+    )
+    threshold: tuple[str, ...] = option(
+        (),
+        "from which number on a check finds something, such as `FEW_EXAMPLES=50`",
+        metavar="CODE=N",
+        unset="as in the table of codes",
+        affects_bytes=False,
+    )
     allow_scheme: tuple[str, ...] = option(
         (), "further schemes that rows may reach, such as `https`", metavar="SCHEME"
     )
@@ -286,6 +335,12 @@ class ConvertOptions:
                 _above_zero(name, value)
         if (share := self.eval_share) is not None:
             object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
+        if self.grouping is not None and self.split_by == "content":
+            raise UsageError(
+                "group_by and split_by=content both decide a row's split: a copy of a file may "
+                "belong to another group; leave one of them out"
+            )
+        self._check_stratify()
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
         if not 0 <= self.max_reject_fraction <= 1:
@@ -303,6 +358,21 @@ class ConvertOptions:
                 "unread"
             )
         _ = self.access
+        _ = self.lint
+
+    def _check_stratify(self) -> None:
+        if self.stratify == "none":
+            return
+        if self.grouping is not None:
+            raise UsageError(
+                "stratify=label cannot keep groups together, whose rows have several labels; leave "
+                "out stratify or group_by"
+            )
+        if self.split_by == "content":
+            raise UsageError(
+                "stratify=label cannot keep copies of a file together that have several labels; "
+                "say duplicates=drop instead of split_by=content"
+            )
 
     def _settle_columns(self) -> None:
         """Write ``columns`` in one spelling; give a table's roles to the options that hold them."""
@@ -337,6 +407,21 @@ class ConvertOptions:
         """What ``eval_from`` says; None: no row moves. Raises: UsageError."""
         return EvalFrom.parse(self.eval_from) if self.eval_from else None
 
+    @property
+    def grouping(self) -> GroupBy | None:
+        """What ``group_by`` says; None: each row is a group. Raises: UsageError."""
+        return GroupBy.parse(self.group_by) if self.group_by else None
+
+    @property
+    def finds_copies(self) -> bool:
+        """Whether rows that name different files with the same bytes are looked for."""
+        return self.duplicates != "keep"
+
+    @property
+    def decides_together(self) -> bool:
+        """Whether all rows must be known before any is planned."""
+        return self.finds_copies or self.stratify != "none"
+
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""
         return [name for name in TABLE_OPTIONS if getattr(self, name) != OPTIONS[name].default]
@@ -345,6 +430,11 @@ class ConvertOptions:
     def access(self) -> Access:
         """What rows may reach. Raises: UsageError."""
         return Access(self.allow_scheme, self.allow_root)
+
+    @property
+    def lint(self) -> Selection:
+        """What is looked for in the data. Raises: UsageError."""
+        return Selection.of(self.select, self.ignore, self.fail_on, self.threshold)
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that decide what is written, as ``dataset.json`` holds them."""
@@ -373,6 +463,9 @@ class OptionValues(TypedDict, total=False):
     split_fractions: str | Sequence[int] | SplitFractions
     eval_from: str
     split_by: str
+    group_by: str
+    duplicates: str
+    stratify: str
     missing_split: str
     labels: str
     shard_by: str
@@ -390,6 +483,10 @@ class OptionValues(TypedDict, total=False):
     max_image_mb: float
     max_image_pixels: int
     max_reject_fraction: float
+    select: str | Sequence[str]
+    ignore: str | Sequence[str]
+    fail_on: str | Sequence[str]
+    threshold: str | Sequence[str]
     allow_scheme: str | Sequence[str]
     allow_root: str | Sequence[str]
     threads: int | None

@@ -20,6 +20,7 @@ class RejectCode(str, Enum):
     CONFLICTING_LABELS = "conflicting_labels"
     CONFLICTING_SPLITS = "conflicting_splits"
     AMBIGUOUS_PATH = "ambiguous_path"
+    NO_GROUP = "no_group"
     MISSING_FILE = "missing_file"
     PERMISSION_DENIED = "permission_denied"
     UNKNOWN_SCHEME = "unknown_scheme"

@@ -57,7 +57,7 @@ def test_options_reach_the_executor(tmp_path):
         "schema": '{"photo": "image", "breed": "label"}',
         "seed": 7,
         "eval_from": "train:10",
-        "split_by": "content",
+        "duplicates": "drop",
         "missing_split": "drop",
         "labels": "text",
         "shard_by": "label",
@@ -79,10 +79,13 @@ def test_options_reach_the_executor(tmp_path):
         "allow_root": ("https://host/images", "/data"),
         "threads": 2,
     }
-    component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **given)
-    decoded = ExampleGenParameters.from_exec_properties(component.spec.exec_properties)
-    assert decoded.options == ConvertOptions(**given)
-    assert decoded.dataset_version == "v7"
+    # These decide about splits, one at a time.
+    for decided in ({"split_by": "content"}, {"group_by": "patient"}, {"stratify": "label"}):
+        options = {**given, **decided}
+        component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **options)
+        decoded = ExampleGenParameters.from_exec_properties(component.spec.exec_properties)
+        assert decoded.options == ConvertOptions(**options)
+        assert decoded.dataset_version == "v7"
 
 
 def test_numbers_that_travelled_as_json(tmp_path):

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from recordgen import convert, features
+from recordgen import convert, features, read_dataset
 from recordgen.errors import DataError, SourceError, UsageError
 from recordgen.reading import eval_dataset
 from recordgen.records.example import serialize_example
+from recordgen.standards.lineage import find_lineage
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.model import build_model
 from recordgen.training.run import examples_root, plan_epochs
@@ -83,6 +84,17 @@ def test_truth_of_unlabelled_records(trained):
         "label": [2, 0, 0],
         "weight": [1.0, 0.0, 1.0],
     }
+
+
+@pytest.mark.slow
+def test_the_model_knows_its_dataset(trained, examples):
+    """A server loads the model with its lineage, which names the digest and the import file."""
+    found = find_lineage(trained / "model")
+    dataset = read_dataset(examples)
+    assert (found.dataset.digest, found.dataset.rows) == (dataset.digest, 75)
+    assert found.dataset.source == dataset.source
+    assert found.model.split == "train"
+    assert found.model.settings["image_size"] == [8, 8]
 
 
 @pytest.mark.slow

@@ -10,6 +10,12 @@ shards ─ReadExisting──▶ (bucket, KnownBlock) ─────────
                                                        group ─▶ WriteShards ◀───────────┘
                                                                      └─▶ staging
 
+With ``duplicates`` or ``stratify``, all rows together decide before any bucket is resolved:
+
+(bucket, …) ─SettleBuckets─▶ (ALL, SettledFile | ReadSummary) ─group─▶ DecideTogether
+                                                                            │
+                   ResolveBuckets ◀─group─ (bucket, DecidedFile | ReadSummary)
+
 The rows of a bucket wait in the staging folder until the plan says whose they are.
 What a step must know travels by key, never as a side input, and a step has one output: Dask's
 runner works a side input out anew for each part of the work, and hands all outputs of a step to
@@ -27,10 +33,12 @@ import apache_beam as beam
 from recordgen import storage
 from recordgen.beam.steps import (
     ALL,
+    DecideTogether,
     MakePlan,
     ReadExisting,
     ReadRows,
     ResolveBuckets,
+    SettleBuckets,
     WorkOnShards,
 )
 from recordgen.options import ConvertOptions
@@ -95,9 +103,19 @@ def plan_rows(
             | "ReadExisting" >> beam.ParDo(ReadExisting(options, buckets, folder, staging))
         )  # (bucket, KnownBlock)
     together = parts[0] if len(parts) == 1 else parts | "RowsAndMore" >> beam.Flatten()
+    by_bucket = together | "GroupByBucket" >> beam.GroupByKey()
+    if options.decides_together:
+        by_bucket = (
+            by_bucket
+            | "SettleBuckets"  # (ALL, SettledFile | ReadSummary)
+            >> beam.ParDo(SettleBuckets(options, folders, staging))
+            | "GatherSettled" >> beam.GroupByKey()
+            | "DecideTogether"  # (bucket, DecidedFile | ReadSummary)
+            >> beam.ParDo(DecideTogether(options, staging))
+            | "SpreadBuckets" >> beam.GroupByKey()
+        )
     return (
-        together
-        | "GroupByBucket" >> beam.GroupByKey()
+        by_bucket
         | "ResolveBuckets"  # (ALL, BucketSummary | BucketFile | ReadSummary)
         >> beam.ParDo(ResolveBuckets(options, folders, staging))
         | "GatherSummaries" >> beam.GroupByKey()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, TypeAlias, TypeVar
@@ -18,9 +19,18 @@ from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, content_keys, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
 from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
-from recordgen.planning.messages import KnownBlock, ReadSummary, RowBlock, SplitsNamed
+from recordgen.planning.decide import decide, facts_of
+from recordgen.planning.groups import with_groups
+from recordgen.planning.messages import (
+    DecidedFile,
+    KnownBlock,
+    ReadSummary,
+    RowBlock,
+    SettledFile,
+    SplitsNamed,
+)
 from recordgen.planning.plan import Base, make_plan, too_many
-from recordgen.planning.resolve import resolve_bucket
+from recordgen.planning.resolve import Settled, plan_bucket, settle_bucket
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.columns import (
     by_bucket,
@@ -146,19 +156,25 @@ class ReadRows(PlanningStep):
 
     def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
         """Yield what was read, the rows by bucket, and its summary."""
-        if batches:
+        read = sum(len(batch.lines) for batch in batches) + len(rejects)
+        named = any(any(batch.splits) for batch in batches)
+        groups: list[str | None] | None = None
+        if (by := self._options.grouping) is not None:
+            found = [with_groups(batch, by, self._options.eval_share) for batch in batches]
+            batches = [batch for batch, _ in found]
+            rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
+            groups = list(chain.from_iterable(batch.groups or () for batch in batches))
+        if any(batch.lines for batch in batches):
             task = task_for(self._options)
             names = chain.from_iterable(
                 task.placing_names(batch, self._folder) for batch in batches
             )
-            rows = placed(batches, names, self._options.seed)
+            rows = placed(batches, names, self._options.seed, groups)
             for bucket, columns in by_bucket(rows, self._buckets):
                 yield bucket, RowBlock(packed(columns))
-        read = sum(len(batch.lines) for batch in batches) + len(rejects)
         self._rows.inc(read)
         self._rejected.inc(len(rejects))
         self._heartbeat.add(read, 0, len(rejects))
-        named = any(any(batch.splits) for batch in batches)
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
@@ -210,8 +226,89 @@ class ReadExisting(Step):
                 yield bucket, KnownBlock(packed(columns))
 
 
+class SettleBuckets(PlanningStep):
+    """(bucket, all that is of it) → (ALL, SettledFile | ReadSummary); leaves the settled rows."""
+
+    def __init__(self, options: ConvertOptions, folders: frozenset[str], staging: Staging) -> None:
+        super().__init__(staging)
+        self._options = options
+        self._folders = folders
+
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._settle(*element))
+
+    def _settle(self, bucket: int, grouped: Iterable[Any]) -> Iterator[Any]:
+        parts = list(grouped)
+        found = settled(parts, self._options, self._folders)
+        facts = facts_of(found.rows, task_for(self._options), self._options)
+        file = self._staging.write_settled(bucket, found.rows)
+        yield (
+            ALL,
+            SettledFile(
+                bucket,
+                file,
+                packed(facts),
+                tuple(found.rejects),
+                found.duplicates,
+                found.merged,
+                found.existing,
+                found.dropped,
+            ),
+        )
+        yield from summaries_in(parts)
+
+
+def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[str]) -> Settled:
+    """Settle the rows of a bucket, given all that is of it."""
+    known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
+    rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
+    return settle_bucket(
+        together(PlacedRow, chain.from_iterable(rows)),
+        options=options,
+        task=task_for(options),
+        drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
+        infos=partial(payload_infos, options=options),
+        content_keys=partial(content_keys, options=options),
+        known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
+        folders=folders,
+    )
+
+
+def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
+    """Yield the summaries of reading among what is of a bucket."""
+    for part in parts:
+        if isinstance(part, ReadSummary):
+            yield ALL, part
+
+
+class DecideTogether(Step):
+    """(ALL, [SettledFile | ReadSummary]) → (bucket, DecidedFile), and (0, ReadSummary)."""
+
+    def __init__(self, options: ConvertOptions, staging: Staging) -> None:
+        super().__init__(staging)
+        self._options = options
+
+    def process(self, element: Any) -> Any:  # noqa: D102
+        return self._reported(self._decide(*element))
+
+    def _decide(self, _: int, items: Iterable[SettledFile | ReadSummary]) -> Iterator[Any]:
+        files: dict[int, SettledFile] = {}
+        facts = {}
+        for item in items:
+            if isinstance(item, ReadSummary):
+                yield summarised(item)
+            else:
+                [facts[item.bucket]] = unpacked(item.facts)
+                files[item.bucket] = replace(item, facts=b"")
+        for bucket, columns in decide(facts, self._options):
+            yield bucket, DecidedFile(files[bucket], packed(columns))
+
+
 class ResolveBuckets(PlanningStep):
-    """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned rows."""
+    """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned rows.
+
+    What is of a bucket is blocks of rows; or a DecidedFile, where all rows together decide.
+    """
 
     def __init__(self, options: ConvertOptions, folders: frozenset[str], staging: Staging) -> None:
         super().__init__(staging)
@@ -229,26 +326,29 @@ class ResolveBuckets(PlanningStep):
 
     def _resolve(self, bucket: int, grouped: Iterable[Any]) -> Iterator[Any]:
         parts = list(grouped)
-        options = self._options
-        known = (unpacked(part.data) for part in parts if isinstance(part, KnownBlock))
-        rows = (unpacked(part.data) for part in parts if isinstance(part, RowBlock))
-        planned, summary = resolve_bucket(
-            bucket,
-            together(PlacedRow, chain.from_iterable(rows)),
-            options=options,
-            task=task_for(options),
-            drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
-            infos=partial(payload_infos, options=options),
-            content_keys=partial(content_keys, options=options),
-            known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
-            folders=self._folders,
+        options, decided = self._options, None
+        if file := next((part for part in parts if isinstance(part, DecidedFile)), None):
+            [decided] = unpacked(file.decided)
+            found = self._read(file.settled)
+        else:
+            found = settled(parts, options, self._folders)
+        planned, summary = plan_bucket(
+            bucket, found, options=options, task=task_for(options), decided=decided
         )
         self._count(summary)
         yield ALL, self._staging.write_bucket(bucket, planned)
         yield ALL, summary
-        for part in parts:
-            if isinstance(part, ReadSummary):
-                yield ALL, part
+        yield from summaries_in(parts)
+
+    def _read(self, file: SettledFile) -> Settled:
+        return Settled(
+            self._staging.read_settled(file.file),
+            list(file.rejects),
+            file.duplicates,
+            file.merged,
+            file.existing,
+            file.dropped,
+        )
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())

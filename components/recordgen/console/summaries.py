@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
@@ -15,6 +16,7 @@ from recordgen.tables.csv_fields import DELIMITERS
 
 if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
+    from recordgen.lint.run import Lint
     from recordgen.rejects import Finding, Reject
     from recordgen.report.inspection import Record
     from recordgen.runs.results import CheckResult, ConversionResult
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from recordgen.sources.detect import Detection
 
 _CLASSES_SHOWN = 20
+_FINDINGS_SHOWN = 5
+_FINDINGS_IN_JSON = 10_000
 _COLUMNS_SHOWN = 12
 _CELL_VALUES = 4
 _CELL_CHARACTERS = 40
@@ -51,6 +55,7 @@ def conversion_summary(result: ConversionResult) -> str:
         lines.append(
             f"Resumed    kept {result.kept_shards:,} of {shards:,} shards of an interrupted run"
         )
+    lines += lint_lines(result.lint, _FINDINGS_SHOWN, f"{result.output}/lint.jsonl has all")
     if result.rejects:
         lines.append(f"Rejected rows are in {result.output}/rejects.jsonl")
     if result.findings and not result.unchanged:
@@ -81,6 +86,7 @@ def check_summary(result: CheckResult, *, limit: int) -> str:
             sum(dataset.rows.adjusted.values()),
             f"--json lists {len(result.findings):,}; convert writes all to findings.jsonl",
         ),
+        *lint_lines(result.lint, limit, "--json lists more; convert writes all to lint.jsonl"),
     ]
     return "\n".join(lines)
 
@@ -245,6 +251,25 @@ def _first_lines(
     if count > limit:
         lines.append(f"… and {count - limit:,} more ({where})")
     return lines
+
+
+def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
+    """Return how many findings there are by code, and the first about examples, errors first."""
+    if lint is None or not lint.counts:
+        return []
+    lines = [f"Findings   {lint.errors:,} errors{_detail(lint.counts)}"]
+    about_rows = sum(lint.counts.values()) - len(lint.about_all)
+    first = (item for item in lint.findings() if item.source)
+    lines += [f"{item.level} {item}" for item in islice(first, limit)]
+    if about_rows > limit:
+        lines.append(f"… and {about_rows - limit:,} more ({where})")
+    return lines
+
+
+def lint_json(lint: Lint | None) -> list[dict[str, Any]]:
+    """Return the first findings as JSON."""
+    findings = iter(()) if lint is None else lint.findings()
+    return [item._asdict() for item in islice(findings, _FINDINGS_IN_JSON)]
 
 
 def _is_worth_naming(item: Reject | Finding) -> bool:

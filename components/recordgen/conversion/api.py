@@ -24,19 +24,36 @@ from recordgen.console import logs
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
+    linted,
     read_outcome,
     read_plan,
+    stop_on_findings,
     stop_unless_usable,
     to_dataset,
 )
-from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.dataset.manifest import (
+    DATASET_FILE,
+    EXAMPLES_FILE,
+    FINDINGS_FILE,
+    LINT_FILE,
+    Dataset,
+    read_dataset,
+)
 from recordgen.errors import (
     OutputExistsError,
     UsageError,
 )
+from recordgen.lint.facts import Facts, to_parquet
+from recordgen.lint.run import Lint
 from recordgen.options import ConvertOptions, OptionValues, make_options
-from recordgen.planning.appending import find_existing, merge, merge_findings, task_there
-from recordgen.rejects import Reject
+from recordgen.planning.appending import (
+    find_existing,
+    merge,
+    merge_findings,
+    read_facts,
+    task_there,
+)
+from recordgen.rejects import Reject, to_lines
 from recordgen.report.render import render_dataset
 from recordgen.runs.commit import (
     check_appendable,
@@ -51,6 +68,7 @@ from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
+from recordgen.standards.openlineage_events import run_events
 from recordgen.tasks import TASKS
 from recordgen.version import __version__
 
@@ -94,6 +112,7 @@ def convert(
         SourceError: an import file is missing or cannot be read.
         NothingToConvertError: no row is left to convert.
         TooManyRejectsError: above ``max_reject_fraction``; ``rejects.jsonl`` is written.
+        LintError: the checks have found what ``fail_on`` names; ``lint.jsonl`` is written.
         StorageError: storage failed.
         RunnerError: Beam's runner failed.
     """
@@ -139,11 +158,17 @@ def check(
             graph.check_shards(shards, unlimited, staging)
         staged, results = read_outcome(staging, unlimited)
         findings = first_findings(staging, staged)
+        facts = Facts(staging.read_facts(results))
     rejects = all_rejects(staged, results)
-    dataset = to_dataset(opened, staged, results, decoded)
-    counts = total_counts(staged, results)
+    dataset, lint = linted(to_dataset(opened, staged, results, decoded), facts, decoded)
     return CheckResult(
-        dataset, rejects, time.monotonic() - started, counts, findings, opened.detection
+        dataset,
+        rejects,
+        time.monotonic() - started,
+        total_counts(staged, results),
+        findings,
+        opened.detection,
+        lint,
     )
 
 
@@ -229,12 +254,38 @@ def convert_source(
     progress: Progress | None,
 ) -> ConversionResult:
     """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
+    with run_events(source.names, output) as events:
+        result = _convert_source(
+            source,
+            output,
+            options,
+            new_pipeline=new_pipeline,
+            overwrite=overwrite,
+            append=append,
+            resume=resume,
+            progress=progress,
+        )
+        events.complete(result.dataset)
+    return result
+
+
+def _convert_source(
+    source: Source,
+    output: str,
+    options: ConvertOptions,
+    *,
+    new_pipeline: NewPipeline,
+    overwrite: bool,
+    append: bool,
+    resume: bool,
+    progress: Progress | None,
+) -> ConversionResult:
     started = time.monotonic()
     storage.check_writable(output)
     pipeline = new_pipeline()
     is_there = storage.exists(storage.join(output, DATASET_FILE))
     if resume and is_there and not (overwrite or append):
-        dataset, rejects, counts = _confirm(source, output, options, pipeline, progress)
+        dataset, rejects, counts, lint = _confirm(source, output, options, pipeline, progress)
         seconds = time.monotonic() - started
         return ConversionResult(
             output,
@@ -244,6 +295,7 @@ def convert_source(
             counts,
             unchanged=True,
             detection=source.detection,
+            lint=lint,
         )
     if append:
         _need_names(options)
@@ -264,6 +316,10 @@ def convert_source(
             # An import file that was read again tells its rejects anew.
             old = [item for item in existing.rejects if item.source not in source.names]
             rejects = tuple(sorted({*old, *rejects}))
+        known = read_facts(existing) if existing else []
+        facts = Facts([*known, *run.staging.read_facts(results)])
+        dataset, lint = linted(dataset, facts, options)
+        stop_on_findings(lint, output)
         found = run.staging.read_findings(staged)
         if existing is not None:
             found = merge_findings(output, source.names, found)
@@ -275,7 +331,12 @@ def convert_source(
 
         report = render_dataset(dataset, rejects, path_of)
         texts = texts_beside(dataset, rejects, report)
-        commit(run.staging, output, dataset, texts=texts, findings=found, kept=kept)
+        streams = {
+            FINDINGS_FILE: (line.encode() for line in to_lines(found)),
+            LINT_FILE: (line.encode() for line in lint.lines()),
+            EXAMPLES_FILE: [to_parquet(facts)],
+        }
+        commit(run.staging, output, dataset, texts=texts, streams=streams, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,
@@ -286,6 +347,7 @@ def convert_source(
         resumed if run.leftovers else None,
         findings=first,
         detection=source.detection,
+        lint=lint,
     )
 
 
@@ -305,10 +367,10 @@ def _confirm(
     options: ConvertOptions,
     pipeline: beam.Pipeline,
     progress: Progress | None,
-) -> tuple[Dataset, tuple[Reject, ...], dict[str, int]]:
+) -> tuple[Dataset, tuple[Reject, ...], dict[str, int], Lint]:
     """Return the finished dataset in ``output`` if it is what would be written now.
 
-    With it come its rejects, and what was counted.
+    With it come its rejects, what was counted, and what is wrong with it.
 
     What it was made of is not on record, so every payload is read; nothing is written.
 
@@ -330,7 +392,8 @@ def _confirm(
             shards = graph.plan_rows(pipeline, source, options, run.staging)
             graph.compare_shards(shards, options, output, run.staging)
         staged, results = read_outcome(run.staging, options)
-        dataset = to_dataset(source, staged, results, options)
+        facts = Facts(run.staging.read_facts(results))
+        dataset, lint = linted(to_dataset(source, staged, results, options), facts, options)
         _refuse_other(
             output,
             [
@@ -339,7 +402,7 @@ def _confirm(
                 if getattr(there, item.name) != getattr(dataset, item.name)
             ],
         )
-    return dataset, all_rejects(staged, results), total_counts(staged, results)
+    return dataset, all_rejects(staged, results), total_counts(staged, results), lint
 
 
 def _refuse_other(output: str, differences: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from recordgen import storage
@@ -15,12 +16,15 @@ from recordgen.dataset.manifest import (
     dataset_digest,
     shard_file,
 )
-from recordgen.dataset.warnings import advice
-from recordgen.errors import NothingToConvertError, RunnerError, TooManyRejectsError
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.errors import LintError, NothingToConvertError, RunnerError, TooManyRejectsError
+from recordgen.lint.facts import Facts
+from recordgen.lint.labels import find_odd_classes
+from recordgen.lint.run import Lint, look_at
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import too_many
 from recordgen.rejects import Finding, Reject
-from recordgen.runs.commit import leave_rejects
+from recordgen.runs.commit import leave_lint, leave_rejects
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
 from recordgen.sources.source import Source
@@ -174,11 +178,36 @@ def to_dataset(
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
-        warnings=(
-            *advice(staged.vocabulary, splits, task.noun, options.eval_from),
-            *task.advice(),
-        ),
+        warnings=staged.vocabulary.warnings,
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=task.stored_features(),
         folder=storage.folder_of(source.names[0]) if task.by_address else "",
     )
+
+
+def stop_on_findings(lint: Lint, output: str) -> None:
+    """Raise LintError if the checks have found what the options name; the findings are left."""
+    if lint.fatal:
+        counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
+        first = next(item for item in lint.findings() if item.code in lint.fatal)
+        path = leave_lint(output, lint.lines())
+        raise LintError(
+            f"findings that fail_on names: {counts}, such as {first}; nothing was committed: mend "
+            f"the data, or leave the code out of fail_on and run it again with --resume; see {path}"
+        )
+
+
+def linted(dataset: Dataset, facts: Facts, options: ConvertOptions) -> tuple[Dataset, Lint]:
+    """Return a dataset with what the checks say of it, and all that they have found."""
+    task, wanted = task_for(options), options.lint
+    about_all = find_odd_classes(
+        Vocabulary(dataset.label_kind, dataset.labels),
+        dataset.splits,
+        task.noun,
+        options.eval_from,
+        wanted.thresholds,
+    )
+    lint = look_at(facts, task, about_all, wanted)
+    general = (item.message for item in lint.about_all)
+    warnings = (*dataset.warnings, *general, *task.advice())
+    return replace(dataset, warnings=warnings, lint=lint.counts), lint

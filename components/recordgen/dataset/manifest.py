@@ -5,7 +5,10 @@ OUT/dataset.json                               written last: the commit mark
 OUT/labels.txt                                 line number (from 0) = image/class/label
 OUT/rejects.jsonl                              one line per rejected row
 OUT/findings.jsonl                             one line per thing that was changed in another row
+OUT/lint.jsonl                                 one line per thing that is wrong with the data
+OUT/examples.parquet                           one row per example: where it comes from and lies
 OUT/report.html                                all of it for people, see :mod:`recordgen.report`
+OUT/croissant.json                             and for other tools, see :mod:`recordgen.standards`
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ DATASET_FILE = "dataset.json"
 LABELS_FILE = "labels.txt"
 REJECTS_FILE = "rejects.jsonl"
 FINDINGS_FILE = "findings.jsonl"
+LINT_FILE = "lint.jsonl"
+EXAMPLES_FILE = "examples.parquet"
 REPORT_FILE = "report.html"
 SPLIT_PREFIX = "Split-"
 
@@ -42,6 +47,11 @@ def shard_file(split: str, index: int, count: int, compression: str) -> str:
     """Return a shard's path inside an output: ``Split-train/data_tfrecord-00000-of-00008``."""
     suffix = ".gz" if compression == "gzip" else ""
     return f"{split_dir(split)}/data_tfrecord-{index:05d}-of-{count:05d}{suffix}"
+
+
+def shard_index(file: str) -> int:
+    """Return the number of a shard in its split, given its path."""
+    return int(file.rpartition("data_tfrecord-")[2].partition("-")[0])
 
 
 def is_shard(name: str) -> bool:
@@ -204,6 +214,7 @@ class Dataset:
         digest: sha256 (hex) over the shards' digests and names: equal digests, equal records.
         features: how the features of written examples are stored, by name; empty for images.
         folder: where relative ``video/uri`` start; empty: records name no files.
+        lint: how many findings ``lint.jsonl`` has, by code.
     """
 
     task: str
@@ -221,6 +232,7 @@ class Dataset:
     digest: str
     features: Mapping[str, FeatureSpec] = field(default_factory=dict)
     folder: str = ""
+    lint: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def examples(self) -> int:
@@ -236,7 +248,7 @@ class Dataset:
         """Return the content of ``dataset.json``."""
         values = {"format": FORMAT, **asdict(self)}
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
-        for name in ("features", "folder"):
+        for name in ("features", "folder", "lint"):
             if not values[name]:
                 del values[name]
         return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -46,6 +47,10 @@ PUBLISHED_WORDS = tuple(_PUBLISHED)
 SECOND_DRAW = (1 << 32) - 1
 
 ML_USE_EXPECTED = "TRAIN, VALIDATION, TEST, UNASSIGNED or empty"
+
+# What the name or the number of a column is made of. A pattern of such signs alone would match the
+# same text in every uri, so no useful pattern is taken for a column.
+_COLUMN = re.compile(r"[\w -]+")
 
 # "TSET" and "VALIDTION" are close to a word, "DOG" and "CAT" are not.
 _CLOSE = 0.75
@@ -183,3 +188,57 @@ class EvalFrom:
 
     def __str__(self) -> str:
         return f"{self.split}:{self.percent:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBy:
+    """What rows share that must not straddle splits: a patient, a video, a session.
+
+    Attributes:
+        column: name, JSON key or number (from 1) of the column that names a row's group; empty: the
+            uri does.
+        pattern: finds the group in a uri; empty: the column does.
+    """
+
+    column: str = ""
+    pattern: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> GroupBy:
+        r"""Parse the name of a column, or a regular expression: ``"patient_id"``, ``"(p\d+)/"``.
+
+        Letters, digits, underscores, hyphens and blanks make a column; a text with any other sign
+        is a regular expression.
+
+        Raises:
+            UsageError: it is not a regular expression either, or one that matches the empty text.
+        """
+        name = text.strip()
+        if _COLUMN.fullmatch(name):
+            return cls(column=name)
+        try:
+            pattern = re.compile(text)
+        except re.error as exc:
+            raise UsageError(
+                f"group_by must be the name of a column or a regular expression such as "
+                f"'(patient\\d+)/' ({exc}; got {text!r}); a column with other signs than letters, "
+                f"digits, _, - and blanks goes by its number"
+            ) from exc
+        if pattern.fullmatch(""):
+            raise UsageError(
+                f"group_by must match something in every uri (got {text!r}, which matches the "
+                f"empty text); an example is '(patient\\d+)/'"
+            )
+        return cls(pattern=text)
+
+    def find(self, uri: str) -> str | None:
+        r"""Return the group that the pattern finds in a uri, or None.
+
+        ``"(p\d+)/"`` finds ``p7`` in ``scans/p7/1.jpg``: the first group in parentheses, or the
+        whole match if there is none.
+        """
+        found = re.search(self.pattern, uri)
+        return (found[1] if found.re.groups else found[0]) or None if found else None
+
+    def __str__(self) -> str:
+        return self.column or self.pattern

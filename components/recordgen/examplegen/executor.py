@@ -18,6 +18,7 @@ from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, SourceError
 from recordgen.examplegen.parameters import ExampleGenParameters
+from recordgen.lint.codes import ERROR, WARNING, count_level
 
 # TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
 # StatisticsGen and Transform. The custom property ``compression`` has the real one.
@@ -110,6 +111,8 @@ def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenP
         "duplicates": dataset.rows.duplicates,
         "merged": dataset.rows.merged,
         "dropped": dataset.rows.dropped,
+        "lint_errors": count_level(dataset.lint, ERROR),
+        "lint_warnings": count_level(dataset.lint, WARNING),
         "label_count": len(dataset.labels),
         "seed": dataset.seed,
     }

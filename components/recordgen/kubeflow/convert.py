@@ -13,6 +13,7 @@ from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
+from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import OPTIONS
 
 #: Options with 0 or "" for None: not every backend knows optional numbers without a default.
@@ -69,6 +70,8 @@ def counts_of(dataset: Dataset) -> dict[str, int | str]:
         "examples": dataset.examples,
         **{f"{name}_examples": found.get(name, 0) for name in SPLITS},
         "rejects": dataset.rows.rejects,
+        "lint_errors": count_level(dataset.lint, ERROR),
+        "lint_warnings": count_level(dataset.lint, WARNING),
         "label_count": len(dataset.labels),
         "digest": dataset.digest,
     }
@@ -107,6 +110,8 @@ def metrics_of(dataset: Dataset) -> dict[str, float]:
         "rejects": rows.rejects,
         "reject_fraction": round(rows.rejects / rows.read, 6),
         "reencoded": sum(dataset.reencoded.values()),
+        "lint_errors": count_level(dataset.lint, ERROR),
+        "lint_warnings": count_level(dataset.lint, WARNING),
         "labels": len(dataset.labels),
         "bytes": dataset.bytes,
     }

@@ -25,6 +25,7 @@ import simplejpeg
 from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
+from recordgen.lint.looks import Look, SmallPicture, jpeg_factor, look_at, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.gif import gif_frames
 from recordgen.payloads.png import check_png
@@ -60,6 +61,7 @@ class CheckedImage(NamedTuple):
         width: pixels; None if ``check=none`` could not tell.
         reencoded: why the bytes are not the file's own (see the module), or None.
         orientation: the Exif orientation after which they were turned upright; 1: they were not.
+        look: what it looks like; None: no check asks, or its pixels were not decoded.
     """
 
     data: bytes
@@ -68,6 +70,7 @@ class CheckedImage(NamedTuple):
     width: int | None
     reencoded: str | None = None
     orientation: int = 1
+    look: Look | None = None
 
 
 def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
@@ -135,27 +138,39 @@ def _check_jpeg(data: bytes, options: ConvertOptions) -> CheckedImage:
         return _reencode(_open(data, options), "cmyk", options)
     orientation = _jpeg_orientation(data)
     if options.max_side is not None and max(height, width) > options.max_side:
-        return _downscale_jpeg(data, (height, width), colorspace, orientation, options.max_side)
+        return _downscale_jpeg(data, (height, width), colorspace, orientation, options)
+    look = None
     if options.check == "decode":
-        _decode_strictly(data, colorspace)
+        small = _decode_strictly(data, (height, width), colorspace, options)
+        look = look_at(small) if options.lint.needs_looks and orientation == 1 else None
     if orientation != 1:
         return _reencode(_open(data, options), "exif_orientation", options)
-    return CheckedImage(data, "jpeg", height, width)
+    return CheckedImage(data, "jpeg", height, width, look=look)
 
 
-def _decode_strictly(data: bytes, colorspace: str) -> None:
+def _decode_strictly(
+    data: bytes, size: tuple[int, int], colorspace: str, options: ConvertOptions
+) -> SmallPicture:
     """Read the whole entropy-coded stream, at 1/8 scale; a decoder's warning is an error.
 
     Pillow and ``tf.io.decode_jpeg`` both accept a scan overwritten in the middle and fill the
-    rest with gray, and say nothing.
+    rest with gray, and say nothing. A small picture that is to be looked at is shrunk less.
     """
     target = "GRAY" if colorspace in ("Gray", "YCbCr") else "RGB"
-    decoded(
+    height, width = size
+    factor = jpeg_factor(height, width) if options.lint.needs_looks else 8
+    pixels = decoded(
         "JPEG",
         lambda: simplejpeg.decode_jpeg(
-            data, colorspace=target, min_height=1, min_width=1, min_factor=8, strict=True
+            data,
+            colorspace=target,
+            min_height=-(-height // factor),
+            min_width=-(-width // factor),
+            min_factor=factor,
+            strict=True,
         ),
     )
+    return SmallPicture(pixels, height, width, factor)
 
 
 def _jpeg_orientation(data: bytes) -> int:
@@ -175,11 +190,15 @@ def _has_exif(data: bytes) -> bool:
 
 
 def _downscale_jpeg(
-    data: bytes, size: tuple[int, int], colorspace: str, orientation: int, max_side: int
+    data: bytes,
+    size: tuple[int, int],
+    colorspace: str,
+    orientation: int,
+    options: ConvertOptions,
 ) -> CheckedImage:
     """Decode at the smallest DCT scale that still covers the target, then resize."""
     height, width = size
-    scale = max_side / max(height, width)
+    scale = (options.max_side or 0) / max(height, width)
     target = (max(1, round(width * scale)), max(1, round(height * scale)))
     gray = colorspace == "Gray"
     pixels = decoded(
@@ -195,7 +214,7 @@ def _downscale_jpeg(
     image = Image.fromarray(pixels[:, :, 0] if gray else pixels)
     image = image.resize(target, Image.Resampling.LANCZOS)
     image = _turn(image, orientation)
-    stored = _encoded(image, "jpeg", "max_side", quality=JPEG_QUALITY)
+    stored = _encoded(image, "jpeg", "max_side", options, quality=JPEG_QUALITY)
     return stored._replace(orientation=orientation)
 
 
@@ -209,7 +228,8 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
     too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
     if reason is None and not too_large:
-        return CheckedImage(data, kind, image.height, image.width)
+        look = _looked_at(image, options) if options.check == "decode" else None
+        return CheckedImage(data, kind, image.height, image.width, look=look)
     return _reencode(image, reason or "max_side", options)
 
 
@@ -299,7 +319,7 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
     upright = _turn(to_8_bit(image), orientation)
     if options.max_side is not None and max(upright.size) > options.max_side:
         upright.thumbnail((options.max_side, options.max_side), Image.Resampling.LANCZOS)
-    stored = _encoded(upright, "jpeg" if lossy else "png", reason, **settings)
+    stored = _encoded(upright, "jpeg" if lossy else "png", reason, options, **settings)
     return stored._replace(orientation=orientation)
 
 
@@ -332,11 +352,21 @@ def _turn(image: Image.Image, orientation: int) -> Image.Image:
     return ImageOps.exif_transpose(turned)
 
 
-def _encoded(image: Image.Image, kind: str, reason: str, **settings: object) -> CheckedImage:
+def _encoded(
+    image: Image.Image, kind: str, reason: str, options: ConvertOptions, **settings: object
+) -> CheckedImage:
+    look = _looked_at(image, options)
     out = io.BytesIO()
     # Without Exif and profile: whoever reads the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
-    return CheckedImage(out.getvalue(), kind, image.height, image.width, reason)
+    return CheckedImage(out.getvalue(), kind, image.height, image.width, reason, look=look)
+
+
+def _looked_at(image: Image.Image, options: ConvertOptions) -> Look | None:
+    """Look at an image that is decoded."""
+    if not options.lint.needs_looks:
+        return None
+    return look_at(small_picture(decoded(image.format or "", lambda: to_8_bit(image))))
 
 
 # --- the border to the decoders ---------------------------------------------------------------

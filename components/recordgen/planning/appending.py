@@ -16,6 +16,7 @@ from typing import NamedTuple
 from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
+    EXAMPLES_FILE,
     FINDINGS_FILE,
     REJECTS_FILE,
     Dataset,
@@ -27,8 +28,8 @@ from recordgen.dataset.manifest import (
 )
 from recordgen.dataset.splits import split_order
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.dataset.warnings import advice
 from recordgen.errors import RecordError, SourceError, UsageError
+from recordgen.lint.facts import Columns, from_parquet
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.planning.plan import Base
 from recordgen.records.example import parse_example
@@ -54,11 +55,13 @@ class Existing:
         dataset: the content of its ``dataset.json``.
         shards: its shards.
         rejects: what its ``rejects.jsonl`` says.
+        output: where it lies.
     """
 
     dataset: Dataset
     shards: tuple[ExistingShard, ...]
     rejects: tuple[Reject, ...]
+    output: str
 
     @property
     def folders(self) -> frozenset[str]:
@@ -100,6 +103,13 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         )
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
+    if options.decides_together:
+        given = "stratify" if options.stratify != "none" else "duplicates"
+        raise UsageError(
+            f"{given}={getattr(options, given)} looks at all rows together, and --append adds to "
+            f"rows whose split is decided; leave it out, or convert all of them anew, with "
+            f"--overwrite"
+        )
     dataset = read_dataset(output)
     if dataset.task not in TASKS:
         raise UsageError(
@@ -122,7 +132,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         for name, split in dataset.splits.items()
         for shard in split.shards
     )
-    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)))
+    return Existing(dataset, shards, _read_rejects(storage.join(output, REJECTS_FILE)), output)
 
 
 def task_there(output: str, options: ConvertOptions) -> ConvertOptions:
@@ -150,7 +160,7 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 # They decide which rows become examples, or when a run fails, but not what a row becomes.
 _MAY_DIFFER = frozenset(
     {"input_format", "header", "columns", "bad_boxes", "max_reject_fraction"}
-    | {"allow_scheme", "allow_root"}
+    | {"allow_scheme", "allow_root", "duplicates", "stratify"}
 )
 
 
@@ -219,6 +229,21 @@ def _read_findings(output: str) -> Iterator[Finding]:
         raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
+def read_facts(existing: Existing) -> list[Columns]:
+    """Return the facts of its examples; of an output that holds no facts, none.
+
+    Raises:
+        SourceError: its ``examples.parquet`` cannot be read.
+    """
+    path = storage.join(existing.output, EXAMPLES_FILE)
+    try:
+        return [from_parquet(storage.read_bytes(path))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc
+
+
 def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return the dataset that both make together: the shards of the one behind the other's."""
     splits = {
@@ -233,12 +258,7 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,
         rows=rows,
-        warnings=advice(
-            Vocabulary(new.label_kind, new.labels),
-            splits,
-            TASKS[new.task].noun,
-            new.options["eval_from"],
-        ),
+        warnings=(),  # the checks look at both together
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
     )

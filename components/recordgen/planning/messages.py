@@ -51,6 +51,41 @@ class FindingsFile(NamedTuple):
 
 
 @dataclass(frozen=True)
+class SettledFile:
+    """The settled rows of a bucket, before all rows together decide about them.
+
+    Attributes:
+        bucket: its number.
+        file: where the rows lie.
+        facts: what the decision needs, see :func:`recordgen.rows.columns.packed`.
+        rejects: see :class:`recordgen.planning.resolve.Settled`, as all that follow.
+    """
+
+    bucket: int
+    file: str
+    facts: bytes
+    rejects: tuple[Reject, ...]
+    duplicates: int
+    merged: int
+    existing: int
+    dropped: int
+
+
+@dataclass(frozen=True)
+class DecidedFile:
+    """The settled rows of a bucket, and what was decided about them.
+
+    Attributes:
+        settled: the rows; its facts are not needed any more.
+        decided: see :func:`recordgen.planning.decide.decide` and
+            :func:`recordgen.rows.columns.packed`.
+    """
+
+    settled: SettledFile
+    decided: bytes
+
+
+@dataclass(frozen=True)
 class SplitsNamed:
     """That some row names a split."""
 

@@ -1,9 +1,10 @@
 """Which rows are kept, and in which split: a bucket of rows is resolved on its own. Pure functions.
 
 A row's place is a hash of (seed, uri). All rows of one uri fall into the same bucket, a range of
-that hash, so nothing outside a bucket decides what becomes of its rows:
+that hash, so nothing outside a bucket decides what becomes of its rows, unless options ask for it
+(:mod:`recordgen.planning.decide`):
 
-    rows ─placed─▶ bucket ─resolve_bucket─▶ planned rows by Group, BucketSummary
+    rows ─placed─▶ bucket ─settle_bucket─▶ Settled ─plan_bucket─▶ rows by Group, BucketSummary
 
 A row that has its place for itself depends on no other one: such rows are planned by columns. Those
 that share a place, duplicates, parts and contradictions among them, are looked at one by one.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -113,8 +114,7 @@ def _line(row: PlacedRow) -> tuple[str, int]:
     return row.source, row.line
 
 
-def resolve_bucket(
-    bucket: int,
+def settle_bucket(
     placed: Columns,
     *,
     options: ConvertOptions,
@@ -124,33 +124,71 @@ def resolve_bucket(
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     known: Sequence[KnownRow] = (),
     folders: Collection[str] = (),
-) -> tuple[dict[Group, Columns], BucketSummary]:
-    """Decide for every row of a bucket: planned in a group, duplicate, dropped or rejected.
+) -> Settled:
+    """Decide which rows of a bucket are examples, unless their payload is refused later.
 
     Args:
-        bucket: its number.
         placed: all rows of the bucket, in any order (columns of PlacedRow).
         options: seed, split fractions, eval_from, split_by, shard_by.
         task: what annotations mean.
         drop_unnamed: leave out rows without a split.
         infos: returns the size and version of payloads in storage, or why one is refused; it gets
             their uris, and the import file that names each.
-        content_keys: returns each payload's sha256; called only for ``split_by=content``.
+        content_keys: returns each payload's sha256; called only for ``split_by=content`` and to
+            find copies.
         known: examples of the dataset that is appended to, of this bucket.
         folders: those of the import files that it was made of.
-
-    Returns:
-        Planned rows by group, in their order (columns of PlannedRow); and the summary.
     """
     share = options.eval_share
     settled = _settled(in_order(placed), task, known, folders, share)
     rejects = settled.rejects
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
-    dropped = len(settled.rows) - len(rows)
+    settled.dropped = len(settled.rows) - len(rows)
     rows = _sized(rows, task, infos, rejects)
-    if options.split_by == "content":
-        rows = _placed_by_content(rows, options.seed, task, share, content_keys, rejects)
-    splits, assigned, moved = _in_splits(rows, options.split_fractions, share)
+    by_content = options.split_by == "content"
+    if by_content or options.finds_copies:
+        undecided = (None,) if share is None else (None, share.split)
+        asked = None if options.finds_copies else undecided
+        rows = _with_content(rows, asked, task, content_keys, rejects)
+    if by_content:
+        rows = _placed_by_content(rows, options.seed)
+    return replace(settled, rows=rows)
+
+
+def plan_bucket(
+    bucket: int,
+    settled: Settled,
+    *,
+    options: ConvertOptions,
+    task: Task,
+    decided: Columns | None = None,
+) -> tuple[dict[Group, Columns], BucketSummary]:
+    """Plan the settled rows of a bucket.
+
+    Args:
+        bucket: its number.
+        settled: its rows.
+        options: split fractions, eval_from, shard_by.
+        task: what annotations mean.
+        decided: what all rows together decided about them, see :mod:`recordgen.planning.decide`;
+            None: each decides about itself.
+
+    Returns:
+        Planned rows by group, in their order (columns of PlannedRow); and the summary.
+    """
+    rows, copies = settled.rows, 0
+    if decided is None:
+        found = _in_splits(rows, options.split_fractions, options.eval_share)
+    else:
+        kept = decided["kept"]
+        rows, decided = rows.filter(kept), decided.filter(kept)
+        copies = len(kept) - len(rows)
+        if options.stratify == "none":
+            found = _in_splits(rows, options.split_fractions, options.eval_share)
+        else:
+            moved = pc.sum(decided["moved"]).as_py() or 0
+            found = decided["split"].combine_chunks(), decided["assigned"], moved
+    splits, assigned, moved = found
     planned = pa.table(
         {
             **{name: rows[name] for name in ("sort_key", "source", "line", "uri", "annotation")},
@@ -164,10 +202,10 @@ def resolve_bucket(
         {group: len(columns) for group, columns in groups.items()},
         {group: pc.sum(columns["bytes"]).as_py() for group, columns in groups.items()},
         task.count_labels(planned["annotation"].combine_chunks()),
-        settled.duplicates,
+        settled.duplicates + copies,
         settled.merged,
-        dropped,
-        tuple(rejects),
+        settled.dropped,
+        tuple(settled.rejects),
         settled.existing,
         moved,
     )
@@ -175,12 +213,13 @@ def resolve_bucket(
 
 
 @dataclass
-class _Settled:
+class Settled:
     """Rows of which each is an example, unless its payload is refused.
 
     Attributes:
         rows: columns of PlacedRow, and ``assigned``: whether the split is one that another part of
-            the payload has already, and the row did not name; null: nothing is decided.
+            the payload has already, and the row did not name; null: nothing is decided. Then
+            ``bytes`` and ``version`` of the payload and, where it was read, ``content``.
         rejects: rows that contradict others.
         duplicates: see :class:`BucketSummary`, as all that follow.
     """
@@ -190,6 +229,7 @@ class _Settled:
     duplicates: int = 0
     merged: int = 0
     existing: int = 0
+    dropped: int = 0
 
 
 def _settled(
@@ -198,13 +238,13 @@ def _settled(
     known: Sequence[KnownRow],
     folders: Collection[str],
     share: EvalFrom | None,
-) -> _Settled:
+) -> Settled:
     """Look at the rows that share their place with another one, or their uri with an example."""
     shared = _shares_place(ordered, known)
     alone = _with_assigned(ordered, [None] * len(ordered))
     if not shared.any():
-        return _Settled(alone)
-    found = _Settled(alone.filter(pa.array(~shared)))
+        return Settled(alone)
+    found = Settled(alone.filter(pa.array(~shared)))
     rows = list(rows_of(PlacedRow, ordered.filter(pa.array(shared))))
     beside: dict[tuple[str, int], bool] = {}
     if known:
@@ -370,7 +410,9 @@ def _whole_payloads(
             continue
         named, agreeing, conflicts = _one_split(sorted(same, key=_line))
         rejects += conflicts
-        kept += [row._replace(split=named.split) for row in agreeing]
+        # The first line's group decides, too.
+        first = min(same, key=_line)
+        kept += [row._replace(split=named.split, split_hash=first.split_hash) for row in agreeing]
     return kept
 
 
@@ -543,34 +585,55 @@ def _without_refused(
     return rows.filter(pc.invert(refused)), kept
 
 
-def _placed_by_content(
+def _with_content(
     rows: Columns,
-    seed: int,
+    undecided: Collection[str | None] | None,
     task: Task,
-    share: EvalFrom | None,
     content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
     rejects: list[Reject],
 ) -> Columns:
-    """Replace the split hash of rows by their content's, where it decides about their split."""
-    place = placing(seed)
-    undecided = (None,) if share is None else (None, share.split)
+    """Return the rows with ``content``, the sha256 of their payload, where that is a file or text.
+
+    Args:
+        rows: columns of PlacedRow.
+        undecided: only rows that name one of these splits are asked about; None: all are.
+        task: knows where payloads are.
+        content_keys: reads payloads.
+        rejects: gets the rows whose payload cannot be read.
+    """
     items = list(rows_of(PlacedRow, rows))
-    is_open = [row.split in undecided for row in items]
-    asked = [
-        row for row, open_ in zip(items, is_open, strict=True) if open_ and task.is_stored(row.uri)
+    is_asked = [undecided is None or row.split in undecided for row in items]
+    in_files = [
+        row for row, asked in zip(items, is_asked, strict=True) if asked and task.is_stored(row.uri)
     ]
-    answers = iter(content_keys(asked))
-    hashes: list[int | PayloadError] = []
-    for row, open_ in zip(items, is_open, strict=True):
+    answers = iter(content_keys(in_files))
+    found: list[_Content | PayloadError] = []
+    for row, asked in zip(items, is_asked, strict=True):
         answer: bytes | PayloadError | None = None
-        if open_ and is_content_uri(row.uri):
+        if asked and is_content_uri(row.uri):
             answer = content_digest(row.uri)
-        elif open_ and task.is_stored(row.uri):
+        elif asked and task.is_stored(row.uri):
             answer = next(answers)
-        if isinstance(answer, PayloadError):
-            hashes.append(answer)
-        else:
-            hashes.append(row.split_hash if answer is None else place(answer).split_hash)
-    rows, kept = _without_refused(rows, hashes, rejects)
+        found.append(answer if isinstance(answer, PayloadError) else _Content(answer))
+    rows, kept = _without_refused(rows, found, rejects)
+    digests = pa.array([content.digest for content in kept], pa.binary())
+    return rows.append_column("content", digests)
+
+
+class _Content(NamedTuple):
+    """The sha256 of a payload; None: it was not read."""
+
+    digest: bytes | None
+
+
+def _placed_by_content(rows: Columns, seed: int) -> Columns:
+    """Replace the split hash of rows by their content's, where it is known."""
+    place = placing(seed)
+    hashes = [
+        own if content is None else place(content).split_hash
+        for own, content in zip(
+            values_of(rows["split_hash"]), rows["content"].to_pylist(), strict=True
+        )
+    ]
     at = rows.schema.get_field_index("split_hash")
-    return rows.set_column(at, "split_hash", pa.array(kept, pa.uint64()))
+    return rows.set_column(at, "split_hash", pa.array(hashes, pa.uint64()))

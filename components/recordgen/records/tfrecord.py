@@ -29,6 +29,9 @@ _LENGTH = struct.Struct("<Q")
 _CRC = struct.Struct("<I")
 _HEAD_BYTES = _LENGTH.size + _CRC.size
 
+#: What a record takes in a file beside its own bytes: a head of 12 bytes, a checksum of 4.
+FRAME_BYTES = _HEAD_BYTES + _CRC.size
+
 _GZIP_LEVEL = 6
 
 # Each write waits for the interpreter's lock afterwards, so many records share one.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.rows.placing import seeded_hash
+from recordgen.rows.placing import placing, seeded_hash
 from recordgen.rows.planned import KnownRow, PlacedRow, PlannedRow
 from recordgen.rows.row import RowBatch
 
@@ -94,13 +94,20 @@ def values_of(column: Any) -> list[Any]:
     return values
 
 
-def placed(batches: Sequence[RowBatch], names: Iterable[str], seed: int) -> Columns:
+def placed(
+    batches: Sequence[RowBatch],
+    names: Iterable[str],
+    seed: int,
+    groups: Sequence[str | None] | None = None,
+) -> Columns:
     """Return rows with their places.
 
     Args:
         batches: rows of import files.
         names: what each row is placed by.
         seed: see :func:`recordgen.rows.placing.placing`.
+        groups: what decides the split of each row instead, None where its name does; None: names
+            decide about all of them.
     """
     seeded = seeded_hash(seed)
     digests = []
@@ -109,6 +116,12 @@ def placed(batches: Sequence[RowBatch], names: Iterable[str], seed: int) -> Colu
         hasher.update(name.encode("utf-8", "surrogateescape"))
         digests.append(hasher.digest())
     places = np.frombuffer(b"".join(digests), ">u8").astype(np.uint64).reshape(-1, 2)
+    if groups is not None:
+        place = placing(seed)
+        hash_of = {group: place(group).split_hash for group in set(groups) if group is not None}
+        for at, group in enumerate(groups):
+            if group is not None:
+                places[at, 1] = hash_of[group]
     sources = list(dict.fromkeys(batch.source for batch in batches))
     codes = np.array([sources.index(batch.source) for batch in batches], np.int32)
     source = np.repeat(codes, [len(batch.lines) for batch in batches])

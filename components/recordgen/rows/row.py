@@ -25,6 +25,7 @@ class Row(NamedTuple):
         uri: the payload's address as the line gives it; of a payload in the line itself
             :func:`content_uri`; empty: the line as a whole is an example, whatever others say.
         annotation: what the line says of the payload, as the task has it; None: nothing.
+        group: what the column of groups holds, which shares a split; None: nothing.
     """
 
     source: str
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     split: str | None
     uri: str
     annotation: str | None
+    group: str | None = None
 
     def with_split(self, split: str) -> Row:
         """Return the row with a split if it names none."""
@@ -47,6 +49,7 @@ class RowBatch(NamedTuple):
         splits: those that the lines name.
         uris: of their payloads.
         annotations: what they say of them.
+        groups: what their column of groups holds; None: there is no such column.
     """
 
     source: str
@@ -54,12 +57,14 @@ class RowBatch(NamedTuple):
     splits: Sequence[str | None]
     uris: Sequence[str]
     annotations: Sequence[str | None]
+    groups: Sequence[str | None] | None = None
 
     @property
     def rows(self) -> Iterator[Row]:
         """The rows one by one."""
-        source, *columns = self
-        return map(Row._make, zip(repeat(source), *columns))  # noqa: B905: the source has no end
+        source, *columns, groups = self
+        more = repeat(None) if groups is None else groups
+        return map(Row._make, zip(repeat(source), *columns, more))
 
     def with_split(self, split: str) -> RowBatch:
         """Return the rows with a split for those that name none."""
@@ -84,8 +89,9 @@ def batched(
 
 
 def _batch(rows: Sequence[Row]) -> RowBatch:
-    sources, *columns = zip(*rows, strict=True)
-    return RowBatch(sources[0], *columns)
+    sources, lines, splits, uris, annotations, groups = zip(*rows, strict=True)
+    has_groups = any(groups)
+    return RowBatch(sources[0], lines, splits, uris, annotations, groups if has_groups else None)
 
 
 def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Other]:

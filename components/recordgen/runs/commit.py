@@ -13,13 +13,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from uuid import uuid4
 
 from recordgen import storage
 from recordgen.dataset.manifest import (
     DATASET_FILE,
+    EXAMPLES_FILE,
     FINDINGS_FILE,
     LABELS_FILE,
+    LINT_FILE,
     REJECTS_FILE,
     REPORT_FILE,
     SPLIT_PREFIX,
@@ -38,12 +41,17 @@ from recordgen.errors import (
 )
 from recordgen.ordered import map_in_order
 from recordgen.registry import OWN
-from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rejects import Reject, to_lines
 from recordgen.runs import lease
 from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
+from recordgen.standards.croissant import CROISSANT_FILE, INDEX_FILE, croissant_text
+from recordgen.standards.stored_features import label_files
 from recordgen.tasks import TASKS
 
 FAILED_REJECTS_FILE = "failed-rejects.jsonl"
+FAILED_LINT_FILE = "failed-lint.jsonl"
+
+_STREAMED = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
 
 _log = logging.getLogger(__name__)
 
@@ -144,7 +152,7 @@ def commit(
     dataset: Dataset,
     *,
     texts: Mapping[str, str],
-    findings: Iterable[Finding] = (),
+    streams: Mapping[str, Iterable[bytes]] = MappingProxyType({}),
     kept: Collection[str] = (),
     staged: Mapping[str, str] | None = None,
 ) -> None:
@@ -157,7 +165,7 @@ def commit(
         output: gets them.
         dataset: the whole dataset.
         texts: what stands beside it, by the file's name, see :func:`texts_beside`.
-        findings: what was changed in rows, in order; not held in memory.
+        streams: further files by name, not held in memory; without content there is no file.
         kept: files of its shards that lie in ``output`` already: the commit mark that names them
             stays until the new one replaces it.
         staged: where each new shard lies; None: in the staging folder, under its own name.
@@ -169,7 +177,8 @@ def commit(
     lease.check_held(staging.lease)
     if not kept:
         staging.start_replacing()
-    for name in (FAILED_REJECTS_FILE,) if kept else (DATASET_FILE, FAILED_REJECTS_FILE):
+    failed = (FAILED_REJECTS_FILE, FAILED_LINT_FILE)
+    for name in failed if kept else (DATASET_FILE, *failed):
         storage.remove(storage.join(output, name))
     _clear_shards(output, kept)
     # From the note on, what lies in the output is this run's and not one's that died moving.
@@ -189,23 +198,25 @@ def commit(
         storage.remove(storage.join(output, name))  # of the dataset that this one replaces
     for name, text in texts.items():
         _put(staging, output, name, text)
-    _put_findings(staging, output, findings)
+    for name in _STREAMED:
+        _put_stream(staging, output, name, streams.get(name, ()))
     put_dataset(staging, output, dataset)
 
 
 def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> dict[str, str]:
     """Return the files beside the shards of a converted dataset, in the order of writing."""
+    labels = label_files(dataset)
     return {
-        LABELS_FILE: "".join(f"{label}\n" for label in dataset.labels),
-        **TASKS[dataset.task].files(dataset.labels),
+        **labels,
         REJECTS_FILE: "".join(to_lines(rejects)),
         REPORT_FILE: report,
+        CROISSANT_FILE: croissant_text(dataset, labels),
     }
 
 
 def _texts_of_all_tasks() -> set[str]:
     own = {name for task in OWN for name in TASKS[task].files(())}
-    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, *own}
+    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, CROISSANT_FILE, INDEX_FILE, *own}
 
 
 def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
@@ -224,6 +235,15 @@ def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
     kept = _has_dataset(output)
     path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
     storage.write_text(path, "".join(to_lines(rejects)))
+    return path
+
+
+def leave_lint(output: str, lines: Iterable[str]) -> str:
+    """Write the findings that fail a run, and return where, see :func:`leave_rejects`."""
+    path = storage.join(output, FAILED_LINT_FILE if _has_dataset(output) else LINT_FILE)
+    with storage.replacing(path) as file:
+        for line in lines:
+            file.write(line.encode())
     return path
 
 
@@ -339,18 +359,18 @@ def _put(staging: Staging, output: str, name: str, text: str) -> None:
     storage.move(staging.path(name), storage.join(output, name))
 
 
-def _put_findings(staging: Staging, output: str, findings: Iterable[Finding]) -> None:
-    """Write ``findings.jsonl`` line by line; where there are none, there is no file."""
-    lines = to_lines(findings)
-    first = next(lines, None)
-    path = storage.join(output, FINDINGS_FILE)
+def _put_stream(staging: Staging, output: str, name: str, content: Iterable[bytes]) -> None:
+    """Write a file part by part; where there are none, there is no file."""
+    parts = iter(content)
+    first = next(parts, None)
+    path = storage.join(output, name)
     if first is None:
         storage.remove(path)  # of the dataset that this one replaces
         return
-    with storage.replacing(staging.path(FINDINGS_FILE)) as file:
-        for line in chain([first], lines):
-            file.write(line.encode())
-    storage.move(staging.path(FINDINGS_FILE), path)
+    with storage.replacing(staging.path(name)) as file:
+        for part in chain([first], parts):
+            file.write(part)
+    storage.move(staging.path(name), path)
 
 
 def _clear_shards(output: str, kept: Collection[str] = ()) -> None:

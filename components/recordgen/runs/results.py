@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from recordgen.dataset.manifest import Dataset
+from recordgen.lint.run import Lint
 from recordgen.rejects import Finding, Reject
 from recordgen.sources.detect import Detection
 
@@ -26,6 +27,7 @@ class ConversionResult:
         unchanged: the finished dataset that was there is what would have been written; nothing
             was.
         detection: how the source was read.
+        lint: what is wrong with the data, as in ``lint.jsonl``.
     """
 
     output: str
@@ -37,6 +39,7 @@ class ConversionResult:
     unchanged: bool = False
     findings: tuple[Finding, ...] = ()
     detection: Detection | None = None
+    lint: Lint | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class CheckResult:
         seconds: wall-clock time.
         counts: what was counted, by the names in :mod:`recordgen.runs.counters`.
         detection: how the source was read.
+        lint: what is wrong with the data.
     """
 
     dataset: Dataset
@@ -58,3 +62,4 @@ class CheckResult:
     counts: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     detection: Detection | None = None
+    lint: Lint | None = None

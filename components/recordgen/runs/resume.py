@@ -14,6 +14,7 @@ from recordgen import storage
 from recordgen.dataset.manifest import Shard
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, StorageError
+from recordgen.lint.facts import renumbered
 from recordgen.options import ConvertOptions
 from recordgen.records.tfrecord import read_records
 from recordgen.rejects import RejectCode
@@ -61,6 +62,7 @@ def keep_or_write_shard(
             found,
             rejects=tuple(task.rows.renumbered(found.rejects)),
             kept=found.kept or left.staging != staging,
+            facts=renumbered(found.facts, task.rows.columns),
         )
         # The result goes first: wherever the file is when this run dies, too, the next finds both.
         staging.write_result(result, task.index)

@@ -6,6 +6,8 @@
                                vocabulary.json         the labels, which workers need
                                Split-train/…           finished shards
                                results/train-00000.json   one ShardResult per finished shard
+                               facts/train-00000.arrow    what the checks need of its rows
+                               settled/00000-…         settled rows of a bucket, until all are
                                rows/00000-…            planned rows of a bucket, for the shards
                                planning/….json         rows that a worker has read or planned
                                progress/train-00000.json  how far a worker is
@@ -25,12 +27,16 @@ import socket
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from recordgen import errors, storage
+from recordgen.dataset.manifest import shard_index
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordgenError, StorageError
+from recordgen.lint.facts import of_shard
 from recordgen.ordered import map_in_order
 from recordgen.planning.bucket_files import (
     BucketFile,
@@ -42,7 +48,7 @@ from recordgen.planning.bucket_files import (
 from recordgen.planning.messages import FindingsFile
 from recordgen.planning.plan import Plan
 from recordgen.rejects import Finding, Reject, to_lines
-from recordgen.rows.columns import Columns
+from recordgen.rows.columns import Columns, packed, unpacked
 from recordgen.rows.planned import Group
 from recordgen.runs.heartbeat import Heartbeat
 from recordgen.shards.rows import PlannedRows
@@ -186,6 +192,19 @@ class Staging:
             data = json.loads(storage.read_text(path))
         return Vocabulary(data["kind"], tuple(data["names"]), tuple(data["warnings"]))
 
+    def write_settled(self, bucket: int, rows: Columns) -> str:
+        """Leave the settled rows of a bucket until it is planned; return their file."""
+        name = f"{bucket:05d}-{uuid.uuid4().hex}"
+        storage.write_bytes(self.path("settled", name), packed(rows))
+        return name
+
+    def read_settled(self, name: str) -> Columns:
+        """Return what :meth:`write_settled` left. Raises: StorageError: it is not to be seen."""
+        path = self.path("settled", name)
+        with _to_be_seen(path):
+            [rows] = unpacked(storage.read_bytes(path))
+        return rows
+
     def write_bucket(self, bucket: int, groups: Mapping[Group, Columns]) -> BucketFile:
         """Leave the planned rows of a bucket, by group, for the shards."""
         # A name of its own: whoever tries again may find other sizes, and needs other blocks.
@@ -208,7 +227,8 @@ class Staging:
             return storage.read_range(path, byte_range.offset, byte_range.length)
 
     def write_result(self, result: ShardResult, index: int) -> None:
-        """Leave what became of a shard."""
+        """Leave what became of a shard; its result comes last."""
+        storage.write_bytes(self._facts_path(result.split, index), packed(result.facts))
         storage.write_text(self._result_path(result.split, index), result.to_json())
 
     def find_result(self, split: str, index: int, fingerprint: str) -> ShardResult | None:
@@ -219,7 +239,31 @@ class Staging:
             found = json.loads(text).get("fingerprint") == fingerprint
         except (FileNotFoundError, ValueError):
             return None  # a crash of the machine may leave an empty file
-        return ShardResult.from_json(text) if found else None
+        return self._with_facts(ShardResult.from_json(text), index) if found else None
+
+    def read_facts(self, results: Sequence[ShardResult]) -> Iterator[Columns]:
+        """Yield what the checks need of all examples, shard by shard.
+
+        Args:
+            results: of all shards.
+
+        Raises:
+            StorageError: the facts of one are not there.
+        """
+        paths = [self._facts_path(each.split, shard_index(each.shard.file)) for each in results]
+        read = map_in_order(_read_facts, paths, threads=STORAGE_THREADS)
+        for each, facts in zip(results, read, strict=True):
+            yield of_shard(each.split, each.shard.file, facts)
+
+    def _with_facts(self, result: ShardResult, index: int) -> ShardResult | None:
+        try:
+            facts = _read_facts(self._facts_path(result.split, index))
+        except (StorageError, pa.ArrowInvalid):
+            return None
+        return replace(result, facts=facts)
+
+    def _facts_path(self, split: str, index: int) -> str:
+        return self.path("facts", f"{split}-{index:05d}.arrow")
 
     def count_results(self) -> int:
         """Return the number of finished shards."""
@@ -311,6 +355,12 @@ class Staging:
             sum(count[1] for count in counts),
             sum(count[2] for count in counts),
         )
+
+
+def _read_facts(path: str) -> Columns:
+    with _to_be_seen(path):
+        [facts] = unpacked(storage.read_bytes(path))
+    return facts
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import PIL
@@ -14,9 +14,11 @@ import simplejpeg
 
 from recordgen.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.lint import facts
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.shards.rows import PlannedRows
+from recordgen.tasks import task_for
 from recordgen.tasks.task import BuiltBatch
 from recordgen.version import __version__
 
@@ -84,6 +86,7 @@ class ShardResult:
         fingerprint: the task's, see :meth:`ShardTask.fingerprint`.
         kept: it is the work of an earlier run.
         unlabelled: examples without a label.
+        facts: what the checks need of its planned rows; None: not read. It travels by itself.
     """
 
     split: str
@@ -96,10 +99,15 @@ class ShardResult:
     fingerprint: str
     kept: bool = False
     unlabelled: int = 0
+    facts: Any = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> str:
-        """Return the result as one line of JSON."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """Return the result without its facts as one line of JSON."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        del values["facts"]
+        values["shard"] = asdict(self.shard)
+        values["images"] = None if self.images is None else asdict(self.images)
+        return json.dumps(values, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> ShardResult:
@@ -114,7 +122,8 @@ class ShardResult:
 class ShardStats:
     """Counts what passes on its way to the file, and keeps the rejects aside."""
 
-    def __init__(self, on_progress: OnProgress | None) -> None:
+    def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
+        self._task = task_for(options)
         self._sum = BuiltBatch()
         self._digest = hashlib.sha256()
         self._on_progress = on_progress
@@ -129,6 +138,7 @@ class ShardStats:
         found.reencoded.update(built.reencoded)
         found.images.update(built.images)
         found.rejects += built.rejects
+        found.facts += built.facts
         found.payload_bytes += built.payload_bytes
         for part in built.digested:
             self._digest.update(part)
@@ -148,4 +158,9 @@ class ShardStats:
             ImageStats.of(found.images),
             fingerprint,
             unlabelled=found.unlabelled,
+            facts=facts.together(
+                task.rows.columns,
+                found.facts,
+                self._task.annotations_for_checks(task.rows.columns["annotation"]),
+            ),
         )

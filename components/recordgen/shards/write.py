@@ -31,7 +31,7 @@ def write_shard(
     Raises:
         StorageError: storage failed; says nothing about the data.
     """
-    stats = ShardStats(on_progress)
+    stats = ShardStats(on_progress, options)
     file = task.file(options.compression)
     frames = _frames(task, stats, vocabulary, options)
     with storage.replacing(storage.join(target, file)) as out:
@@ -47,7 +47,7 @@ def check_shard(
     on_progress: OnProgress | None = None,
 ) -> ShardResult:
     """Do all that :func:`write_shard` does, but write nothing."""
-    stats = ShardStats(on_progress)
+    stats = ShardStats(on_progress, options)
     for _ in _frames(task, stats, vocabulary, options):
         pass
     file = task.file(options.compression)

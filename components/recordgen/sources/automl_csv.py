@@ -96,8 +96,11 @@ class LineParser(RowParser):
         if len(set(map(len, rows))) > 1 or repeated in rows:
             return None
         columns = list(zip(*rows, strict=True))
+        groups = None
         if isinstance(parse, ByHeader):
             places = parse.places if len(columns) == parse.count else None
+            if parse.group < len(columns):
+                groups = [group or None for group in columns[parse.group]]
         else:
             places = _places(columns)
         if places is None or not all(columns[places.path]):
@@ -123,6 +126,7 @@ class LineParser(RowParser):
             list(map(split_of.__getitem__, named)),
             uris,
             list(map(annotation_of.__getitem__, said)),
+            groups,
         )
 
     def names_columns(self, fields: Sequence[str]) -> bool:

@@ -85,7 +85,7 @@ def parse_lines(
         elif by_roles is not None:
             yield by_roles.parse(raw, source, number)
         else:
-            yield from parse_line(raw, source, number, task, adjusted)
+            yield from parse_line(raw, source, number, task, adjusted, given.group)
 
 
 class _ByRoles:
@@ -95,6 +95,7 @@ class _ByRoles:
         check_keys(task, given)
         self._task = task
         self._roles = dict(given.roles)
+        self._group = given.group
         if not self._roles.keys() & {"path", "text"}:
             self._roles["path"] = (task.uri_key,)
             if task.kind == "text":
@@ -119,9 +120,11 @@ class _ByRoles:
             if "split" not in self._roles:
                 header.append("split")
                 fields.append(_split(record) or "")
+            group = _group(record, self._group)
         except AnnotationError as exc:
             return _reject(exc, record, source, line, self._task)
-        return self._parser.by_header(header)(fields, source, line)
+        made = self._parser.by_header(header)(fields, source, line)
+        return made if isinstance(made, Reject) else made._replace(group=group)
 
 
 def check_keys(task: Task, given: Given) -> None:
@@ -143,6 +146,8 @@ def check_names(records: Iterable[Mapping[str, Any]], given: Given, source: str)
         for name in names:
             if name not in there:
                 no_column(name, [*there], f"{source}: columns: {role}={name}")
+    if given.group and given.group not in there:
+        no_column(given.group, [*there], f"{source}: group_by={given.group}")
 
 
 def cells(value: Any, name: str) -> list[str]:
@@ -166,13 +171,14 @@ def cells(value: Any, name: str) -> list[str]:
 
 
 def parse_line(
-    raw: bytes, source: str, line: int, task: Task, adjusted: Adjustments
+    raw: bytes, source: str, line: int, task: Task, adjusted: Adjustments, group_key: str = ""
 ) -> list[Row | Reject]:
-    """Parse one line; see the module's example."""
+    """Parse one line; see the module's example. ``group_key`` names what the row's group is."""
     record: Mapping[str, Any] = {}
     try:
         record = parse_object(raw)
         split = _split(record)
+        group = _group(record, group_key)
         _check_kinds(record, task)
         found = task.from_record(record, adjusted)
     except AnnotationError as exc:
@@ -180,7 +186,7 @@ def parse_line(
     return [
         _reject(said, record, source, line, task)
         if isinstance(said, AnnotationError)
-        else Row(source, line, split, *said)
+        else Row(source, line, split, *said, group)
         for said in found
     ]
 
@@ -207,6 +213,17 @@ def parse_object(raw: bytes) -> Mapping[str, Any]:
             RejectCode.BAD_LINE, f"each line must be one JSON object: {_start(raw)}"
         )
     return record
+
+
+def _group(record: Mapping[str, Any], key: str) -> str | None:
+    """Return what an object holds under the key of groups. Raises: AnnotationError: a list."""
+    found = cells(record.get(key), key) if key else []
+    if len(found) > 1:
+        raise AnnotationError(
+            RejectCode.BAD_ANNOTATION,
+            f"{printable(key)} must hold one value for group_by (got {len(found)})",
+        )
+    return "".join(found).strip() or None
 
 
 def _start(raw: bytes) -> str:

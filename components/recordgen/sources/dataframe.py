@@ -9,13 +9,14 @@ The header names of the CSV are understood here too. A row's line is its 1-based
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_jsonl import row_parser
-from recordgen.sources.header import Given
+from recordgen.sources.header import NOWHERE, Given
 from recordgen.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -69,9 +70,9 @@ def dataframe_rows(
     parser = row_parser(task, adjusted)
     names = [str(column) for column in frame.columns]
     try:
-        parser.begin(names, Given("yes", given.roles), SOURCE)
+        parser.begin(names, Given("yes", given.roles, given.group), SOURCE)
     except UsageError as exc:
-        if given.roles or len(set(names)) < len(names):
+        if given.roles or given.group or len(set(names)) < len(names):
             raise
         wanted = "text" if task.kind == "text" else "image_uri"
         raise UsageError(
@@ -81,6 +82,7 @@ def dataframe_rows(
         ) from exc
     header = given.rename(names, SOURCE)
     columns = parser.columns_of(header)
+    groups = _groups(frame, given.find_group(names, SOURCE), task)
     used = sorted({at for found in columns.values() for at in found})
     frame = frame.iloc[:, used]
     titles = [(header[at], names[at]) for at in used]
@@ -88,7 +90,7 @@ def dataframe_rows(
     lists = labels & list_columns(frame) if task.repeats is not None else set()
     parse = parser.by_header([name for name, _ in titles])
     rows = zip(frame.to_numpy(dtype=object), frame.notna().to_numpy(), strict=True)
-    for line, (row, present) in enumerate(rows, start=1):
+    for line, ((row, present), group) in enumerate(zip(rows, groups, strict=False), start=1):
         cells: list[tuple[str, str]] = []
         for at, (name, column) in enumerate(titles):
             values = [row[at] if present[at] else None]
@@ -97,7 +99,18 @@ def dataframe_rows(
             cells += [(name, _to_text(value, column, line, task)) for value in values]
         if lists:  # rows have different numbers of labels, and a field for each
             parse = parser.by_header([name for name, _ in cells])
-        yield parse([text for _, text in cells], SOURCE, line)
+        made = parse([text for _, text in cells], SOURCE, line)
+        yield made if isinstance(made, Reject) else made._replace(group=group)
+
+
+def _groups(frame: pd.DataFrame, at: int, task: Task) -> Iterator[str | None]:
+    """Yield what the column of groups holds; None for all rows if there is no such column."""
+    if at == NOWHERE:
+        yield from repeat(None)
+        return
+    column, name = frame.iloc[:, at], str(frame.columns[at])
+    for line, (value, is_there) in enumerate(zip(column, column.notna(), strict=True), start=1):
+        yield (_to_text(value, name, line, task).strip() or None) if is_there else None
 
 
 def is_list(value: Any) -> bool:

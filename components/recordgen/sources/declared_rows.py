@@ -16,7 +16,7 @@ from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
-from recordgen.sources.header import Given
+from recordgen.sources.header import NOWHERE, Given
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task
 
@@ -56,7 +56,7 @@ def parse_lines(
     task = declared(task)
     schema = task.schema
     columns: Sequence[int] | None = None
-    count = 0
+    count, group_at = 0, NOWHERE
     repeated: Sequence[str] | None = None
     for item in read_records(lines, source):
         if isinstance(item, Reject):
@@ -67,6 +67,7 @@ def parse_lines(
             first = [field.strip() for field in fields]
             columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
             count = len(fields)
+            group_at = given.find_group(first, f"{source}:{item.line}")
             repeated = fields if is_header else None
         if fields == repeated:  # also where files were put together, each with its header
             continue
@@ -78,16 +79,18 @@ def parse_lines(
             yield Reject(source, item.line, "", RejectCode.TOO_MANY_FIELDS.value, message)
         else:
             record = {name: fields[at] for name, at in zip(schema.columns, columns, strict=True)}
-            yield _row(record, source, item.line, task)
+            group = fields[group_at].strip() if group_at != NOWHERE else ""
+            yield _row(record, source, item.line, task, group)
 
 
-def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:
+def frame_rows(frame: pd.DataFrame, task: Task, given: Given = _BY_NAMES) -> Iterator[Row | Reject]:
     """Yield a Row or a Reject for each row of ``frame``.
 
     Args:
         frame: has the columns of the schema, others beside them are left out. Missing values are
             empty fields; a value of ``floats`` may be a list or an array.
         task: has the schema.
+        given: the column of groups.
 
     Raises:
         UsageError: it lacks a column, or has one twice.
@@ -96,6 +99,7 @@ def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:
     schema = task.schema
     names = [str(name) for name in frame.columns]
     at = [_place(name, names, "the DataFrame", UsageError) for name in schema.columns]
+    group_at = given.find_group(names, SOURCE)
     values = frame.to_numpy(dtype=object)
     present = frame.notna().to_numpy()
     for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
@@ -103,7 +107,14 @@ def frame_rows(frame: pd.DataFrame, task: Task) -> Iterator[Row | Reject]:
             name: row[index] if there[index] else ""
             for name, index in zip(schema.columns, at, strict=True)
         }
-        yield _row(record, SOURCE, line, task)
+        has_group = group_at != NOWHERE and there[group_at]
+        yield _row(record, SOURCE, line, task, _cell(row[group_at]) if has_group else "")
+
+
+def _cell(value: Any) -> str:
+    # pandas makes floats of whole numbers in a column with gaps.
+    is_whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if is_whole else value).strip()
 
 
 def declared(task: Task) -> Declared:
@@ -139,7 +150,9 @@ def _place(name: str, there: Sequence[str], where: str, error: Callable[[str], E
     return found[0]
 
 
-def _row(record: Mapping[str, Any], source: str, line: int, task: Declared) -> Row | Reject:
+def _row(
+    record: Mapping[str, Any], source: str, line: int, task: Declared, group: str
+) -> Row | Reject:
     table = task.table
     uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
     shown = uri if uri.isprintable() else ascii(uri)
@@ -154,7 +167,7 @@ def _row(record: Mapping[str, Any], source: str, line: int, task: Declared) -> R
         [said] = task.from_record(record, Adjustments())
     except AnnotationError as exc:
         return Reject(source, line, shown, exc.code.value, exc.message)
-    return Row(source, line, split, said.uri, said.annotation)
+    return Row(source, line, split, said.uri, said.annotation, group or None)
 
 
 def _shown(names: Iterable[str]) -> str:

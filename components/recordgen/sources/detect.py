@@ -203,6 +203,12 @@ def _check_format(options: ConvertOptions) -> None:
         raise UsageError(f"{task} comes as {', '.join(formats)} (got the format {found}){hint}")
     if options.header != AUTO and found != "csv":
         raise UsageError(f"header is for CSV files (got the format {found}); leave it out")
+    grouping = options.grouping
+    if grouping is not None and grouping.column and found not in ("csv", "jsonl"):
+        raise UsageError(
+            f"group_by={grouping.column} names a column, and a {found} has none; give a regular "
+            f"expression that finds the group in the uri, such as '(patient\\d+)/'"
+        )
     if options.columns and found not in ("csv", "jsonl"):
         raise UsageError(f"columns are those of CSV and JSONL files (got the format {found})")
 
@@ -351,12 +357,15 @@ def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str,
         task = task_for(options)
         assert isinstance(task, Declared)  # noqa: S101 -- the name says so
         return tuple((name, str(kind)) for name, kind in task.schema.columns.items())
+    given = Given.of(options)
+    group = ((given.group, "group"),) if given.group else ()
     if options.input_format == "jsonl":
-        return tuple((name, role) for role, names in options.roles.items() for name in names)
+        return (*((name, role) for role, names in options.roles.items() for name in names), *group)
     if not heads or heads[0].header is None:
         return ()
     found = row_parser(task_for(options), Adjustments()).columns_of(heads[0].header)
-    return tuple((heads[0].names[at], role) for role, where in found.items() for at in where)
+    columns = ((heads[0].names[at], role) for role, where in found.items() for at in where)
+    return (*columns, *group)
 
 
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:

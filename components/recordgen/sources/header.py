@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import chain
 from typing import NoReturn
 
 from recordgen.errors import UsageError
@@ -92,16 +93,19 @@ class Given:
     Attributes:
         header: ``auto``, ``yes`` or ``no``, as :class:`recordgen.options.ConvertOptions` has it.
         roles: the columns that are given, by role.
+        group: the column of groups, by name, JSON key or number; empty: there is none.
     """
 
     header: str = AUTO
     roles: Roles = field(default_factory=dict)
+    group: str = ""
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Given:
         """Return what the options give, without the roles of tables, which are separate options."""
         roles = {role: names for role, names in options.roles.items() if role not in TABLE_ROLES}
-        return cls(options.header, roles)
+        grouping = options.grouping
+        return cls(options.header, roles, grouping.column if grouping is not None else "")
 
     @property
     def settles_header(self) -> bool:
@@ -111,7 +115,8 @@ class Given:
     @property
     def names_columns(self) -> bool:
         """Whether a column is given by name, so that there must be a header."""
-        return any(not name.isdecimal() for names in self.roles.values() for name in names)
+        given = chain(self.group and (self.group,), *self.roles.values())
+        return any(not name.isdecimal() for name in given)
 
     def rename(self, header: Sequence[str], where: str) -> list[str]:
         """Return a header in which the given columns have the known names of their roles.
@@ -122,10 +127,12 @@ class Given:
             UsageError: there is no column of a given name, or there are several.
         """
         names = [name.strip() for name in header]
+        if self.group:
+            names = _without_meaning(names, self.find_group(names, where))
         if not self.roles:
             return names
         at = {
-            _find(name, names, role, where): role
+            _find(name, [n.strip() for n in header], role, where): role
             for role, given in self.roles.items()
             for name in given
         }
@@ -134,6 +141,20 @@ class Given:
             at.get(index) or ("" if column_name(name) in hidden else name)
             for index, name in enumerate(names)
         ]
+
+    def find_group(self, header: Sequence[str], where: str) -> int:
+        """Return the column of groups, or :data:`NOWHERE`: none is given.
+
+        Args:
+            header: the first line; without a header, the column is given by number.
+            where: that line.
+
+        Raises:
+            UsageError: there is no column of that name, or there are several.
+        """
+        if not self.group:
+            return NOWHERE
+        return _find(self.group, [name.strip() for name in header], "", where)
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
         """Return a header made of the given column numbers, for a file without one.
@@ -147,6 +168,7 @@ class Given:
         """
         if self.names_columns:
             named = ", ".join(f"{role}={name}" for role, [name, *_] in self.roles.items())
+            named += f"{', ' if named else ''}group_by={self.group}" if self.group else ""
             raise UsageError(
                 f"{where}: without a header, columns go by number, such as path=1,label=2 (got "
                 f"{named}); if the first line is a header, say --header yes"
@@ -165,18 +187,39 @@ _ALSO = {
 
 
 def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
-    """Return the column of a name, or of a number from 1 if no column is named so."""
+    """Return the column of a name, or of a number from 1 if no column is named so.
+
+    Args:
+        name: name or number.
+        header: the names of the columns.
+        role: what the column is for, in messages; empty: for groups.
+        where: file and line, for messages.
+    """
     found = [index for index, column in enumerate(header) if column == name]
     if len(found) == 1:
         return found[0]
     if found:
+        option = f"--columns {role}=" if role else "--group-by "
         raise UsageError(
             f"{where}: {len(found)} columns are named {name!r}; give the number of the one that is "
-            f"meant: --columns {role}={found[0] + 1}"
+            f"meant: {option}{found[0] + 1}"
         )
     if name.isdecimal() and 1 <= int(name) <= len(header):
         return int(name) - 1
-    no_column(name, header, f"{where}: columns: {role}={name}")
+    given = f"columns: {role}={name}" if role else f"group_by={name}"
+    no_column(name, header, f"{where}: {given}")
+
+
+def _without_meaning(header: Sequence[str], at: int) -> list[str]:
+    """Return a header without the name of a column, if another one has the same known meaning.
+
+    So ``video,image_uri,label`` has its paths in ``image_uri`` if ``video`` is the group.
+    """
+    name = column_name(header[at])
+    for known in _ALSO.values():
+        if name in known and len(find_columns(header, known)) > 1:
+            return [*header[:at], "", *header[at + 1 :]]
+    return list(header)
 
 
 def no_column(name: str, there: Sequence[str], what: str) -> NoReturn:

@@ -121,9 +121,7 @@ class RowParser(ABC):
         """
         self.check_roles(given)
         if given.header == "no":
-            if not given.roles:
-                return self.parse_row, False
-            return self.by_header(given.numbered(fields, where), is_whole=False), False
+            return self._without_header(fields, given, where), False
         if not given.roles and (foreign := foreign_formats.of_header(fields)) is not None:
             raise foreign.error(where)
         is_known = given.header == AUTO and self.is_header(fields)
@@ -131,12 +129,24 @@ class RowParser(ABC):
             names = given.rename(fields, where)
             if not self.is_header(names) and not (given.roles and self._has_payload(names)):
                 raise UsageError(f"{where}: {self._unknown(fields)}")
-            return self.by_header(names), True
-        if given.roles:
-            return self.by_header(given.numbered(fields, where), is_whole=False), False
+            return self.by_header(names, group=given.find_group(fields, where)), True
+        if given.roles or given.group:
+            return self._without_header(fields, given, where), False
         if self.names_columns(fields) or self._names_all_but_payload(fields):
             raise UsageError(f"{where}: {self._unknown(fields)}")
         return self.parse_row, False
+
+    def _without_header(self, fields: Sequence[str], given: Given, where: str) -> Parser:
+        """Return the parser of a file's lines whose columns have no names. Raises: UsageError."""
+        if given.roles:
+            header = given.numbered(fields, where)
+            return self.by_header(header, is_whole=False, group=given.find_group(header, where))
+        if given.group:
+            raise UsageError(
+                f"{where}: without a header, group_by={given.group} needs the numbers of the other "
+                f"columns too, such as --columns path=2,label=3; or add a header"
+            )
+        return self.parse_row
 
     def check_roles(self, given: Given) -> None:
         """Check that the task has the roles that are given. Raises: UsageError."""
@@ -199,12 +209,15 @@ class RowParser(ABC):
             f"such as --columns {example}, or, if the line is a row, --header no"
         )
 
-    def by_header(self, header: Sequence[str], *, is_whole: bool = True) -> Parser:
+    def by_header(
+        self, header: Sequence[str], *, is_whole: bool = True, group: int = NOWHERE
+    ) -> Parser:
         """Return the parser of lines whose columns a header in known names says.
 
         Args:
             header: names all columns.
             is_whole: lines have no more columns than these.
+            group: the column of groups.
         """
         columns = self.columns_of(header)
         check_twice(header, columns)
@@ -215,7 +228,7 @@ class RowParser(ABC):
             for index in (columns[role] if self.takes_labels else (*columns[role], NOWHERE)[:1])
         ]
         count = len(header) if is_whole else NOWHERE
-        return ByHeader(self, Places(split, path, annotation), text, count)
+        return ByHeader(self, Places(split, path, annotation), text, count, group)
 
     @property
     def takes_labels(self) -> bool:
@@ -246,12 +259,14 @@ class ByHeader:
         places: where columns are.
         text: the index of the column of texts.
         count: how many fields lines have at most.
+        group: the index of the column of groups.
     """
 
     parser: RowParser
     places: Places
     text: int
     count: int
+    group: int = NOWHERE
 
     def __call__(self, row: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line."""
@@ -267,7 +282,10 @@ class ByHeader:
         if self.parser.takes_labels:
             annotation = list(filter(None, annotation))
         text = row[self.text] if self.text < len(row) else ""
-        return self.parser.to_row(at(row, split), at(row, path), text, annotation, source, line)
+        made = self.parser.to_row(at(row, split), at(row, path), text, annotation, source, line)
+        if self.group == NOWHERE or isinstance(made, Reject):
+            return made
+        return made._replace(group=at(row, self.group) or None)
 
 
 def check_twice(header: Sequence[str], columns: dict[str, list[int]]) -> None:

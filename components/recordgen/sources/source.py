@@ -69,7 +69,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
         task = task_for(options)
         adjusted = Adjustments()
         found = (
-            frame_rows(frame, task)
+            frame_rows(frame, task, Given.of(options))
             if options.schema
             else dataframe_rows(frame, task, adjusted, Given.of(options))
         )

@@ -21,7 +21,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
-from recordgen.sources.header import SPLIT_COLUMNS, column_name, no_column
+from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name, no_column
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import without_headers
 from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
@@ -431,7 +431,9 @@ def decide_table(
     if target is not None and dtypes[target] == "int64" and options.prediction == AUTO:
         notes.append(_why(target, prediction, found[target]))
     has_gaps = prediction == "classification" and found[str(target)].has_gaps
-    return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps)
+    group_at = Given.of(options).find_group(header, "group_by")
+    group = header[group_at] if group_at != NOWHERE else None
+    return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps, group)
 
 
 def _why(target: str, prediction: Prediction | None, item: _Seen) -> str:

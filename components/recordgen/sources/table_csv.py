@@ -14,7 +14,7 @@ from recordgen.rows.row import Adjustments, RowBatch
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import Given
 from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
-from recordgen.tables.csv_fields import split_plain
+from recordgen.tables.csv_fields import read_fields, split_plain
 from recordgen.tasks import Tabular
 from recordgen.tasks.task import Task
 
@@ -79,6 +79,7 @@ class _Taking:
         self._source = source
         self._names = table.names
         self._split = table.split
+        self._group_at = None if table.group is None else self._names.index(table.group)
         self._split_at = None if table.split is None else self._names.index(table.split)
         # What lines name as their split, by what stands in them.
         self._splits: dict[str, str | None] = {"": None}
@@ -97,8 +98,14 @@ class _Taking:
     def hand_over(self) -> Iterator[RowBatch]:
         if self._lines:
             uris = [""] * len(self._lines)
-            yield RowBatch(self._source, self._lines, self._named, uris, self._texts)
+            at = self._group_at
+            groups = None if at is None else [self._group(text, at) for text in self._texts]
+            yield RowBatch(self._source, self._lines, self._named, uris, self._texts, groups)
         self._begin()
+
+    def _group(self, text: str, at: int) -> str | None:
+        fields = next(read_fields([text])) if '"' in text else text.split(",")
+        return fields[at].strip() or None
 
     def take(self, record: Record) -> Iterator[Reject]:
         split = self._checked(record)

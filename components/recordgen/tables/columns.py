@@ -74,6 +74,7 @@ class Table:
         prediction: what the target asks for; None: there is no target.
         notes: what the user should know of the columns.
         has_gaps: rows may lack the target, which then is one of several classes.
+        group: the column of groups that share a split; None: there is none.
     """
 
     columns: tuple[Column, ...]
@@ -83,6 +84,7 @@ class Table:
     prediction: Prediction | None = None
     notes: tuple[str, ...] = ()
     has_gaps: bool = False
+    group: str | None = None
 
     @property
     def names(self) -> list[str]:
@@ -170,6 +172,8 @@ class Table:
         values["columns"] = [[column.name, column.dtype] for column in self.columns]
         if not self.has_gaps:
             del values["has_gaps"]  # as tables without gaps always said it
+        if self.group is None:
+            del values["group"]
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod

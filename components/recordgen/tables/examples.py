@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import google_crc32c
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -82,6 +84,20 @@ def count_labels(lines: Texts, table: Table) -> Counter[str]:
     return _count(_values(texts, column, table, {}))
 
 
+def find_labels(lines: Texts, table: Table) -> Texts:
+    """Return the label of each line as text, null where there is none.
+
+    Args:
+        lines: as :func:`make_examples` takes them.
+        table: its columns; its target holds classes.
+    """
+    if not len(lines):
+        return pa.array([], pa.string())
+    column = table.column(str(table.target))
+    [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
+    return _values(texts, column, table, {}).cast(pa.string())
+
+
 def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) -> Any:
     """Return the values of a column; blanks around a label do not count."""
     if column.name == table.target:
@@ -136,3 +152,21 @@ def framed(records: Records) -> Records:
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
     checksums = pa.Array.from_buffers(pa.binary(), len(records), buffers)
     return joined_by_row([heads_by_size(records, frame_head), records, checksums])
+
+
+def contents_of(records: Records, count: int, refused: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Return 64 bits for each row that records were made of: two checksums, one behind the other.
+
+    Args:
+        records: those of the rows that are not refused.
+        count: of all rows.
+        refused: the places of the rows that have none.
+    """
+    made = records.to_pylist()
+    upper, lower = (
+        np.fromiter(map(sums, made), np.uint64, len(made))
+        for sums in (google_crc32c.value, zlib.crc32)
+    )
+    contents = np.zeros(count, np.uint64)
+    contents[np.delete(np.arange(count), refused)] = upper << np.uint64(32) | lower
+    return contents

@@ -24,6 +24,7 @@ from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -68,6 +69,7 @@ class Declared(Task):
     measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.samples.meters:METERS"
     page = "docs/tasks/tables.md"
+    checks = (ALIKE, ODD_IMAGES)
     batch_rows = 16
 
     schema: Schema
@@ -85,11 +87,19 @@ class Declared(Task):
                 "split_by=content goes by the content of the only image, and the schema has "
                 f"{len(schema.table.images)} columns of images; use split_by=uri"
             )
-        if options.shard_by == "label" and schema.table.label is None:
+        if options.finds_copies and schema.table.only_image is None:
             raise UsageError(
-                "shard_by=label needs a label, and the schema has no column that is one; use "
-                "shard_by=hash"
+                f"duplicates={options.duplicates} compares the only image of each row, and the "
+                f"schema has {len(schema.table.images)} columns of images; use duplicates=keep"
             )
+        for name, given, other in (
+            ("shard_by=label", options.shard_by == "label", "use shard_by=hash"),
+            ("stratify=label", options.stratify == "label", "leave it out"),
+        ):
+            if given and schema.table.label is None:
+                raise UsageError(
+                    f"{name} needs a label, and the schema has no column that is one; {other}"
+                )
         return cls(schema)
 
     @cached_property
@@ -159,7 +169,7 @@ class Declared(Task):
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
-        reencoded = image = None
+        reencoded = image = look = None
         images = self.table.images
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
@@ -173,7 +183,7 @@ class Declared(Task):
             made |= {self.table.image_feature(name, part): value for part, value in named}
             reencoded = reencoded or checked.reencoded
             if len(images) == 1:
-                image = checked.format, checked.height, checked.width
+                image, look = (checked.format, checked.height, checked.width), checked.look
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
         for column in self._said:
@@ -185,7 +195,11 @@ class Declared(Task):
                 made[column.name] = value.encode() if isinstance(value, str) else value
         record = serialize_example(made)
         labels = self.labels(row.annotation) if row.annotation is not None else ()
-        return BuiltExample(record, b"".join(record), labels, reencoded, image)
+        seen = payloads or serialize_example(
+            {name: value for name, value in made.items() if name not in self.table.label_features}
+        )
+        content = hashlib.sha256(b"".join(seen)).digest()
+        return BuiltExample(record, b"".join(record), labels, reencoded, image, content, look)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen import features
 from recordgen.dataset.manifest import record_line
 from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rows.row import Adjustments
@@ -26,6 +27,7 @@ class ImageTask(Task):
     kind = "image"
     noun = "image"
     batch_rows = 16
+    checks: ClassVar[Sequence[str]] = (ALIKE, ODD_IMAGES)
     uri_key = "imageGcsUri"
     readers: ClassVar = {
         "csv": "recordgen.sources.readers:read_paths",
@@ -90,7 +92,7 @@ class ImageTask(Task):
             annotation = self.as_stored(annotation, image)
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
-        sha256 = hashlib.sha256(image.data).hexdigest()
+        sha256 = hashlib.sha256(image.data)
         record = serialize_example(
             {
                 features.IMAGE_ENCODED: image.data,
@@ -98,16 +100,18 @@ class ImageTask(Task):
                 features.IMAGE_HEIGHT: image.height,
                 features.IMAGE_WIDTH: image.width,
                 features.IMAGE_SOURCE_ID: row.uri.encode(),
-                features.IMAGE_SHA256: sha256.encode(),
+                features.IMAGE_SHA256: sha256.hexdigest().encode(),
                 **said,
             }
         )
         return BuiltExample(
             record,
-            record_line(sha256, annotation, row.uri),
+            record_line(sha256.hexdigest(), annotation, row.uri),
             labels,
             image.reencoded,
             (image.format, image.height, image.width),
+            sha256.digest(),
+            image.look,
         )
 
     def digested(self, record: bytes) -> bytes:

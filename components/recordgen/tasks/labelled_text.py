@@ -91,7 +91,12 @@ class LabelledText(TextTask):
             values |= self.class_features(
                 [label.encode() for _, label in numbered], [number for number, _ in numbered]
             )
-        return BuiltExample(serialize_example(values), _digested(text, labels, row.uri), labels)
+        return BuiltExample(
+            serialize_example(values),
+            _digested(text, labels, row.uri),
+            labels,
+            content=hashlib.sha256(text).digest(),
+        )
 
     def digested(self, record: bytes) -> bytes:
         values = parse_example(record)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError
+from recordgen.lint.codes import ODD_BOXES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue
 from recordgen.records.float32 import as_float32
@@ -114,6 +115,7 @@ class ObjectDetection(ImageTask):
         "height": frozenset({"height", "image_height", "img_height"}),
     }
     json_keys = ("boundingBoxAnnotations",)
+    checks = (*ImageTask.checks, ODD_BOXES)
     features: ClassVar = features.OBJECT_DETECTION
     trainer = "recordgen.training.detection:ObjectDetector"
     measure = "recordgen.training.measures:BoxAccumulator"
@@ -262,6 +264,10 @@ class ObjectDetection(ImageTask):
             {_as_stored(turned(box, way)) for box in decode_boxes(annotation)} <= there
             for way in ways
         )
+
+    def boxes(self, annotation: str) -> Sequence[Box]:
+        """Return the boxes of an annotation."""
+        return decode_boxes(annotation)
 
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})

@@ -75,7 +75,17 @@ class Tabular(Task):
             raise UsageError(f"shard_by=label is not for {cls.name}: use shard_by=hash")
         if not options.table:
             raise UsageError("the columns are not decided: look at the import files first")
-        return cls(Table.from_json(options.table))
+        table = Table.from_json(options.table)
+        if options.stratify == "label" and not table.has_labels:
+            raise UsageError(
+                "stratify=label needs a target_column that holds classes; name one, or leave it out"
+            )
+        if options.finds_copies:
+            raise UsageError(
+                f"duplicates={options.duplicates} compares files, and a table names none; use "
+                f"duplicates=keep"
+            )
+        return cls(table)
 
     @property
     def has_labels(self) -> bool:
@@ -90,6 +100,11 @@ class Tabular(Task):
         # Names stand in every record.
         names = sum(len(column.name) + _FEATURE_BYTES for column in self.table.stored)
         return pc.add(super().own_sizes(uris, annotations), names)
+
+    def one_labels(self, annotations: Texts) -> Texts:
+        from recordgen.tables.examples import find_labels
+
+        return find_labels(annotations, self.table)
 
     def count_labels(self, annotations: Texts) -> Mapping[str, int]:
         from recordgen.tables.examples import count_labels
@@ -106,8 +121,9 @@ class Tabular(Task):
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from recordgen.lint.facts import noted
         from recordgen.rows.columns import joined
-        from recordgen.tables.examples import framed, make_examples
+        from recordgen.tables.examples import contents_of, framed, make_examples
 
         columns = rows.columns
         made = make_examples(columns["annotation"].combine_chunks(), self.table)
@@ -127,6 +143,7 @@ class Tabular(Task):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
+            facts=[noted(contents_of(made.records, len(columns), errors), errors)],
         )
 
     def make(

@@ -21,6 +21,7 @@ from recordgen.rows.placing import row_name
 from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
+    from recordgen.lint.looks import Look
     from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.planned import PlannedRow, RowLike
 
@@ -29,6 +30,7 @@ _Item = TypeVar("_Item")
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Sizes: TypeAlias = Any  # pa.Int64Array
+Facts: TypeAlias = Any  # pa.Table
 
 #: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
@@ -81,6 +83,9 @@ class BuiltExample(NamedTuple):
         labels: its labels, each once.
         reencoded: why the payload's bytes were not passed through; None: they were.
         image: format, height and width of its image; None: it has none.
+        content: a digest of what a trainer sees of its payload, labels left out; None: all that
+            its row says is its content.
+        look: what its image looks like, if a check asks for it.
     """
 
     record: tuple[bytes, ...]
@@ -88,6 +93,8 @@ class BuiltExample(NamedTuple):
     labels: Sequence[str]
     reencoded: str | None = None
     image: tuple[str, int | None, int | None] | None = None
+    content: bytes | None = None
+    look: Look | None = None
 
 
 @dataclass
@@ -105,6 +112,7 @@ class BuiltBatch:
         images: examples by the format, height and width of their image.
         rejects: rows whose payload was refused.
         payload_bytes: of all rows.
+        facts: what was noted of all rows for the checks, see :func:`recordgen.lint.facts.noted`.
     """
 
     examples: int = 0
@@ -117,6 +125,7 @@ class BuiltBatch:
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
     rejects: list[Reject] = field(default_factory=list)
     payload_bytes: int = 0
+    facts: list[Facts] = field(default_factory=list)
 
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
         """Add the example of the next row."""
@@ -168,6 +177,8 @@ class Task(ABC):
         by_address: payloads are told apart and placed by where they lie, not by how a line spells
             that; so the parts of one share a split. Planned rows have uris that
             :func:`recordgen.beam.steps.located` made.
+        checks: what looks at its examples beside what looks at all, see
+            :mod:`recordgen.lint.codes`.
         batch_rows: how many rows a thread makes into examples at a time, unless they are large.
     """
 
@@ -189,6 +200,7 @@ class Task(ABC):
     page: ClassVar[str] = ""
     names_payloads: ClassVar[bool] = True
     by_address: ClassVar[bool] = False
+    checks: ClassVar[Sequence[str]] = ()
     batch_rows: ClassVar[int]
 
     @classmethod
@@ -290,9 +302,30 @@ class Task(ABC):
                 counts[label] += item["counts"]
         return dict(counts)
 
+    def one_labels(self, annotations: Texts) -> Texts:
+        """Return the one label of each of several examples, null: it has none.
+
+        Only for tasks whose examples have one label.
+        """
+        import pyarrow as pa  # who only reads import files needs no Arrow
+
+        said = annotations.dictionary_encode("encode")
+        label_of = [
+            next(iter(self.labels(text)), None) if text is not None else None
+            for text in said.dictionary.to_pylist()
+        ]
+        return pa.array(label_of, pa.string()).take(said.indices)
+
     def shown(self, annotation: str) -> str:
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
+
+    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
+        """Return what rows say of their payloads, without payloads that stand in it themselves."""
+        if not self.names_payloads:
+            return [None] * len(annotations)
+        found: Sequence[str | None] = annotations.to_pylist()
+        return found
 
     def part(self, annotation: str | None) -> str:
         """Return which part of its payload a row is about; rows of one part make one example.
@@ -389,15 +422,21 @@ class Task(ABC):
         Raises:
             StorageError: storage failed.
         """
+        from recordgen.lint.facts import Noted
+
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
+        facts = Noted()
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()
                 made = self.make(row, fetched, vocabulary, options)
             except PayloadError as exc:
                 built.rejects.append(Reject(row.source, row.line, row.uri, exc.code, exc.message))
+                facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
+                facts.add(row.sort_key, made.content, made.image, made.look)
+        built.facts.append(facts.columns())
         return built
 
     def digested(self, record: bytes) -> bytes:
@@ -451,7 +490,11 @@ def check_declaration(name: str, task: Any) -> None:
 
 
 def need_mixed_shards(task: str, options: ConvertOptions) -> None:
-    """Refuse shards by label for examples that may have several. Raises: UsageError."""
+    """Refuse what needs one label, for examples that may have several. Raises: UsageError."""
+    if options.stratify == "label":
+        raise UsageError(
+            f"stratify=label needs one label per example, which {task} does not have; leave it out"
+        )
     if options.shard_by == "label":
         raise UsageError(
             f"shard_by=label needs one label per example, which {task} does not have; "

@@ -13,6 +13,7 @@ spans as ``[start, end, label]``; and, where tokens were given, that blanks part
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -164,7 +165,8 @@ class TextEntities(TextTask):
                 features.ENTITY_LABEL: numbers,
             }
         )
-        return BuiltExample(record, b"".join(record), sorted(by_label))
+        content = hashlib.sha256(text.encode()).digest()
+        return BuiltExample(record, b"".join(record), sorted(by_label), content=content)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri], [stored] = values[features.TEXT_SOURCE_ID], values[features.TEXT]

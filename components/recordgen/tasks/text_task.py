@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import content_uri, is_content_uri
-from recordgen.tasks.task import AnnotationError, RowContent, Task, check_uri, printable
+from recordgen.tasks.task import AnnotationError, RowContent, Task, Texts, check_uri, printable
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -61,6 +61,10 @@ class TextTask(Task):
 
     def is_stored(self, uri: str) -> bool:
         return not is_content_uri(uri)
+
+    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
+        contents = map(TextContent.decode, annotations.to_pylist())
+        return [content._replace(text=None).encode() for content in contents]
 
 
 def inline(text: str, said: Any) -> RowContent:

@@ -16,6 +16,7 @@ video's end.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import features, storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
+from recordgen.lint.codes import OVERLAPS
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -119,6 +121,7 @@ class VideoClassification(Task):
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
+    checks = (OVERLAPS,)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -126,6 +129,16 @@ class VideoClassification(Task):
             raise UsageError(
                 f"split_by=content reads what rows name, and {cls.name} never opens a video; use "
                 f"split_by=uri, which keeps all segments of a video in one split"
+            )
+        if options.finds_copies:
+            raise UsageError(
+                f"duplicates={options.duplicates} reads what rows name, and {cls.name} never opens "
+                f"a video; use duplicates=keep"
+            )
+        if options.stratify == "label":
+            raise UsageError(
+                "stratify=label would put segments of one video, which have several labels, into "
+                "several splits; leave it out"
             )
         return cls()
 
@@ -172,6 +185,10 @@ class VideoClassification(Task):
     def contradicts(self, annotation: str, stored: str | None) -> bool:
         return annotation != stored
 
+    def segment(self, annotation: str | None) -> Segment:
+        """Return the part of a video that an annotation is about."""
+        return Segment.decode(annotation)
+
     def labels(self, annotation: str) -> Sequence[str]:
         label = Segment.decode(annotation).label
         return () if label is None else (label,)
@@ -210,7 +227,8 @@ class VideoClassification(Task):
             said[features.VIDEO_CLASS_TEXT] = label.encode()
             said[features.VIDEO_CLASS_LABEL] = vocabulary.index(label)
         record = serialize_example(said)
-        return BuiltExample(record, b"".join(record), labels)
+        content = hashlib.sha256(row.uri.encode()).digest()
+        return BuiltExample(record, b"".join(record), labels, content=content)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.VIDEO_SOURCE_ID]

@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
+from recordgen.standards.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, SCORES, TRUTH, TrainingConfig, check_task
 from recordgen.training.learner import TaskTrainer
@@ -54,7 +55,7 @@ def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
 
 
 def run(fn_args: Any) -> None:
-    """Train a model and save it to ``fn_args.serving_model_dir``.
+    """Train a model and save it to ``fn_args.serving_model_dir``, with its lineage.
 
     ``dataset.json`` beside the splits names task, labels and counts; the task's
     :class:`recordgen.training.learner.TaskTrainer` builds the model. TensorBoard logs go to
@@ -105,6 +106,8 @@ def run(fn_args: Any) -> None:
         verbose=0,
     )
     save_for_serving(models.saved, fn_args.serving_model_dir, trainer)
+    lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
+    write_lineage(fn_args.serving_model_dir, lineage)
 
 
 def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tuple[int, int]:

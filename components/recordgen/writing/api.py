@@ -41,6 +41,7 @@ from recordgen.records.example import serialize_example
 from recordgen.runs import lease
 from recordgen.runs.commit import commit, open_run, put_dataset
 from recordgen.runs.staging import STAGING, Staging
+from recordgen.standards.croissant import CROISSANT_FILE, croissant_text
 from recordgen.version import __version__
 from recordgen.writing.example_schema import ExampleSchema
 from recordgen.writing.shard_writer import ShardedWriter, WrittenShard, staged_file
@@ -266,4 +267,5 @@ def _put(
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
         lease.check_held(staging.lease)
         put_dataset(staging, target, others)  # the split is not there while its shards are moved
-    commit(staging, target, dataset, texts={}, kept=kept, staged=staged)
+    texts = {CROISSANT_FILE: croissant_text(dataset, {})}
+    commit(staging, target, dataset, texts=texts, kept=kept, staged=staged)

@@ -1,0 +1,285 @@
+"""What the checks of pictures find, miss and find wrongly.
+
+    python -m benchmarks.lint_precision
+    python -m benchmarks.lint_precision --images DIR
+
+Plants known faults in pictures of several kinds (:mod:`benchmarks.scenes`), or in the images in
+DIR, and prints for each fault in what part of the pictures it was found:
+
+    near-duplicates   a copy counts as found if it is in one group with its picture; false are
+                      pictures in one group with another one
+    looks             false are the codes of pictures without a fault, and other codes than those
+                      that a fault should have
+
+Pictures are encoded as JPEG of quality 92. Last comes what a look
+costs, as a part of the time of the decode at 1/8 that the check of a JPEG does anyway.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import simplejpeg
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+
+from benchmarks.scenes import KINDS, SIZE
+from recordgen.lint.looks import SmallPicture, jpeg_factor, look_at
+from recordgen.lint.pictures import PictureFacts, find_alike, findings_of, measured
+
+QUALITY = 92
+BATCH = 16
+
+Picture = Image.Image
+Fault = Callable[[Picture], bytes]
+
+
+def encoded(image: Picture, quality: int = QUALITY) -> bytes:
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=quality)
+    return out.getvalue()
+
+
+def facts_of(pictures: Iterable[bytes]) -> PictureFacts:
+    return measured([look_at(decoded(data)) for data in pictures])
+
+
+def decoded(data: bytes, colorspace: str = "GRAY") -> SmallPicture:
+    height, width, *_ = simplejpeg.decode_jpeg_header(data)
+    factor = jpeg_factor(height, width)
+    pixels = simplejpeg.decode_jpeg(
+        data,
+        colorspace=colorspace,
+        min_height=math.ceil(height / factor),
+        min_width=math.ceil(width / factor),
+        min_factor=factor,
+    )
+    return SmallPicture(pixels, height, width, factor)
+
+
+# --- faults -----------------------------------------------------------------------------------
+
+
+def _resized(image: Picture, scale: float) -> Picture:
+    return image.resize(
+        (round(image.width * scale), round(image.height * scale)), Image.Resampling.LANCZOS
+    )
+
+
+def _cropped(image: Picture, share: float) -> Picture:
+    """Cut a share of each side, as much on the left as on the right."""
+    left, top = round(image.width * share / 2), round(image.height * share / 2)
+    return image.crop((left, top, image.width - left, image.height - top))
+
+
+def _brighter(image: Picture, factor: float) -> Picture:
+    return ImageEnhance.Brightness(image).enhance(factor)
+
+
+def _blurred(image: Picture, percent: float) -> Picture:
+    """Blur by a part of the shorter side (sigma of a Gaussian)."""
+    return image.filter(ImageFilter.GaussianBlur(min(image.size) * percent / 100))
+
+
+def _veiled(image: Picture, share: float) -> Picture:
+    """Mix a picture with white."""
+    return Image.blend(image, Image.new(image.mode, image.size, "white"), share)
+
+
+def _gray(image: Picture) -> Picture:
+    return ImageOps.grayscale(image).convert(image.mode)
+
+
+def _plain(image: Picture, deviation: float) -> Picture:
+    """Replace a picture by one colour, with noise."""
+    random = np.random.default_rng(image.tobytes()[0])
+    noise = random.normal(random.integers(20, 235), deviation, (image.height, image.width))
+    return Image.fromarray(np.clip(noise, 0, 255).astype(np.uint8)).convert(image.mode)
+
+
+def _then_encoded(change: Callable[[Picture], Picture]) -> Fault:
+    return lambda image: encoded(change(image))
+
+
+COPIES: Mapping[str, Fault] = {
+    "exact copy": encoded,
+    **{f"quality {quality}": partial(encoded, quality=quality) for quality in (95, 80, 65, 50)},
+    **{
+        f"resize {scale}": _then_encoded(partial(_resized, scale=scale))
+        for scale in (0.9, 0.75, 0.5)
+    },
+    **{
+        f"crop {percent} %": _then_encoded(partial(_cropped, share=percent / 100))
+        for percent in (1, 2, 4, 6, 10)
+    },
+    **{
+        f"brightness {percent:+} %": _then_encoded(partial(_brighter, factor=1 + percent / 100))
+        for percent in (-30, -10, 10, 30)
+    },
+    "gray": _then_encoded(_gray),
+    "blur 0.5 %": _then_encoded(partial(_blurred, percent=0.5)),
+    "flip": _then_encoded(ImageOps.mirror),
+}
+
+# Fault: codes that it should have; which of them does not matter.
+LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
+    "none": (frozenset(), encoded),
+    **{
+        f"brightness {percent} %": (
+            frozenset({"DARK", "ONE_COLOUR"}),
+            _then_encoded(partial(_brighter, factor=percent / 100)),
+        )
+        for percent in (20, 10, 5, 1)
+    },
+    **{
+        f"white veil {percent} %": (
+            frozenset({"LIGHT", "ONE_COLOUR"}),
+            _then_encoded(partial(_veiled, share=percent / 100)),
+        )
+        for percent in (60, 80, 90, 95)
+    },
+    "exposure ×8": (
+        frozenset({"LIGHT", "ONE_COLOUR"}),
+        _then_encoded(partial(_brighter, factor=8)),
+    ),
+    **{
+        f"blur {percent} %": (
+            frozenset({"BLURRED"}),
+            _then_encoded(partial(_blurred, percent=percent)),
+        )
+        for percent in (0.25, 0.5, 1, 1.5, 2, 3, 5)
+    },
+    **{
+        f"one colour, noise {deviation}": (
+            frozenset({"ONE_COLOUR"}),
+            _then_encoded(partial(_plain, deviation=deviation)),
+        )
+        for deviation in (0, 4)
+    },
+}
+
+
+# --- what is found ----------------------------------------------------------------------------
+
+
+def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[int, int]:
+    """Return how many copies were found, and how many pictures were taken for another one."""
+    facts = facts_of((*originals, *copies))
+    groups = find_alike(facts).groups
+    count = len(originals)
+    found = int((groups[count:] == groups[:count]).sum())
+    return found, int((groups[:count] != np.arange(count)).sum())
+
+
+def count_looks(pictures: Sequence[bytes], expected: frozenset[str]) -> tuple[int, Counter[str]]:
+    """Return how many pictures have an expected code, and how many have each other one."""
+    facts = facts_of(pictures)
+    found = {code: set(rows.tolist()) for code, rows, _ in findings_of(facts)}
+    right = set[int]().union(*(found[code] for code in expected))
+    wrong = Counter({code: len(rows) for code, rows in found.items() if code not in expected})
+    return len(right), +wrong
+
+
+def print_table(name: str, faults: Sequence[str], columns: Mapping[str, Sequence[str]]) -> None:
+    first = max(map(len, (name, *faults)))
+    widths = [max(map(len, (title, *cells))) for title, cells in columns.items()]
+    lines = [(name, *columns), *zip(faults, *columns.values(), strict=True)]
+    for line in lines:
+        cells = (cell.rjust(width) for cell, width in zip(line[1:], widths, strict=True))
+        print(f"{line[0]:{first}}  {'  '.join(cells)}")
+    print()
+
+
+def measure_copies(kinds: Mapping[str, Sequence[Picture]]) -> None:
+    columns = {}
+    for kind, pictures in kinds.items():
+        originals = [encoded(picture) for picture in pictures]
+        cells = []
+        for fault in COPIES.values():
+            found, false = count_copies(originals, [fault(picture) for picture in pictures])
+            cells.append(f"{found / len(pictures):.0%}" + (f", {false} false" if false else ""))
+        columns[f"{len(pictures)} {kind}"] = cells
+    print_table("near-duplicates", list(COPIES), columns)
+
+
+def measure_looks(kinds: Mapping[str, Sequence[Picture]]) -> None:
+    columns = {}
+    for kind, pictures in kinds.items():
+        cells = []
+        for expected, fault in LOOKS.values():
+            found, wrong = count_looks([fault(picture) for picture in pictures], expected)
+            others = [f"{count} {code}" for code, count in sorted(wrong.items())]
+            cells.append(", ".join([f"{found / len(pictures):.0%}" if expected else "-", *others]))
+        columns[f"{len(pictures)} {kind}"] = cells
+    print_table("looks", list(LOOKS), columns)
+
+
+def measure_cost(pictures: Sequence[Picture], rounds: int = 9) -> None:
+    for width, height in (SIZE, (2 * SIZE[0], 2 * SIZE[1])):
+        data = [encoded(picture.resize((width, height))) for picture in pictures[:BATCH]]
+        size = f"{width}×{height}, {sum(map(len, data)) / len(data) / 1000:.0f} kB"
+        gray, colour = (
+            best_time(partial(_decode_all, data, colorspace), rounds)
+            for colorspace in ("GRAY", "RGB")
+        )
+        look, look_at_colour = (
+            best_time(partial(_look_at_all, _decode_all(data, colorspace)), rounds)
+            for colorspace in ("GRAY", "RGB")
+        )
+        print(
+            f"{size}: a look takes {look / gray:.2f} of the decode at 1/8; with colours "
+            f"{(look_at_colour + colour) / gray - 1:.2f}"
+        )
+
+
+def _decode_all(data: Sequence[bytes], colorspace: str) -> Sequence[SmallPicture]:
+    return [decoded(each, colorspace) for each in data]
+
+
+def _look_at_all(pictures: Sequence[SmallPicture]) -> PictureFacts:
+    return measured([look_at(picture) for picture in pictures])
+
+
+def best_time(run: Callable[[], object], rounds: int) -> float:
+    """Return seconds of the fastest of some rounds, CPU time."""
+    times = []
+    for _ in range(rounds):
+        started = time.process_time()
+        run()
+        times.append(time.process_time() - started)
+    return min(times)
+
+
+def read_images(folder: Path, count: int) -> Sequence[Picture]:
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() in _SUFFIXES)
+    if not paths:
+        raise SystemExit(f"{folder} holds no images ({', '.join(_SUFFIXES)})")
+    return [Image.open(path).convert("RGB") for path in paths[:count]]
+
+
+_SUFFIXES = (".jpg", ".jpeg", ".png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--images", type=Path, metavar="DIR", help="default: made here")
+    parser.add_argument("--count", type=int, default=100, metavar="N", help="of each kind, at most")
+    args = parser.parse_args()
+    if args.images:
+        kinds = {"images": read_images(args.images, args.count)}
+    else:
+        kinds = {name: make(args.count) for name, make in KINDS.items()}
+    measure_copies(kinds)
+    measure_looks(kinds)
+    measure_cost(next(iter(kinds.values())))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+"""What is wrong with data that was accepted: leaks, duplicates, contradictions, odd pictures.
+
+Shards note facts of each example while they are made; when all are there, checks look at all facts
+together. A finding changes nothing in the dataset.
+
+codes.py       every check by its code: how bad it is, why it matters, what to do
+selection.py   which checks the user wants, which of them fail the run, their thresholds
+facts.py       what is known of each example, as columns
+findings.py    what checks hand back, and a line of ``lint.jsonl``
+contents.py    payloads that are there twice
+labels.py      classes and splits
+run.py         runs the checks that are wanted
+"""

@@ -1,0 +1,81 @@
+"""Every check by its code. docs/lint.md describes them in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ERROR, WARNING = "error", "warning"
+
+#: The word for all codes.
+ALL = "ALL"
+
+
+#: What runs checks, by import path: a function of facts, task and thresholds that yields
+#: :class:`recordgen.lint.findings.Hits`. A task names those that are about its payloads.
+REPEATED = "recordgen.lint.contents:find_repeated"
+ALIKE = "recordgen.lint.images:find_alike"
+ODD_IMAGES = "recordgen.lint.images:find_odd_images"
+ODD_BOXES = "recordgen.lint.boxes:find_odd_boxes"
+OVERLAPS = "recordgen.lint.videos:find_overlaps"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a code stands for.
+
+    Attributes:
+        level: ``error``: a model trained or measured on the data is misled; ``warning``: look.
+        finder: what finds it, one of the above; empty: :mod:`recordgen.lint.labels`.
+        threshold: the number from which on it is found; None: the check has none.
+    """
+
+    level: str
+    finder: str = ""
+    threshold: float | None = None
+
+
+CHECKS: Mapping[str, Check] = {
+    # payloads
+    "LEAK": Check(ERROR, REPEATED),
+    "CONFLICT": Check(ERROR, REPEATED),
+    "DUPLICATE": Check(WARNING, REPEATED),
+    "NEAR_LEAK": Check(WARNING, ALIKE),
+    "NEAR_DUPLICATE": Check(WARNING, ALIKE),
+    # images
+    "DARK": Check(WARNING, ODD_IMAGES, 40),
+    "LIGHT": Check(WARNING, ODD_IMAGES, 215),
+    "BLURRED": Check(WARNING, ODD_IMAGES, 0.35),
+    "ONE_COLOUR": Check(WARNING, ODD_IMAGES, 2),
+    "TINY": Check(WARNING, ODD_IMAGES, 16),
+    "ODD_RATIO": Check(WARNING, ODD_IMAGES, 4),
+    "SUFFIX": Check(WARNING, ODD_IMAGES),
+    # boxes
+    "TINY_BOX": Check(WARNING, ODD_BOXES, 0.01),
+    "WHOLE_IMAGE_BOX": Check(WARNING, ODD_BOXES, 98),
+    "DOUBLE_BOX": Check(WARNING, ODD_BOXES, 0.9),
+    "MANY_BOXES": Check(WARNING, ODD_BOXES, 500),
+    "ONE_BOX_SIZE": Check(WARNING, ODD_BOXES, 10),
+    # segments of videos
+    "OVERLAP": Check(WARNING, OVERLAPS),
+    # classes and splits
+    "NOT_TRAINED": Check(WARNING),
+    "NOT_EVALUATED": Check(WARNING),
+    "FEW_EXAMPLES": Check(WARNING, threshold=10),
+    "LOST_CLASS": Check(WARNING),
+    "IMBALANCE": Check(WARNING, threshold=100),
+    "LABEL_DRIFT": Check(WARNING, threshold=0.2),
+    "LOOK_ALIKES": Check(WARNING),
+    "LABEL_FORM": Check(WARNING),
+    "UNLABELLED": Check(WARNING),
+    "NO_EVAL": Check(WARNING),
+    "MIXED_SPLITS": Check(WARNING),
+}
+
+#: The checks for which each image is looked at, which takes time.
+ON_LOOKS = frozenset({"NEAR_LEAK", "NEAR_DUPLICATE", "DARK", "LIGHT", "BLURRED", "ONE_COLOUR"})
+
+
+def count_level(counts: Mapping[str, int], level: str) -> int:
+    """Return how many findings of a level there are, given how many of each code."""
+    return sum(count for code, count in counts.items() if CHECKS[code].level == level)

@@ -1,0 +1,59 @@
+"""What checks hand back, and a line of ``lint.jsonl``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+#: Numbers of examples, from 0 in the order of :class:`recordgen.lint.facts.Facts`.
+Rows = npt.NDArray[np.intp]
+
+
+class Hits(NamedTuple):
+    """The examples that a check has found.
+
+    Attributes:
+        code: of the check.
+        rows: the examples, each once.
+        message: says what was found, given the place of an example in ``rows``.
+    """
+
+    code: str
+    rows: Rows
+    message: Callable[[int], str]
+
+
+class LintFinding(NamedTuple):
+    """One thing that is wrong with the dataset; ``lint.jsonl`` has a line with these fields.
+
+    Attributes:
+        code: of the check, see :data:`recordgen.lint.codes.CHECKS`.
+        level: ``error`` or ``warning``.
+        source: the import file of the example; empty: it is about the dataset as a whole.
+        line: 1-based line in that file; 0: about the dataset.
+        uri: the payload's address as the line gives it.
+        split: where the example is.
+        message: what was found.
+    """
+
+    code: str
+    level: str
+    source: str
+    line: int
+    uri: str
+    split: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.source}:{self.line}" if self.source else "dataset"
+        return f"{where}: {self.code} {self.message}"
+
+
+def to_lines(findings: Iterable[LintFinding]) -> Iterator[str]:
+    """Yield the line of JSON that ``lint.jsonl`` has for each finding."""
+    for item in findings:
+        yield json.dumps(item._asdict(), ensure_ascii=False) + "\n"

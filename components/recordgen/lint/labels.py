@@ -1,0 +1,172 @@
+"""Classes and splits: what is odd about how examples are spread over them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from recordgen.dataset.manifest import Split
+from recordgen.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.dataset.vocabulary import Vocabulary, look_alikes
+
+# Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own
+# sample holds "Baked goods", so this is advice.
+_ADVISED_LABEL = re.compile(r"[A-Za-z0-9_]+")
+
+# Nobody reads a longer list.
+_LOOK_ALIKES_SHOWN = 5
+
+
+def find_odd_classes(
+    vocabulary: Vocabulary,
+    splits: Mapping[str, Split],
+    noun: str,
+    eval_from: str,
+    thresholds: Mapping[str, float],
+) -> Iterator[tuple[str, str]]:
+    """Yield a code and a sentence for each thing worth a second look.
+
+    Args:
+        vocabulary: all labels, and what was found out about them.
+        splits: the splits with examples, by name.
+        noun: what an example is called.
+        eval_from: the option of that name.
+        thresholds: by code, see :class:`recordgen.lint.selection.Selection`.
+    """
+    counts: Counter[str] = Counter()
+    for split in splits.values():
+        counts.update(split.labels)
+    odd = [label for label in vocabulary.names if not _ADVISED_LABEL.fullmatch(label)]
+    if odd:
+        yield (
+            "LABEL_FORM",
+            f"{len(odd)} labels hold more than letters, digits and underscores: {_some(odd)}",
+        )
+    for group in look_alikes(sorted(counts))[:_LOOK_ALIKES_SHOWN]:
+        shown = " and ".join(f"{label!r} ({counts[label]})" for label in group)
+        yield (
+            "LOOK_ALIKES",
+            f"the labels {shown} are different classes, and differ only by capitals, blanks or "
+            f"Unicode form; write them alike if they mean one",
+        )
+    enough = thresholds["FEW_EXAMPLES"]
+    few = [label for label in sorted(counts) if counts[label] < enough]
+    if few:
+        yield "FEW_EXAMPLES", f"{len(few)} labels have fewer than {enough:g} {noun}s: {_some(few)}"
+    if vocabulary.kind == "text":
+        without = [label for label in vocabulary.names if not counts[label]]
+        if without:
+            yield "LOST_CLASS", f"{len(without)} labels lost all their {noun}s: {_some(without)}"
+    unlabelled = sum(split.unlabelled for split in splits.values())
+    if unlabelled:
+        yield "UNLABELLED", f"{unlabelled} examples have no label"
+    yield from _about_splits(counts, splits, noun, eval_from, enough)
+    yield from _about_shares(splits, noun, thresholds)
+
+
+def _about_splits(
+    counts: Mapping[str, int],
+    splits: Mapping[str, Split],
+    noun: str,
+    eval_from: str,
+    enough: float,
+) -> Iterator[tuple[str, str]]:
+    """Yield what is odd about how examples and labels are spread over splits."""
+    train, evaluated = splits.get(TRAIN), splits.get(EVAL)
+    if train is not None:
+        untrained = [label for label in sorted(counts) if not train.labels.get(label)]
+        if untrained:
+            yield (
+                "NOT_TRAINED",
+                f"{len(untrained)} labels have no {noun} in split train, so no model learns them: "
+                f"{_some(untrained)}",
+            )
+    if train is not None and evaluated is not None:
+        # Labels with few examples have a finding already.
+        unmeasured = [
+            label
+            for label in sorted(counts)
+            if counts[label] >= enough and not evaluated.labels.get(label)
+        ]
+        if unmeasured:
+            yield (
+                "NOT_EVALUATED",
+                f"{len(unmeasured)} labels have no {noun} in split eval, so no measure counts "
+                f"them: {_some(unmeasured)}",
+            )
+    if train is not None and evaluated is None:
+        if eval_from:
+            remedy = f"eval_from={eval_from} moved none; give it a larger share"
+            yield "NO_EVAL", f"no example is in split eval: {remedy}"
+        else:
+            yield (
+                "NO_EVAL",
+                "no example is in split eval, which TFX's Trainer and Evaluator need; "
+                "eval_from=train:10 moves 10 % of train there",
+            )
+    for name in (EVAL, TEST):
+        split = splits.get(name)
+        if split is not None and 0 < split.assigned < split.examples:
+            yield (
+                "MIXED_SPLITS",
+                f"{split.assigned:,} of {split.examples:,} examples in split {name} come from rows "
+                f"that name no split, though other rows name {name}; split_fractions=100 keeps "
+                f"such rows in train",
+            )
+
+
+def _about_shares(
+    splits: Mapping[str, Split], noun: str, thresholds: Mapping[str, float]
+) -> Iterator[tuple[str, str]]:
+    """Yield what is odd about the shares that classes have."""
+    train = splits.get(TRAIN)
+    if train is None or len(train.labels) < 2:
+        return
+    (largest, most), *_, (smallest, fewest) = Counter(train.labels).most_common()
+    if most > thresholds["IMBALANCE"] * fewest:
+        yield (
+            "IMBALANCE",
+            f"label {largest!r} has {most:,} {noun}s in train, {most / fewest:,.0f} times as many "
+            f"as {smallest!r} ({fewest:,})",
+        )
+    for name, split in splits.items():
+        distance, by_chance = _distance(train.labels, split.labels)
+        if distance - by_chance > thresholds["LABEL_DRIFT"]:
+            label = max(
+                {**train.labels, **split.labels},
+                key=lambda label: (abs(_share(split, label) - _share(train, label)), label),
+            )
+            yield (
+                "LABEL_DRIFT",
+                f"{distance:.0%} of the labels in split {name} would have to be others to have the "
+                f"shares of train (chance alone: about {by_chance:.0%}); label {label!r} has "
+                f"{_share(train, label):.1%} of train and {_share(split, label):.1%} of {name}",
+            )
+
+
+def _share(split: Split, label: str) -> float:
+    return split.labels.get(label, 0) / max(1, sum(split.labels.values()))
+
+
+def _distance(expected: Mapping[str, int], found: Mapping[str, int]) -> tuple[float, float]:
+    """Return the total variation distance of two counts, and what chance makes of it.
+
+    The second number is its mean if ``found`` were drawn from the shares of ``expected``, in the
+    normal approximation: a count's mean absolute deviation is √(2/π) of its standard deviation.
+    """
+    total, drawn = sum(expected.values()), sum(found.values())
+    if not total or not drawn:
+        return 0.0, 0.0
+    distance = by_chance = 0.0
+    for label in {*expected, *found}:
+        share = expected.get(label, 0) / total
+        distance += abs(found.get(label, 0) / drawn - share) / 2
+        by_chance += math.sqrt(share * (1 - share) / (2 * math.pi * drawn))
+    return distance, by_chance
+
+
+def _some(labels: Sequence[str], limit: int = 5) -> str:
+    shown = ", ".join(map(repr, labels[:limit]))
+    return shown if len(labels) <= limit else f"{shown}, …"

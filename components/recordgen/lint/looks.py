@@ -1,0 +1,187 @@
+"""A look at one picture: a thumbnail, and what a thumbnail is too small to show.
+
+    SmallPicture (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Look (32×32 gray, sharpness)
+
+A picture is looked at with 32 to 63 pixels on its shorter side, whatever its size. So all that is
+measured is relative to the frame, and its cost does not grow with the picture: a blur that shows
+only when one zooms in is not seen.
+
+Sums are made of integers that float64 holds exactly. So the thumbnail of given pixels is the same
+on every machine, in whatever order its libraries add.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+#: Pixels on each side of a thumbnail, and the least on the shorter side of what it is made of.
+SIDE = 32
+
+# Pixels of a small picture on its longer side: a strip of 1×100,000 must cost no more than others.
+_LONGEST = 16 * SIDE
+
+Pixels: TypeAlias = "npt.NDArray[np.uint8]"
+
+
+class SmallPicture(NamedTuple):
+    """A picture at ``1 / factor`` of its size.
+
+    Attributes:
+        pixels: uint8 [h, w], [h, w, 1] (gray) or [h, w, 3] (RGB), with
+            ``h = ceil(height / factor)`` and ``w = ceil(width / factor)``.
+        height: of the picture itself, in pixels.
+        width: of the picture itself, in pixels.
+        factor: pixels of the picture on each side of one of these.
+    """
+
+    pixels: Pixels
+    height: int
+    width: int
+    factor: int
+
+
+class Look(NamedTuple):
+    """What one picture looks like.
+
+    Attributes:
+        thumbnail: uint8 [32, 32], gray: the average of what each pixel covers.
+        sharpness: the sharpest spot: the largest second difference in the small picture, as a part
+            of the range of its levels. 0: one colour, or a smooth ramp; about 0.24 / s² for edges
+            blurred by s pixels of the small picture (Gaussian); 1: an edge as sharp as its pixels
+            can show; at most 4.
+        colourfulness: mean of the largest minus the smallest channel, 0 (gray) to 255. NaN: the
+            small picture is gray, so it is not known.
+    """
+
+    thumbnail: Pixels
+    sharpness: float
+    colourfulness: float
+
+
+def jpeg_factor(height: int, width: int) -> int:
+    """Return by how much a JPEG can shrink while it is decoded: 8, 4, 2 or 1.
+
+    To decode it so, ask simplejpeg for ``min_height=ceil(height / factor)``, likewise
+    ``min_width``, and ``min_factor=factor``. A JPEG with 249 pixels or more on its shorter side is
+    decoded at 1/8, as the bitstream check does it.
+    """
+    shorter = min(height, width)
+    return next((factor for factor in (8, 4, 2) if -(-shorter // factor) >= SIDE), 1)
+
+
+def small_picture(image: Image.Image) -> SmallPicture:
+    """Reduce a decoded picture of mode ``L`` or ``RGB`` to 32 to 63 pixels on its shorter side."""
+    factor = _reducing(image.height, image.width)
+    small = image.reduce(factor) if factor > 1 else image
+    return SmallPicture(np.asarray(small), image.height, image.width, factor)
+
+
+def _reducing(height: int, width: int) -> int:
+    return max(1, min(height, width) // SIDE)
+
+
+def look_at(picture: SmallPicture) -> Look:
+    """Look at one picture.
+
+    Args:
+        picture: at any scale; one with 64 pixels or more on its shorter side is reduced first.
+    """
+    picture = _bounded(picture)
+    if picture.pixels.shape[2:] == (3,):
+        gray, colourfulness = _gray_of(picture.pixels)
+    else:
+        gray, colourfulness = picture.pixels.reshape(picture.pixels.shape[:2]), float("nan")
+    return Look(_thumbnail(picture._replace(pixels=gray)), _sharpness(gray), colourfulness)
+
+
+def _bounded(picture: SmallPicture) -> SmallPicture:
+    """Reduce a picture to 32 to 63 pixels on its shorter side and to ``_LONGEST`` on any."""
+    height, width, *channels = picture.pixels.shape
+    factor = _reducing(height, width)
+    if factor == 1 and max(height, width) <= _LONGEST:
+        return picture
+    flat = picture.pixels if channels == [3] else picture.pixels.reshape(height, width)
+    image = Image.fromarray(flat)
+    if factor > 1:
+        image = image.reduce(factor)
+        picture = picture._replace(pixels=np.asarray(image), factor=picture.factor * factor)
+    if max(image.size) <= _LONGEST:
+        return picture
+    # A strip: what is lost at its ends is less than what one of 32 parts of it covers.
+    size = min(image.width, _LONGEST), min(image.height, _LONGEST)
+    strip = np.asarray(image.resize(size, Image.Resampling.BOX))
+    return SmallPicture(strip, size[1], size[0], 1)
+
+
+def _gray_of(pixels: Pixels) -> tuple[Pixels, float]:
+    """Return how bright colours look (ITU-R BT.601), and how colourful they are."""
+    red, green, blue = np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    spread = np.maximum(np.maximum(red, green), blue)
+    spread -= np.minimum(np.minimum(red, green), blue)
+    gray = np.multiply(red, 77, dtype=np.uint16)  # the factors add up to 256
+    gray += np.multiply(green, 150, dtype=np.uint16)
+    gray += np.multiply(blue, 29, dtype=np.uint16)
+    gray += 128
+    gray >>= 8
+    return gray.astype(np.uint8), int(spread.sum(dtype=np.uint64)) / spread.size
+
+
+def _sharpness(gray: Pixels) -> float:
+    height, width = gray.shape
+    if min(height, width) < 3:
+        return 0.0
+    levels = int(gray.max()) - int(gray.min())
+    if not levels:
+        return 0.0
+    # The discrete Laplacian: what a pixel has less than its four neighbours. All rows in one line,
+    # which is far faster; so the outer pixels of a row have neighbours in another one.
+    line = gray.ravel().astype(np.int16)
+    laplacian = line[: -2 * width] + line[2 * width :]
+    laplacian += line[width - 1 : -width - 1]
+    laplacian += line[width + 1 : len(line) - width + 1]
+    laplacian -= 4 * line[width:-width]
+    rows = laplacian.reshape(height - 2, width)
+    rows[:, [0, -1]] = 0
+    return max(int(laplacian.max()), -int(laplacian.min())) / levels
+
+
+def _thumbnail(gray: SmallPicture) -> Pixels:
+    """Average what each of 32×32 pixels covers: uint8 [32, 32].
+
+    Pixels are weighted by the area that they share. Filters that take or leave whole pixels, as
+    Pillow's do, move the picture by up to half a pixel, and its hash with it.
+    """
+    rows = _shares(gray.height, gray.factor, gray.pixels.shape[0])
+    columns = _shares(gray.width, gray.factor, gray.pixels.shape[1])
+    # At most 255 times the picture's pixels, so below 2**53.
+    sums = rows @ gray.pixels.astype(np.float64) @ columns.T
+    sums /= gray.height * gray.width
+    sums += 0.5
+    return sums.astype(np.uint8)
+
+
+@lru_cache(maxsize=256)
+def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
+    """Return how much of each pixel lies in each part of a side, in 1/32 pixels.
+
+    The last pixel of a side that ``factor`` does not divide reaches beyond it; only what lies
+    inside counts.
+
+    Args:
+        length: of the side, in pixels of the picture itself.
+        factor: the length of one small pixel.
+        count: small pixels.
+
+    Returns:
+        float64 [32, count] of whole numbers; each row adds up to ``length``.
+    """
+    pixels = np.arange(count)[None] * (factor * SIDE)
+    parts = np.arange(SIDE)[:, None] * length
+    shared = np.minimum(pixels + factor * SIDE, parts + length) - np.maximum(pixels, parts)
+    shares: npt.NDArray[np.float64] = np.maximum(shared, 0).astype(np.float64)
+    return shares

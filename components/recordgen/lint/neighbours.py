@@ -1,0 +1,246 @@
+"""Near-duplicates among 64-bit hashes, without comparing all pairs.
+
+    hashes                          joined by                        groups
+    0: 00…0000  1: 00…0111          (0, 1, distance 3)               [0, 0, 2, 2, 4]
+    2: f0…0000  3: f0…0000          (2, 3, distance 0)
+    4: 3c…5a96
+
+Two hashes that differ in at most three bits are equal in one of four bands of 16 bits, and in one
+of four bands of 12 bits of the rest (Manku, Jain and Sarma, "Detecting near-duplicates for web
+crawling", 2007). So hashes are sorted by each of the 16 pairs of bands, and only those with equal
+bands are compared. Hashes of real pictures are not spread evenly: 28 bits keep buckets small where
+16 would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+#: Bits in which two near-duplicates differ at most: what the bands guarantee to find.
+MAX_DISTANCE = 3
+
+_BANDS, _BAND_BITS, _REST_BITS = 4, 16, 12
+
+# Hashes of one bucket are compared with so many that follow. Without a limit, hashes that were made
+# to meet in one bucket would be compared all with all.
+_WINDOW = 32
+
+# Pictures that share a hash and are not alike: so many leaders are tried before the rest is left.
+_LEADERS = 16
+
+# Pairs that are looked at in one go: memory for temporary arrays, whatever the number of hashes.
+_CHUNK = 1 << 15
+
+Indices: TypeAlias = "npt.NDArray[np.int32]"
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
+
+#: ``(first, second) -> bool`` for each pair of hashes: whether what they stand for is really alike.
+Alike: TypeAlias = "Callable[[Indices, Indices], npt.NDArray[np.bool_]]"
+
+
+class Neighbours(NamedTuple):
+    """Near-duplicates, each joined to its group by one pair.
+
+    n things that are all alike give n - 1 pairs, not n² / 2. If a group has members in two splits,
+    one of its pairs at least has too.
+
+    Attributes:
+        first: int32 [pairs]: index of a thing. Sorted, by ``first`` and then ``second``.
+        second: int32 [pairs]: index of the other one, above ``first``.
+        distance: uint8 [pairs]: bits that differ.
+        groups: int32 [n]: the lowest index of the group of each thing; its own if it has none.
+    """
+
+    first: Indices
+    second: Indices
+    distance: npt.NDArray[np.uint8]
+    groups: Indices
+
+
+def find_neighbours(
+    hashes: Hashes,
+    *,
+    count: int | None = None,
+    usable: npt.NDArray[np.bool_] | None = None,
+    alike: Alike | None = None,
+    max_distance: int = MAX_DISTANCE,
+) -> Neighbours:
+    """Group things whose hashes differ in at most ``max_distance`` bits.
+
+    Needs less than 50 bytes a hash, besides what ``alike`` needs.
+
+    Args:
+        hashes: uint64 [n], or [k × n]: k hashes of each thing, for the ways to look at it; first
+            one of each thing, then the second ones in the same order.
+        count: n; None: as many as there are hashes.
+        usable: bool, for each hash; False: it says nothing, such as that of a picture of one
+            colour. None: all are usable.
+        alike: compares the things themselves, for pairs whose hashes are close.
+        max_distance: 0 to 3.
+
+    Raises:
+        ValueError: ``max_distance`` is outside this range.
+    """
+    if not 0 <= max_distance <= MAX_DISTANCE:
+        raise ValueError(f"max_distance must be 0 to {MAX_DISTANCE} (got {max_distance})")
+    forest = _Forest(len(hashes) if count is None else count)
+    # Sorted by hash, then by index: the first index of each hash stands for all that share it.
+    order = np.argsort(hashes, kind="stable").astype(np.int32)
+    kept = order if usable is None else order[usable[order]]
+    leaders = np.concatenate(list(_join_equal(hashes, kept, forest, alike)))
+    for first, second, distance in _close_pairs(hashes[leaders], max_distance):
+        forest.join_alike(leaders[first], leaders[second], distance, alike)
+    return forest.neighbours()
+
+
+def _join_equal(
+    hashes: Hashes, kept: Indices, forest: _Forest, alike: Alike | None
+) -> Iterator[Indices]:
+    """Join equal hashes to the first one of each; yield who leads them.
+
+    Things that share a hash but are not like the first one get a leader of their own.
+    """
+    left = kept
+    for _ in range(_LEADERS):
+        starts = _starts(hashes[left])
+        yield left[starts]
+        if starts.all():
+            return
+        positions = np.flatnonzero(starts).astype(np.int32)
+        lead = left[np.repeat(positions, np.diff(positions, append=len(left)))]
+        done = starts
+        for at in _chunks(len(left)):
+            pairs = np.flatnonzero(~starts[at]) + at.start
+            none = np.zeros(len(pairs), np.uint8)
+            done[pairs] = forest.join_alike(lead[pairs], left[pairs], none, alike)
+        left = left[~done]
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    for start in range(0, size, _CHUNK):
+        yield slice(start, min(start + _CHUNK, size))
+
+
+def _close_pairs(
+    hashes: Hashes, max_distance: int
+) -> Iterator[tuple[Indices, Indices, npt.NDArray[np.uint8]]]:
+    """Yield pairs of positions with close hashes; a pair may come more than once."""
+    for band in range(_BANDS):
+        for rest in range(_BANDS):
+            keys = _keys(hashes, band, rest)
+            order = np.argsort(keys, kind="stable").astype(np.int32)
+            yield from _pairs_in_buckets(hashes, keys[order], order, max_distance)
+
+
+def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
+    """Return one band of each hash beside one band of its other 48 bits."""
+    keys = np.empty(len(hashes), np.uint32)
+    shift = np.uint64(band * _BAND_BITS)
+    for at in _chunks(len(hashes)):
+        turned = hashes[at] >> shift | hashes[at] << (np.uint64(64) - shift) % np.uint64(64)
+        low = turned & np.uint64((1 << _BAND_BITS) - 1)
+        high = turned >> np.uint64(_BAND_BITS + rest * _REST_BITS)
+        high &= np.uint64((1 << _REST_BITS) - 1)
+        keys[at] = low << np.uint64(_REST_BITS) | high
+    return keys
+
+
+def _pairs_in_buckets(
+    hashes: Hashes, keys: npt.NDArray[np.uint32], order: Indices, max_distance: int
+) -> Iterator[tuple[Indices, Indices, npt.NDArray[np.uint8]]]:
+    """Compare each hash with those that follow it and have the same key."""
+    for chunk in _chunks(len(keys)):
+        at = np.arange(chunk.start, chunk.stop)
+        for step in range(1, _WINDOW + 1):
+            at = at[at + step < len(keys)]
+            at = at[keys[at] == keys[at + step]]
+            if not len(at):
+                break
+            first, second = order[at], order[at + step]
+            distance = count_bits(hashes[first] ^ hashes[second])
+            close = distance <= max_distance
+            if close.any():
+                yield first[close], second[close], distance[close]
+
+
+def _starts(values: Hashes) -> npt.NDArray[np.bool_]:
+    """Return True for each value that differs from the one before."""
+    starts = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=starts[1:])
+    return starts
+
+
+def count_bits(values: Hashes) -> npt.NDArray[np.uint8]:
+    """Return how many bits of each value are set: uint8, the shape of ``values``."""
+    # Sums of 2, 4 and 8 bits side by side; NumPy has an operation for it only since 2.0.
+    values = values - (values >> np.uint64(1) & np.uint64(0x5555555555555555))
+    pairs = np.uint64(0x3333333333333333)
+    values = (values & pairs) + (values >> np.uint64(2) & pairs)
+    values = values + (values >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (values * np.uint64(0x0101010101010101) >> np.uint64(56)).astype(np.uint8)
+
+
+class _Forest:
+    """Groups as trees: the root of each is its lowest index."""
+
+    def __init__(self, size: int) -> None:
+        self._parent: Indices = np.arange(size, dtype=np.int32)
+        self._joined: list[tuple[Indices, Indices, npt.NDArray[np.uint8]]] = []
+
+    def roots(self, of: Indices) -> Indices:
+        """Return the root of each index."""
+        root = self._parent[of]
+        while not np.array_equal(above := self._parent[root], root):
+            root = above
+        self._parent[of] = root  # the next look takes one step
+        return root
+
+    def join_alike(
+        self,
+        first: Indices,
+        second: Indices,
+        distance: npt.NDArray[np.uint8],
+        alike: Alike | None,
+    ) -> npt.NDArray[np.bool_]:
+        """Join pairs of hashes that are alike; return which now are in one group."""
+        size = np.int32(len(self._parent))
+        one, other = first % size, second % size
+        # Those that are in one group already need no look.
+        joined: npt.NDArray[np.bool_] = self.roots(one) == self.roots(other)
+        new = np.flatnonzero(~joined)
+        if alike is not None and len(new):
+            new = new[alike(first[new], second[new])]
+        joined[new] = True
+        self._join(one[new], other[new], distance[new])
+        return joined
+
+    def _join(self, first: Indices, second: Indices, distance: npt.NDArray[np.uint8]) -> None:
+        """Join the groups of pairs; remember only the pairs that joined two."""
+        while len(first):
+            one, other = self.roots(first), self.roots(second)
+            high, low = np.maximum(one, other), np.minimum(one, other)
+            # One pair for each upper root: a root that hangs below a lower one makes no circle.
+            upper, used = np.unique(high, return_index=True)
+            used = used[low[used] < upper]
+            self._parent[high[used]] = low[used]
+            self._joined.append((first[used], second[used], distance[used]))
+            left = one != other
+            left[used] = False
+            first, second, distance = first[left], second[left], distance[left]
+
+    def neighbours(self) -> Neighbours:
+        """Return the pairs and groups."""
+        none = np.empty(0, np.int32)
+        joined = [(none, none, np.empty(0, np.uint8)), *self._joined]
+        self._joined.clear()
+        one, other, distance = map(np.concatenate, zip(*joined, strict=True))
+        del joined
+        first, second = np.minimum(one, other), np.maximum(one, other)
+        order = np.lexsort((second, first))
+        for at in _chunks(len(self._parent)):
+            self.roots(np.arange(at.start, at.stop, dtype=np.int32))
+        return Neighbours(first[order], second[order], distance[order], self._parent)

@@ -1,0 +1,275 @@
+"""What pictures show: measures of their thumbnails, many at a time, and what is wrong with them.
+
+    16 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
+
+The hash of given pixels is the same on every machine: it is made of whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.lint.looks import SIDE, Look, Pixels
+from recordgen.lint.neighbours import Hashes, Indices, Neighbours, find_neighbours
+
+#: Pixels on each side of a signature.
+SIGNATURE_SIDE = 8
+
+#: Bits of a perceptual hash.
+HASH_BITS = 64
+
+_Floats: TypeAlias = "npt.NDArray[np.float32]"
+
+# The following numbers are chosen from the table of `python -m benchmarks.lint_precision`.
+
+#: Correlation of the signatures of near-duplicates.
+LEAST_CORRELATION = 0.97
+
+#: The least contrast of a picture whose hash says something about it.
+LEAST_HASH_CONTRAST = 3.0
+
+#: Thresholds by code.
+THRESHOLDS: Mapping[str, float] = {
+    "ONE_COLOUR": 2.0,
+    "DARK": 40.0,
+    "LIGHT": 215.0,
+    "BLURRED": 0.3,
+}
+
+
+class PictureFacts(NamedTuple):
+    """What pictures look like: arrays with one element for each.
+
+    Attributes:
+        perceptual_hash: uint64: the signs of the 64 lowest frequencies. Copies differ in few bits,
+            also after encoding, resizing or brightening; without ``contrast`` it says nothing.
+        signature: uint8 [n, 8, 8]: the picture in 64 gray pixels, to verify that two are alike.
+        brightness: float32: mean, 0 (black) to 255 (white).
+        contrast: float32: standard deviation, 0 to 127.5.
+        darkest: uint8: the level that 1 % of the picture are not above.
+        lightest: uint8: the level that 1 % of the picture are not below.
+        entropy: float32: of the levels in steps of 4, 0 to 6 bits.
+        sharpness: float32: see :class:`recordgen.lint.looks.Look`.
+        colourfulness: float32: see the same; NaN: not known.
+    """
+
+    perceptual_hash: npt.NDArray[np.uint64]
+    signature: Pixels
+    brightness: _Floats
+    contrast: _Floats
+    darkest: Pixels
+    lightest: Pixels
+    entropy: _Floats
+    sharpness: _Floats
+    colourfulness: _Floats
+
+
+def measured(looks: Sequence[Look]) -> PictureFacts:
+    """Measure pictures; many at once cost less than one by one."""
+    thumbnails = np.zeros((len(looks), SIDE, SIDE), np.uint8)
+    for into, look in zip(thumbnails, looks, strict=True):
+        into[:] = look.thumbnail
+    histograms = _histograms(thumbnails)
+    brightness, contrast = _moments(histograms)
+    below = histograms.cumsum(axis=1)
+    few = SIDE * SIDE // 100
+    return PictureFacts(
+        perceptual_hashes(thumbnails),
+        signatures(thumbnails),
+        brightness,
+        contrast,
+        (below <= few).sum(axis=1).astype(np.uint8),
+        (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
+        _entropy(histograms),
+        np.array([look.sharpness for look in looks], np.float32),
+        np.array([look.colourfulness for look in looks], np.float32),
+    )
+
+
+def _histograms(thumbnails: Pixels) -> npt.NDArray[np.int64]:
+    """Return how many pixels have each level: int64 [n, 256]."""
+    count = len(thumbnails)
+    offsets = np.arange(count)[:, None] * 256
+    levels = thumbnails.reshape(count, SIDE * SIDE) + offsets
+    return np.bincount(levels.ravel(), minlength=count * 256).reshape(count, 256)
+
+
+def _moments(histograms: npt.NDArray[np.int64]) -> tuple[_Floats, _Floats]:
+    """Return mean and standard deviation."""
+    levels, size = np.arange(256), SIDE * SIDE
+    sums, squares = histograms @ levels, histograms @ (levels * levels)
+    spread = np.sqrt((size * squares - sums * sums).astype(np.float64)) / size
+    return (sums / size).astype(np.float32), spread.astype(np.float32)
+
+
+def _entropy(histograms: npt.NDArray[np.int64]) -> _Floats:
+    """Return the entropy of the levels in steps of 4, in bits."""
+    shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    entropy: _Floats = (0 - (shares * logs).sum(axis=1)).astype(np.float32)
+    return entropy
+
+
+def signatures(thumbnails: Pixels) -> Pixels:
+    """Return thumbnails in 8×8 pixels: uint8 [n, 8, 8]."""
+    side = SIDE // SIGNATURE_SIDE
+    rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
+    sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
+    small: Pixels = (sums / (side * side) + 0.5).astype(np.uint8)
+    return small
+
+
+def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
+    """Return the signs of the lowest frequencies of thumbnails, the lowest in the lowest bit.
+
+    Args:
+        thumbnails: uint8 [n, 32, 32].
+
+    Returns:
+        uint64 [n].
+    """
+    cosines, rows, columns, bits = _cosines()
+    # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
+    waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
+    signs = waves[:, rows, columns] > 0
+    hashes: npt.NDArray[np.uint64] = np.where(signs, bits, np.uint64(0)).sum(
+        axis=1, dtype=np.uint64
+    )
+    return hashes
+
+
+@lru_cache(maxsize=1)
+def _cosines() -> tuple[
+    npt.NDArray[np.float64],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.intp],
+    npt.NDArray[np.uint64],
+]:
+    """Return the DCT's matrix in whole numbers, where its 64 lowest waves are, and their bits."""
+    count = 11  # waves along a side: diagonals 1 to 10 of them hold 65, all but the mean
+    waves = np.arange(count)[:, None] * (2 * np.arange(SIDE)[None] + 1)
+    cosines = np.rint(np.cos(waves * (np.pi / (2 * SIDE))) * (1 << 12))
+    lowest = sorted(
+        ((row, column) for row in range(count) for column in range(count) if row or column),
+        key=lambda wave: (sum(wave), wave),
+    )[:HASH_BITS]
+    rows, columns = np.array(lowest).T
+    return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
+
+
+def find_alike(facts: PictureFacts, *, mirrored: bool = True) -> Neighbours:
+    """Group pictures that are nearly the same.
+
+    Args:
+        facts: of all pictures. In a group, pairs lead to the picture with the lowest number.
+        mirrored: whether a picture and its mirror image are the same. It doubles the time: about
+            four seconds instead of two for a million pictures.
+    """
+    count = len(facts.perceptual_hash)
+    hashes, usable = facts.perceptual_hash, has_hash(facts)
+    if mirrored:
+        hashes = np.concatenate([hashes, mirrored_hashes(hashes)])
+        usable = np.concatenate([usable, usable])
+
+    def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        return are_alike(signatures_of(first), signatures_of(second))
+
+    def signatures_of(views: Indices) -> Pixels:
+        stack: Pixels = facts.signature[views % count]
+        turned = views >= count
+        stack[turned] = stack[turned, :, ::-1]
+        return stack
+
+    return find_neighbours(hashes, count=count, usable=usable, alike=alike)
+
+
+def mirrored_hashes(hashes: Hashes) -> Hashes:
+    """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
+    _, _, columns, bits = _cosines()
+    mirrored: Hashes = hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
+    return mirrored
+
+
+def are_alike(signatures: Pixels, others: Pixels) -> npt.NDArray[np.bool_]:
+    """Return for pairs of near-duplicates whether their pixels rise and fall together.
+
+    Brightness and contrast do not matter.
+
+    Args:
+        signatures: uint8 [n, h, w].
+        others: uint8 [n, h, w]: what they are compared with.
+
+    Returns:
+        bool [n]: the correlation of each pair is at least ``LEAST_CORRELATION``.
+    """
+    one, other = (stack.reshape(len(stack), -1).astype(np.int64) for stack in (signatures, others))
+    size = signatures.shape[1] * signatures.shape[2]
+    ones, others_sum = one.sum(axis=1), other.sum(axis=1)
+    shared = size * (one * other).sum(axis=1) - ones * others_sum
+    spread = size * (one * one).sum(axis=1) - ones * ones
+    other_spread = size * (other * other).sum(axis=1) - others_sum * others_sum
+    both = np.sqrt(spread.astype(np.float64) * other_spread)
+    alike: npt.NDArray[np.bool_] = shared >= LEAST_CORRELATION * both
+    return alike
+
+
+def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
+    """Return whether the hash of each picture says something: it has some contrast."""
+    return facts.contrast >= LEAST_HASH_CONTRAST
+
+
+def findings_of(
+    facts: PictureFacts, thresholds: Mapping[str, float] = THRESHOLDS
+) -> Iterator[tuple[str, npt.NDArray[np.intp], Callable[[int], str]]]:
+    """Yield what is wrong with pictures.
+
+    A picture of one colour is not called dark, light or blurred as well.
+
+    Args:
+        facts: of the pictures.
+        thresholds: by code, see :data:`THRESHOLDS`.
+
+    Yields:
+        A code, the pictures that it is about, and what gives the message for the place of one
+        among these.
+    """
+    plain = facts.contrast < thresholds["ONE_COLOUR"]
+    found = {
+        "ONE_COLOUR": plain,
+        "DARK": ~plain & (facts.lightest < thresholds["DARK"]),
+        "LIGHT": ~plain & (facts.darkest > thresholds["LIGHT"]),
+        "BLURRED": ~plain & (facts.sharpness < thresholds["BLURRED"]),
+    }
+    for code, is_found in found.items():
+        pictures = np.flatnonzero(is_found)
+        yield code, pictures, partial(_message, code, facts, pictures, thresholds[code])
+
+
+def _message(
+    code: str, facts: PictureFacts, pictures: npt.NDArray[np.intp], threshold: float, place: int
+) -> str:
+    at = pictures[place]
+    if code == "ONE_COLOUR":
+        return (
+            f"the picture has nearly one colour: its levels deviate by {facts.contrast[at]:.1f} "
+            f"of 255 around {facts.brightness[at]:.0f} (less than {threshold:g})"
+        )
+    if code == "DARK":
+        return (
+            f"the picture is dark: 99 % of it are at level {facts.lightest[at]} of 255 or below "
+            f"(less than {threshold:g})"
+        )
+    if code == "LIGHT":
+        return (
+            f"the picture is overexposed: 99 % of it are at level {facts.darkest[at]} of 255 or "
+            f"above (more than {threshold:g})"
+        )
+    return (
+        f"the picture is blurred: its sharpest edge has a sharpness of "
+        f"{facts.sharpness[at]:.2f} (less than {threshold:g}; 1 is sharp)"
+    )

@@ -1,0 +1,86 @@
+"""Run the checks that are wanted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from recordgen.lint.codes import CHECKS, ERROR, REPEATED, count_level
+from recordgen.lint.contents import LintedTask
+from recordgen.lint.facts import Facts
+from recordgen.lint.findings import Hits, LintFinding, to_lines
+from recordgen.lint.selection import Selection
+from recordgen.registry import imported
+
+
+@dataclass(frozen=True)
+class Lint:
+    """What the checks have found.
+
+    Attributes:
+        counts: findings by code, in the order of the codes.
+        fatal: those of them that fail a run.
+        about_all: findings about the dataset as a whole.
+    """
+
+    counts: Mapping[str, int]
+    fatal: Mapping[str, int]
+    about_all: Sequence[LintFinding]
+    _facts: Facts
+    _hits: Sequence[Hits]
+
+    @property
+    def errors(self) -> int:
+        """Findings that are errors."""
+        return count_level(self.counts, ERROR)
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether there are errors, or findings that fail a run."""
+        return bool(self.errors or self.fatal)
+
+    def findings(self) -> Iterator[LintFinding]:
+        """Yield all findings, code by code, each by import file and line."""
+        for code, check in CHECKS.items():
+            yield from (item for item in self.about_all if item.code == code)
+            for hits in self._hits:
+                if hits.code == code:
+                    for at, row in enumerate(hits.rows):
+                        yield self._facts.finding(code, check.level, row, hits.message(at))
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of ``lint.jsonl``."""
+        return to_lines(self.findings())
+
+
+def look_at(
+    facts: Facts, task: LintedTask, about_all: Iterable[tuple[str, str]], selection: Selection
+) -> Lint:
+    """Run the checks that are wanted.
+
+    Args:
+        facts: of all examples.
+        task: says how annotations are compared and shown.
+        about_all: what was found of the dataset as a whole: codes and sentences.
+        selection: what is wanted.
+    """
+    wanted = selection.codes
+    general = [
+        LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
+        for code, text in about_all
+        if code in wanted
+    ]
+    found = [
+        hits
+        for finder in (REPEATED, *task.checks)
+        if any(CHECKS[code].finder == finder for code in wanted)
+        for hits in imported(finder)(facts, task, selection.thresholds)
+        if hits.code in wanted
+    ]
+    counts = Counter(item.code for item in general)
+    for hits in found:
+        counts[hits.code] += len(hits.rows)
+    in_order = {code: counts[code] for code in CHECKS if counts[code]}
+    fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
+    return Lint(in_order, fatal, general, facts, found)

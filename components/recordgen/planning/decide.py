@@ -1,0 +1,249 @@
+"""What only all rows together decide: copies of a payload, and the shares of each class.
+
+Buckets are resolved one by one. Where an option needs more, each bucket leaves its settled rows in
+a file and hands on a few facts about each of them; one step decides, and each bucket is planned:
+
+    settled rows ─facts_of─▶ facts ─decide─▶ decisions ─plan_bucket─▶ planned rows
+
+Pure functions. Rows stand in the same order in all of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen import storage
+from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom
+from recordgen.errors import DataError
+from recordgen.options import ConvertOptions
+from recordgen.rows.columns import Columns, values_of
+from recordgen.rows.placing import placing
+from recordgen.tasks.task import Task
+
+_COPIES_SHOWN = 5
+
+_Mask = npt.NDArray[np.bool_]
+_Numbers = npt.NDArray[np.uint64]
+
+
+def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
+    """Return what :func:`decide` must know of each settled row of a bucket.
+
+    Args:
+        rows: see :class:`recordgen.planning.resolve.Settled`.
+        task: knows the label of an annotation.
+        options: ``duplicates`` and ``stratify``.
+    """
+    facts = {name: rows[name] for name in ("split", "split_hash", "assigned")}
+    if options.stratify == "label":
+        labels = task.one_labels(rows["annotation"].combine_chunks())
+        facts["label"] = pc.fill_null(labels, "").dictionary_encode()
+    if options.finds_copies:
+        facts |= {name: rows[name] for name in ("source", "line")}
+        facts["has_label"] = pc.is_valid(rows["annotation"])
+        # Half of a sha256 tells payloads apart as well as a row's place tells rows apart.
+        digests = (digest and digest[:16] for digest in rows["content"].to_pylist())
+        facts["content"] = pa.array(digests, pa.binary())
+        named = zip(values_of(rows["uri"]), values_of(rows["source"]), strict=True)
+        facts["payload"] = pa.array([_payload(uri, source) for uri, source in named], pa.uint64())
+    return pa.table(facts)
+
+
+def _payload(uri: str, source: str) -> int:
+    """Return a number for the file that a row names, and for how it names that."""
+    path = f"{uri}\n{storage.resolve(uri, source)}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(path, digest_size=8).digest(), "big")
+
+
+def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tuple[int, Columns]]:
+    """Decide about all rows.
+
+    Args:
+        facts: by bucket.
+        options: ``duplicates``, ``stratify``, and how splits are assigned.
+
+    Yields:
+        Each bucket and its decisions: ``kept``: the row is no copy of another one; with
+        ``stratify`` also ``split``; ``assigned``: the row does not name it; and ``moved``:
+        ``eval_from`` put it there.
+
+    Raises:
+        DataError: there are copies, and ``duplicates=fail`` forbids them.
+    """
+    order = sorted(facts)
+    together = pa.concat_tables([facts[bucket] for bucket in order]).unify_dictionaries()
+    together = together.combine_chunks()
+    kept = np.ones(len(together), np.bool_)
+    if options.finds_copies:
+        first = _first_of_copies(together)
+        kept = first == np.arange(len(first))
+        if options.duplicates == "fail" and not kept.all():
+            raise _copies_found(together, first)
+    decided = {"kept": pa.array(kept)}
+    if options.stratify == "label":
+        decided |= _stratified(together, kept, options)
+    table = pa.table(decided)
+    start = 0
+    for bucket in order:
+        size = len(facts[bucket])
+        yield bucket, table.slice(start, size)
+        start += size
+
+
+# --- copies -----------------------------------------------------------------------------------
+
+
+def _first_of_copies(facts: Columns) -> npt.NDArray[np.intp]:
+    """Return for each row the row that stands for it: itself, or the first of its copies.
+
+    Rows that name a split come first, then those with an annotation, then by import file and line.
+    Rows that name the same file in the same way are no copies of each other.
+    """
+    first = np.arange(len(facts))
+    content = facts["content"].combine_chunks()
+    known = np.flatnonzero(np.asarray(pc.is_valid(content)))
+    digests = np.frombuffer(b"".join(content.drop_null().to_pylist()), ">u8").reshape(-1, 2)
+    sources = facts["source"].combine_chunks()
+    rank = np.argsort(np.argsort(sources.dictionary.to_pylist()))
+    keys: Sequence[Any] = (
+        facts["line"].to_numpy()[known],
+        rank[sources.indices.to_numpy()][known],
+        ~np.asarray(facts["has_label"])[known],
+        np.asarray(pc.is_null(facts["split"]))[known],
+        digests[:, 1],
+        digests[:, 0],
+    )
+    ordered = np.lexsort(keys)
+    sorted_digests = digests[ordered]
+    is_new = np.concatenate(
+        [[True] * min(1, len(ordered)), (sorted_digests[1:] != sorted_digests[:-1]).any(axis=1)]
+    ).astype(np.bool_)
+    rows = known[ordered]
+    heads = rows[is_new][np.cumsum(is_new) - 1]
+    payloads = facts["payload"].to_numpy()
+    is_copy = payloads[rows] != payloads[heads]
+    first[rows[is_copy]] = heads[is_copy]
+    return first
+
+
+def _copies_found(facts: Columns, first: npt.NDArray[np.intp]) -> DataError:
+    """Return the error that names the first copies, by import file and line."""
+    sources, lines = values_of(facts["source"]), values_of(facts["line"])
+    where = list(zip(sources, lines, strict=True))
+    pairs = sorted(
+        (where[row], where[head]) for row, head in enumerate(first.tolist()) if row != head
+    )
+    shown = "".join(
+        f"\n  {source}:{line} is a copy of {other}:{at}"
+        for (source, line), (other, at) in pairs[:_COPIES_SHOWN]
+    )
+    more = len(pairs) - _COPIES_SHOWN
+    return DataError(
+        f"duplicates=fail: {len(pairs):,} rows name a file with the same bytes as another row's; "
+        f"remove them, or say duplicates=drop to leave them out:{shown}"
+        + (f"\n  and {more:,} more" if more > 0 else "")
+    )
+
+
+# --- shares of classes ------------------------------------------------------------------------
+
+
+def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping[str, Any]:
+    """Return the split of each row, whether it was assigned, and whether ``eval_from`` moved it.
+
+    The rows of a class stand in the order of their hash, and each split gets the share of them
+    that it is due: so the share is within one example of the one that was asked for.
+    """
+    fractions, share = options.split_fractions, options.eval_share
+    beside = facts["assigned"].combine_chunks()
+    is_named = pc.is_valid(facts["split"]).combine_chunks()
+    hashes = facts["split_hash"].to_numpy()
+    labels = facts["label"].combine_chunks()
+    place = placing(options.seed)
+    draws = [place(f"class {label}") for label in labels.dictionary.to_pylist()]
+    codes = _of_each_name(labels.indices.to_numpy(), labels.dictionary.to_pylist(), hashes)
+
+    *ends, total = accumulate(fractions.weights)
+    is_open = kept & ~np.asarray(is_named, np.bool_)
+    at = np.zeros(len(facts), np.intp)
+    at[is_open] = _shares_by_class(
+        codes[is_open],
+        hashes[is_open],
+        lambda code, count: [
+            (count * end << 64) // total + draws[code].sort_key >> 64 for end in ends
+        ],
+    )
+    names = pa.array(fractions.names, pa.string())
+    splits = pc.coalesce(facts["split"].combine_chunks(), names.take(pa.array(at)))
+    assigned = pc.coalesce(beside, pc.invert(is_named))
+    moved = pa.array(np.zeros(len(facts), np.bool_))
+    if share is not None:
+        may_move = kept & np.asarray(
+            pc.and_(pc.equal(splits, share.split), pc.is_null(beside)), np.bool_
+        )
+        moves = np.zeros(len(facts), np.bool_)
+        # The lower bits first: they are independent of those that assigned the split.
+        turned = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
+        moves[may_move] = (
+            _shares_by_class(
+                codes[may_move],
+                turned[may_move],
+                lambda code, count: [_moving(share, count, draws[code].split_hash)],
+            )
+            == 0
+        )
+        there = pc.and_(pc.is_valid(beside), pc.equal(splits, EVAL))
+        splits = pc.if_else(pa.array(moves), EVAL, splits)
+        assigned = pc.or_(assigned, pa.array(moves))
+        moved = pc.or_(pa.array(moves), there)
+    return {"split": splits, "assigned": assigned, "moved": moved}
+
+
+def _of_each_name(
+    codes: npt.NDArray[Any], labels: Sequence[str], hashes: _Numbers
+) -> npt.NDArray[Any]:
+    """Return one class for all rows of one name, which must share a split: the first by its text.
+
+    In a table, several rows may be about one image and have several labels.
+    """
+    by_text = np.argsort(np.array(labels, object))
+    rank = np.argsort(by_text)
+    _, names = np.unique(hashes, return_inverse=True)
+    first = np.full(len(hashes), len(labels), np.intp)
+    np.minimum.at(first, names, rank[codes])
+    return by_text[first[names]] if len(codes) else codes
+
+
+def _moving(share: EvalFrom, count: int, draw: int) -> int:
+    """Return how many of a class's rows move to ``eval``."""
+    return (count * share.end << 64) // (SECOND_DRAW + 1) + draw >> 64
+
+
+def _shares_by_class(
+    codes: npt.NDArray[Any], hashes: _Numbers, ends_of: Callable[[int, int], Sequence[int]]
+) -> npt.NDArray[np.intp]:
+    """Return in which share of its class each row lies, int [n].
+
+    Args:
+        codes: the class of each row, int [n].
+        hashes: what orders the rows of a class, uint64 [n]; rows with equal ones stay together.
+        ends_of: (class, number of its rows) → where each share but the last ends among them.
+    """
+    shares = np.zeros(len(codes), np.intp)
+    order = np.lexsort((hashes, codes))
+    codes, hashes = codes[order], hashes[order]
+    found, starts, counts = np.unique(codes, return_index=True, return_counts=True)
+    for code, start, count in zip(found.tolist(), starts.tolist(), counts.tolist(), strict=True):
+        some = hashes[start : start + count]
+        place = np.searchsorted(some, some, side="left")  # equal ones have the first one's place
+        ends = np.array(ends_of(code, count))
+        shares[order[start : start + count]] = np.searchsorted(ends, place, side="right")
+    return shares

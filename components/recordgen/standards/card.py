@@ -1,0 +1,266 @@
+"""``README.md``: a dataset card in the form of Hugging Face, from what ``dataset.json`` knows.
+
+The head (between lines of ``---``) is YAML that hubs read; the rest is Markdown. What Recordgen
+cannot know, such as the licence, is a question at the end and not a guess.
+
+Keys of the head: "Dataset Cards", huggingface.co/docs/hub/datasets-cards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from recordgen import storage
+from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.errors import OutputExistsError
+from recordgen.options import ConvertOptions
+from recordgen.standards.stored_features import dataset_name, is_image, stored_features
+from recordgen.tasks import TASKS
+
+CARD_FILE = "README.md"
+
+# Nobody reads a longer table.
+_LABELS_SHOWN = 100
+_SOURCES_SHOWN = 10
+
+_CATEGORIES = {
+    "image_classification": "image-classification",
+    "image_multi_label": "image-classification",
+    "object_detection": "object-detection",
+    "text_classification": "text-classification",
+    "text_multi_label": "text-classification",
+    "text_sentiment": "text-classification",
+    "text_entities": "token-classification",
+    "video_classification": "video-classification",
+}
+
+# The upper limit of each of the hub's size categories.
+_SIZES = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+    (10**8, "10M<n<100M"),
+    (10**9, "100M<n<1B"),
+    (10**10, "1B<n<10B"),
+    (10**11, "10B<n<100B"),
+    (10**12, "100B<n<1T"),
+)
+
+# Task and seed have lines of their own; columns of a table are its features, which the card lists.
+_OPTIONS_LEFT_OUT = ("task", "input_format", "seed", "table", "schema")
+
+# What Markdown or HTML would read as something else than itself.
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$-])")
+
+_QUESTIONS = (
+    "Under which licence may the data be used? Set `license` in the head.",
+    "Who collected the data, when, and for what purpose?",
+    "Who assigned the labels, and how were they checked?",
+    "Does the data show or describe people? Did they agree, and how can they withdraw?",
+    "What is the data not fit for, and which groups or cases does it lack?",
+    "Whom should users ask or tell about errors, and how should they cite the data?",
+)
+_LANGUAGE_QUESTION = "In which languages are the texts? Set `language` in the head."
+
+
+def write_card(
+    output: str | os.PathLike[str], to: str | None = None, *, overwrite: bool = False
+) -> str:
+    """Write the card of a finished dataset, and return where.
+
+    Args:
+        output: a converted or written output, or a TFX Examples uri.
+        to: path or URL of the file; None: ``README.md`` in ``output``.
+        overwrite: replace a file that is there, with the answers that people wrote into it.
+
+    Raises:
+        SourceError: there is no finished dataset.
+        OutputExistsError: the file is there already.
+        StorageError: storage failed.
+    """
+    root = storage.normal(os.fspath(output))
+    path = to or storage.join(root, CARD_FILE)
+    dataset = read_dataset(root)
+    if not overwrite and storage.exists(path):
+        raise OutputExistsError(
+            f"{path}: there is a card already, perhaps with answers of people; give --output "
+            f"another name and copy what you need, or --overwrite to replace it"
+        )
+    storage.write_text(path, card_text(dataset))
+    return path
+
+
+def card_text(dataset: Dataset) -> str:
+    """Return the content of ``README.md``."""
+    parts = [
+        *_head(dataset),
+        "",
+        f"# {_plain(dataset_name(dataset))}",
+        "",
+        f"{dataset.examples:,} examples of the task `{dataset.task}`, as TFRecords of "
+        f"`tf.train.Example`.",
+        *_splits(dataset),
+        *_labels(dataset),
+        *_features(dataset),
+        *_origin(dataset),
+        *_warnings(dataset),
+        *_questions(dataset),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _head(dataset: Dataset) -> Iterator[str]:
+    yield "---"
+    yield f"pretty_name: {_yaml(dataset_name(dataset))}"
+    category = _category(dataset)
+    if category is not None:
+        yield "task_categories:"
+        yield f"- {category}"
+    yield "size_categories:"
+    yield f"- {_size_category(dataset.examples)}"
+    yield "tags:"
+    yield "- tfrecord"
+    yield "dataset_info:"
+    yield "  splits:"
+    for name, split in dataset.splits.items():
+        yield f"  - name: {_yaml(name)}"
+        yield f"    num_bytes: {split.bytes}"
+        yield f"    num_examples: {split.examples}"
+    yield f"  dataset_size: {dataset.bytes}"
+    yield "---"
+
+
+def _category(dataset: Dataset) -> str | None:
+    """Return the hub's word for the task; None: it has none, or a table has no target."""
+    if dataset.task == "tabular":
+        prediction = json.loads(dataset.options.get("table") or "{}").get("prediction")
+        return f"tabular-{prediction}" if prediction else None
+    return _CATEGORIES.get(dataset.task)
+
+
+def _size_category(examples: int) -> str:
+    return next((name for limit, name in _SIZES if examples < limit), "n>1T")
+
+
+def _splits(dataset: Dataset) -> Iterator[str]:
+    rows = [
+        (
+            _plain(name),
+            f"{split.examples:,}",
+            f"{len(split.shards):,}",
+            f"{split.bytes:,}",
+            f"{split.assigned:,}",
+        )
+        for name, split in dataset.splits.items()
+    ]
+    yield from _section("Splits")
+    yield from _table(("split", "examples", "shards", "bytes", "assigned, not named"), rows)
+
+
+def _labels(dataset: Dataset) -> Iterator[str]:
+    if not dataset.labels:
+        return
+    yield from _section("Labels")
+    splits = dataset.splits
+    shown = dataset.labels[:_LABELS_SHOWN]
+    rows = [
+        (
+            str(number),
+            _plain(label),
+            *(f"{split.labels.get(label, 0):,}" for split in splits.values()),
+        )
+        for number, label in enumerate(shown)
+    ]
+    yield from _table(("number", "label", *map(_plain, splits)), rows)
+    hidden = len(dataset.labels) - len(shown)
+    if hidden:
+        yield ""
+        yield f"{hidden:,} more labels are in `labels.txt`."
+
+
+def _features(dataset: Dataset) -> Iterator[str]:
+    features = stored_features(dataset)
+    if not features:
+        return
+    yield from _section("Features")
+    rows = []
+    for name, spec in features.items():
+        shape = "list" if spec.shape is None else " × ".join(map(str, spec.shape)) or "one value"
+        rows.append((_plain(name), "image file" if is_image(name) else spec.dtype, shape))
+    yield from _table(("feature", "type", "values"), rows)
+
+
+def _origin(dataset: Dataset) -> Iterator[str]:
+    yield from _section("Origin")
+    rows = dataset.rows
+    if dataset.source:
+        shown = ", ".join(map(_plain, dataset.source[:_SOURCES_SHOWN]))
+        hidden = len(dataset.source) - _SOURCES_SHOWN
+        more = f" and {hidden:,} more" if hidden > 0 else ""
+        yield f"- Import files: {shown}{more}"
+        yield (
+            f"- Rows: {rows.read:,} read; {rows.duplicates:,} duplicates, {rows.merged:,} merged, "
+            f"{rows.dropped:,} dropped, {rows.rejects:,} rejected"
+        )
+    else:
+        yield "- Written from Python; the source is not on record."
+    if dataset.reencoded:
+        counts = ", ".join(f"{_plain(why)} {count:,}" for why, count in dataset.reencoded.items())
+        yield f"- Images that were encoded again: {counts}"
+    yield f"- Recordgen {_plain(dataset.recordgen_version)}, seed {dataset.seed}"
+    yield f"- Digest: `{dataset.digest}`"
+    changed = _changed(dataset.options)
+    if changed:
+        options = ", ".join(f"{_plain(name)}={_plain(str(it))}" for name, it in changed.items())
+        yield f"- Options: {options}"
+
+
+def _changed(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    defaults = ConvertOptions().recorded()
+    return {
+        name: value
+        for name, value in options.items()
+        if name not in _OPTIONS_LEFT_OUT and value != defaults.get(name)
+    }
+
+
+def _warnings(dataset: Dataset) -> Iterator[str]:
+    if dataset.warnings:
+        yield from _section("Known issues")
+        for warning in dataset.warnings:
+            yield f"- {_plain(warning)}"
+
+
+def _questions(dataset: Dataset) -> Iterator[str]:
+    yield from _section("Open questions")
+    yield "Recordgen cannot know the answers. Write them here before you publish the dataset."
+    yield ""
+    kind = TASKS[dataset.task].kind if dataset.task in TASKS else ""
+    language = (_LANGUAGE_QUESTION,) if kind in ("text", "entities") else ()
+    for question in (*_QUESTIONS, *language):
+        yield f"- {question}"
+
+
+def _section(title: str) -> Iterator[str]:
+    yield from ("", f"## {title}", "")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    for cells in (head, ["---"] * len(head), *rows):
+        yield f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Return text that Markdown shows as it is, in one line."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+
+
+def _yaml(text: str) -> str:
+    """Return text as a YAML scalar: JSON's strings are YAML's, too."""
+    return json.dumps(text)

@@ -1,0 +1,336 @@
+"""``croissant.json``: a dataset in the vocabulary of Croissant 1.1, for catalogues and loaders.
+
+``mlcroissant.Dataset("OUT/croissant.json").records("labels")`` → the labels, record by record.
+
+The record sets ``splits``, ``shards`` and ``labels`` hold their records. ``examples`` describes the
+features of the TFRecords, which Croissant's own loader does not read; ``index`` (see
+:mod:`recordgen.standards.example_index`) has one record per example, which it does read.
+
+Rules: "Croissant Format Specification" 1.1, docs.mlcommons.org/croissant. Properties that nobody
+told us, such as the licence, are missing: a loader warns of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from recordgen.dataset.manifest import Dataset
+from recordgen.dataset.splits import EVAL, TEST, TRAIN
+from recordgen.features import FeatureSpec
+from recordgen.standards.stored_features import dataset_name, is_image, stored_features
+
+CROISSANT_FILE = "croissant.json"
+
+#: The index of all examples, see :mod:`recordgen.standards.example_index`.
+INDEX_FILE = "records.parquet"
+
+#: Columns of the index beside the features, with their types in Croissant.
+INDEX_COLUMNS: Mapping[str, str] = {
+    "split": "sc:Text",
+    "shard": "sc:Text",
+    "offset": "cr:Int64",
+    "length": "cr:Int64",
+}
+
+# More records than these would make a description that nobody opens; they lie in files anyway.
+_MOST_EMBEDDED = 10_000
+
+_TFRECORD = "https://www.tensorflow.org/tutorials/load_data/tfrecord"
+
+_SHARDS = "tfrecords"
+
+# Croissant's words for the splits that everybody has.
+_SPLIT_URLS = {
+    TRAIN: "cr:TrainingSplit",
+    EVAL: "cr:ValidationSplit",
+    TEST: "cr:TestSplit",
+}
+
+_TYPES = {
+    "bool": "sc:Boolean",
+    "bytes": "sc:Text",
+    "float16": "cr:Float16",
+    "float32": "cr:Float32",
+    "float64": "cr:Float64",
+    "int8": "cr:Int8",
+    "int16": "cr:Int16",
+    "int32": "cr:Int32",
+    "int64": "cr:Int64",
+    "uint8": "cr:UInt8",
+    "uint16": "cr:UInt16",
+    "uint32": "cr:UInt32",
+    "uint64": "cr:UInt64",
+}
+
+# The context of the specification's appendix, word for word.
+_CONTEXT: Mapping[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "arrayShape": "cr:arrayShape",
+    "citeAs": "cr:citeAs",
+    "column": "cr:column",
+    "conformsTo": "dct:conformsTo",
+    "containedIn": "cr:containedIn",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "description": {"@container": "@language"},
+    "equivalentProperty": "cr:equivalentProperty",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "extract": "cr:extract",
+    "field": "cr:field",
+    "fileObject": "cr:fileObject",
+    "fileProperty": "cr:fileProperty",
+    "fileSet": "cr:fileSet",
+    "format": "cr:format",
+    "includes": "cr:includes",
+    "isArray": "cr:isArray",
+    "isLiveDataset": "cr:isLiveDataset",
+    "jsonPath": "cr:jsonPath",
+    "key": "cr:key",
+    "md5": "cr:md5",
+    "name": {"@container": "@language"},
+    "parentField": "cr:parentField",
+    "path": "cr:path",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "recordSet": "cr:recordSet",
+    "references": "cr:references",
+    "regex": "cr:regex",
+    "repeated": "cr:repeated",
+    "replace": "cr:replace",
+    "samplingRate": "cr:samplingRate",
+    "sc": "https://schema.org/",
+    "separator": "cr:separator",
+    "source": "cr:source",
+    "subField": "cr:subField",
+    "transform": "cr:transform",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFile:
+    """An index that lies beside the dataset.
+
+    Attributes:
+        sha256: of the file (hex).
+        bytes: its size.
+        features: the features that it has as columns.
+    """
+
+    sha256: str
+    bytes: int
+    features: Sequence[str]
+
+
+def croissant_text(
+    dataset: Dataset, files: Mapping[str, str], index: IndexFile | None = None
+) -> str:
+    """Return the content of ``croissant.json``.
+
+    Args:
+        dataset: what is described.
+        files: texts that lie beside the shards and describe labels, by the file's name.
+        index: the index of all examples; None: there is none.
+    """
+    records = [_splits(dataset), _shards(dataset), _labels(dataset), _examples(dataset)]
+    distribution = [_shard_files(dataset), *_text_files(files)]
+    if index is not None:
+        records.append(_index(dataset, index))
+        distribution.append(_index_file(index))
+    described = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": dataset_name(dataset),
+        "description": _description(dataset),
+        "identifier": f"sha256:{dataset.digest}",
+        "distribution": distribution,
+        "recordSet": [record for record in records if record is not None],
+    }
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _description(dataset: Dataset) -> str:
+    counts = ", ".join(f"{name} {split.examples:,}" for name, split in dataset.splits.items())
+    source = f", converted from {', '.join(dataset.source)}" if dataset.source else ""
+    return (
+        f"{dataset.examples:,} examples of the task {dataset.task} as TFRecords ({counts}){source}."
+    )
+
+
+def _shard_files(dataset: Dataset) -> dict[str, Any]:
+    suffix = ".gz" if dataset.compression == "gzip" else ""
+    return {
+        "@type": "cr:FileSet",
+        "@id": _SHARDS,
+        "name": _SHARDS,
+        "description": f"Records of tf.train.Example, compression: {dataset.compression}.",
+        "encodingFormat": _TFRECORD,
+        "includes": f"Split-*/data_tfrecord-*{suffix}",
+    }
+
+
+def _text_files(files: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+    for name, text in files.items():
+        if data := text.encode():
+            yield _file_object(name, "text/plain", hashlib.sha256(data).hexdigest(), len(data))
+
+
+def _index_file(index: IndexFile) -> dict[str, Any]:
+    return _file_object(INDEX_FILE, "application/x-parquet", index.sha256, index.bytes)
+
+
+def _file_object(name: str, kind: str, sha256: str, size: int) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{size} B",
+        "encodingFormat": kind,
+        "sha256": sha256,
+    }
+
+
+def _splits(dataset: Dataset) -> dict[str, Any] | None:
+    splits = dataset.splits.items()
+    columns = {"name": "sc:Text", "url": "sc:URL", "examples": "cr:Int64", "bytes": "cr:Int64"}
+    rows = [
+        {
+            "name": name,
+            "url": _SPLIT_URLS.get(name),
+            "examples": split.examples,
+            "bytes": split.bytes,
+        }
+        for name, split in splits
+    ]
+    # Croissant has no word for a split with a name of its own, and no null in a column of URLs.
+    if any(row["url"] is None for row in rows):
+        del columns["url"]
+        for row in rows:
+            del row["url"]
+    return _embedded("splits", columns, rows, key="name", kind="cr:Split")
+
+
+def _shards(dataset: Dataset) -> dict[str, Any] | None:
+    columns = {
+        "file": "sc:Text",
+        "split": "sc:Text",
+        "examples": "cr:Int64",
+        "bytes": "cr:Int64",
+        "digest": "sc:Text",
+    }
+    rows = [
+        {
+            "file": shard.file,
+            "split": name,
+            "examples": shard.examples,
+            "bytes": shard.bytes,
+            "digest": shard.digest,
+        }
+        for name, split in dataset.splits.items()
+        for shard in split.shards
+    ]
+    return _embedded("shards", columns, rows, key="file")
+
+
+def _labels(dataset: Dataset) -> dict[str, Any] | None:
+    columns = {"number": "cr:Int64", "name": "sc:Text"}
+    rows = [{"number": number, "name": label} for number, label in enumerate(dataset.labels)]
+    return _embedded("labels", columns, rows, key="number", kind="sc:Enumeration")
+
+
+def _embedded(
+    name: str,
+    columns: Mapping[str, str],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    key: str,
+    kind: str | None = None,
+) -> dict[str, Any] | None:
+    """Return a record set that holds its records; None if there are none, or too many."""
+    if not rows or len(rows) > _MOST_EMBEDDED:
+        return None
+    return {
+        "@type": "cr:RecordSet",
+        "@id": name,
+        "name": name,
+        **({} if kind is None else {"dataType": kind}),
+        "key": {"@id": f"{name}/{key}"},
+        "field": [
+            {"@type": "cr:Field", "@id": f"{name}/{column}", "name": column, "dataType": data_type}
+            for column, data_type in columns.items()
+        ],
+        "data": [{f"{name}/{column}": value for column, value in row.items()} for row in rows],
+    }
+
+
+def _examples(dataset: Dataset) -> dict[str, Any] | None:
+    features = stored_features(dataset)
+    if not features:  # a task of a package that is not installed here
+        return None
+    source = {"fileSet": {"@id": _SHARDS}}
+    split = {
+        "@type": "cr:Field",
+        "@id": "examples/split",
+        "name": "split",
+        "dataType": "sc:Text",
+        "source": {
+            **source,
+            "extract": {"fileProperty": "fullpath"},
+            "transform": {"regex": "^(?:.*/)?Split-([^/]+)/.*$"},
+        },
+    }
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "examples",
+        "name": "examples",
+        "description": "Features of the TFRecords; each column is named as its feature.",
+        "field": [split, *(_field("examples", *item, source) for item in features.items())],
+    }
+
+
+def _index(dataset: Dataset, index: IndexFile) -> dict[str, Any]:
+    features = stored_features(dataset)
+    source = {"fileObject": {"@id": INDEX_FILE}}
+    specs = {name: features[name] for name in index.features}
+    places = [
+        {
+            "@type": "cr:Field",
+            "@id": f"index/{name}",
+            "name": name,
+            "dataType": data_type,
+            "source": {**source, "extract": {"column": name}},
+        }
+        for name, data_type in INDEX_COLUMNS.items()
+    ]
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "index",
+        "name": "index",
+        "description": "One record per example, in the order of the shards: the shard, the record's"
+        " offset and length there in bytes (before compression), and its small features.",
+        "field": [*places, *(_field("index", *item, source) for item in specs.items())],
+    }
+
+
+def _field(
+    record_set: str, name: str, spec: FeatureSpec, source: Mapping[str, Any]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": f"{record_set}/feature/{name}",
+        "name": name,
+        "dataType": "sc:ImageObject" if is_image(name) else _TYPES[spec.dtype],
+        "source": {**source, "extract": {"column": name}},
+    }
+    if spec.shape is None:
+        found |= {"isArray": True, "arrayShape": "-1"}
+    elif spec.shape:
+        found |= {"isArray": True, "arrayShape": ",".join(map(str, spec.shape))}
+    return found

@@ -1,0 +1,136 @@
+"""``records.parquet``: one row per example, for tools that do not read TFRecords.
+
+    split  shard                                    offset  length  image/class/text  …
+    train  Split-train/data_tfrecord-00000-of-00001      0     392  3                 …
+
+``offset`` and ``length`` give the record in its shard: ``length`` bytes of tf.train.Example begin
+12 bytes behind ``offset`` (of the shard's content, if that is compressed). Bytes of images and
+arrays are not here; text that is not UTF-8 is null.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
+
+from recordgen import storage
+from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.errors import RecordError
+from recordgen.features import LIST_DTYPES, FeatureSpec
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import FRAME_BYTES, read_records
+from recordgen.standards.croissant import (
+    CROISSANT_FILE,
+    INDEX_COLUMNS,
+    INDEX_FILE,
+    IndexFile,
+    croissant_text,
+)
+from recordgen.standards.stored_features import is_image, label_files, stored_features
+
+# Rows of a row group: what is in memory at a time.
+_ROWS_AT_ONCE = 10_000
+
+_PART_BYTES = 1 << 20
+
+_Row = dict[str, Any]
+
+
+def write_index(output: str | os.PathLike[str]) -> str:
+    """Write the index of a finished dataset, name it in ``croissant.json``, and return its path.
+
+    All shards are read once, payloads with them.
+
+    Args:
+        output: a converted or written output, or a TFX Examples uri.
+
+    Raises:
+        SourceError: there is no finished dataset.
+        RecordError: a shard is damaged.
+        StorageError: storage failed.
+    """
+    root = storage.normal(os.fspath(output))
+    dataset = read_dataset(root)
+    path = storage.join(root, INDEX_FILE)
+    columns = _columns(stored_features(dataset))
+    with storage.replacing(path) as file:
+        _write_rows(file, columns, _rows(root, dataset, columns))
+    index = IndexFile(*_sha256_and_bytes(path), tuple(columns))
+    text = croissant_text(dataset, label_files(dataset), index)
+    storage.write_text(storage.join(root, CROISSANT_FILE), text)
+    return path
+
+
+def _sha256_and_bytes(path: str) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with storage.open_read(path) as file:
+        while part := file.read(_PART_BYTES):
+            digest.update(part)
+            size += len(part)
+    return digest.hexdigest(), size
+
+
+def _columns(features: Mapping[str, FeatureSpec]) -> Mapping[str, FeatureSpec]:
+    return {
+        name: spec
+        for name, spec in features.items()
+        if spec.dtype in LIST_DTYPES and not is_image(name) and name not in INDEX_COLUMNS
+    }
+
+
+def _rows(root: str, dataset: Dataset, columns: Mapping[str, FeatureSpec]) -> Iterator[_Row]:
+    for split_name, split in dataset.splits.items():
+        for shard in split.shards:
+            offset, path = 0, storage.join(root, shard.file)
+            for number, record in enumerate(read_records(path)):
+                try:
+                    values = parse_example(record)
+                except ValueError as exc:
+                    raise RecordError(f"{path}: record {number}: {exc}") from exc
+                yield {
+                    "split": split_name,
+                    "shard": shard.file,
+                    "offset": offset,
+                    "length": len(record),
+                    **{name: _plain(values.get(name, ()), columns[name]) for name in columns},
+                }
+                offset += FRAME_BYTES + len(record)
+
+
+def _plain(values: Sequence[Any], spec: FeatureSpec) -> Any:
+    """Return a feature's value, or its list of values; bytes as text."""
+    plain = [_text(value) if isinstance(value, bytes) else value for value in values]
+    if spec.shape != ():
+        return plain
+    return plain[0] if plain else spec.default if spec.dtype != "bytes" else ""
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _write_rows(file: IO[bytes], columns: Mapping[str, FeatureSpec], rows: Iterator[_Row]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"bytes": pa.string(), "int64": pa.int64(), "float32": pa.float32()}
+    places = {"sc:Text": pa.string(), "cr:Int64": pa.int64()}
+    fields = [(name, places[kind]) for name, kind in INDEX_COLUMNS.items()]
+    for name, spec in columns.items():
+        kind = types[spec.dtype]
+        fields.append((name, kind if spec.shape == () else pa.list_(kind)))
+    schema = pa.schema(fields)
+    with pq.ParquetWriter(file, schema) as writer:
+        batch: list[_Row] = []
+        for row in rows:
+            batch.append(row)
+            if len(batch) == _ROWS_AT_ONCE:
+                writer.write_table(pa.Table.from_pylist(batch, schema))
+                batch = []
+        if batch:
+            writer.write_table(pa.Table.from_pylist(batch, schema))

@@ -1,0 +1,232 @@
+"""``lineage.json``: what a model was trained on, inside the model itself.
+
+    MODEL/assets.extra/lineage.json   {"dataset": {"digest": "3f…", "rows": 1800, …}, "split": …}
+
+SavedModel reserves ``assets.extra`` for files of others, which servers ignore and copies keep. So a
+pushed model leads back to the import files without a metadata store; the digest says whether a
+dataset is the very one, wherever it lies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from recordgen import storage
+from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
+from recordgen.errors import SourceError
+from recordgen.version import __version__
+
+LINEAGE_FILE = "assets.extra/lineage.json"
+
+_FORMAT = "recordgen-lineage/1"
+
+# Where TFX's Trainer puts the model inside its artifact.
+_TFX_FOLDER = "Format-Serving"
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetLineage:
+    """Where a dataset comes from.
+
+    Attributes:
+        uri: where it was read.
+        digest: see :class:`recordgen.dataset.manifest.Dataset`, as all below.
+        task: what its rows mean.
+        rows: rows of the import files.
+        rejects: rows that were left out.
+        splits: examples by split.
+        label_count: how many labels there are.
+        source: the import files as they were named.
+        seed: the seed of order and splits.
+        options: the options that decided what was written.
+        recordgen_version: the version that wrote it.
+    """
+
+    uri: str
+    digest: str
+    task: str
+    rows: int
+    rejects: int
+    splits: Mapping[str, int]
+    label_count: int
+    source: tuple[str, ...]
+    seed: int
+    options: Mapping[str, Any]
+    recordgen_version: str
+
+    @classmethod
+    def of(cls, uri: str, dataset: Dataset) -> DatasetLineage:
+        """Return the lineage of a dataset that lies at ``uri``."""
+        return cls(
+            uri=uri,
+            digest=dataset.digest,
+            task=dataset.task,
+            rows=dataset.rows.read,
+            rejects=dataset.rows.rejects,
+            splits={name: split.examples for name, split in dataset.splits.items()},
+            label_count=len(dataset.labels),
+            source=tuple(dataset.source),
+            seed=dataset.seed,
+            options=dataset.options,
+            recordgen_version=dataset.recordgen_version,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLineage:
+    """What a model was trained on, and how.
+
+    Attributes:
+        dataset: the dataset, as it was when the training began.
+        split: the split of the training.
+        settings: the training's settings.
+        recordgen_version: the version that trained it.
+    """
+
+    dataset: DatasetLineage
+    split: str
+    settings: Mapping[str, Any]
+    recordgen_version: str = __version__
+
+    def to_json(self) -> str:
+        """Return the content of ``lineage.json``."""
+        return json.dumps({"format": _FORMAT, **asdict(self)}, indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> ModelLineage:
+        """Parse what :meth:`to_json` gave. Raises: KeyError, TypeError, ValueError: it did not."""
+        values = json.loads(text)
+        if not isinstance(values, dict) or values.pop("format", None) != _FORMAT:
+            raise ValueError(f"format must be {_FORMAT!r}")
+        found = dict(values.pop("dataset"))
+        found["source"] = tuple(found["source"])
+        return cls(dataset=DatasetLineage(**found), **values)
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The way back from a model or a dataset.
+
+    Attributes:
+        place: the folder that was found: of the model, or of the dataset.
+        dataset: where the dataset comes from.
+        model: how the model was trained; None: the place is a dataset.
+        state: of a model's dataset: ``same``, ``changed`` or ``missing`` where it was read; of a
+            dataset: ``same``.
+    """
+
+    place: str
+    dataset: DatasetLineage
+    model: ModelLineage | None
+    state: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lineage for ``--json``."""
+        model = None
+        if self.model is not None:
+            model = asdict(self.model)
+            del model["dataset"]
+        return {
+            "place": self.place,
+            "model": model,
+            "dataset": asdict(self.dataset),
+            "dataset_state": self.state,
+        }
+
+
+def write_lineage(model: str, lineage: ModelLineage) -> None:
+    """Write the lineage into a saved model's folder. Raises: StorageError."""
+    storage.write_text(storage.join(model, LINEAGE_FILE), lineage.to_json())
+
+
+def find_lineage(place: str | os.PathLike[str]) -> Lineage:
+    """Return the way back from a model or a dataset.
+
+    Args:
+        place: a SavedModel, a folder of its versions (the newest counts), a TFX Model uri, or the
+            output of a conversion.
+
+    Raises:
+        SourceError: there is neither, or its description is damaged.
+        StorageError: storage failed.
+    """
+    root = storage.normal(os.fspath(place)).rstrip("/")
+    if storage.exists(storage.join(root, DATASET_FILE)):
+        dataset = DatasetLineage.of(root, read_dataset(root))
+        return Lineage(root, dataset, None, "same")
+    for folder in _models(root):
+        path = storage.join(folder, LINEAGE_FILE)
+        if storage.exists(path):
+            model = _read_model(path)
+            return Lineage(folder, model.dataset, model, _state(model.dataset))
+    raise SourceError(
+        f"{root}: no {DATASET_FILE} and no {LINEAGE_FILE} here; give a dataset, or a SavedModel "
+        f"that recordgen.training has saved"
+    )
+
+
+def lineage_lines(found: Lineage) -> Iterator[str]:
+    """Yield the way back as text, from the model to the import files."""
+    indent = ""
+    if found.model is not None:
+        yield f"model {found.place}"
+        yield f"  trained on split {found.model.split}, recordgen {found.model.recordgen_version}"
+        settings = ", ".join(f"{name}={value}" for name, value in found.model.settings.items())
+        if settings:
+            yield f"  with {settings}"
+        yield "  from"
+        indent = "    "
+    yield from (f"{indent}{line}" for line in _dataset_lines(found))
+
+
+def _dataset_lines(found: Lineage) -> Iterator[str]:
+    dataset = found.dataset
+    states = {
+        "same": "",
+        "changed": " (another dataset lies there now)",
+        "missing": " (it is no longer there)",
+    }
+    splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
+    examples = sum(dataset.splits.values())
+    version, task, seed = dataset.recordgen_version, dataset.task, dataset.seed
+    yield f"dataset {dataset.uri}{states[found.state]}"
+    yield f"  digest {dataset.digest}"
+    yield f"  {examples:,} examples ({splits}), {dataset.label_count:,} labels"
+    yield f"  made by recordgen {version}, task {task}, seed {seed}"
+    if not dataset.source:
+        yield "  written from Python"
+        return
+    options = ", ".join(f"{name}={value}" for name, value in dataset.options.items() if value)
+    yield f"  with {options}"
+    yield f"  from {dataset.rows:,} rows, {dataset.rejects:,} rejected"
+    for source in dataset.source:
+        yield f"    {source}"
+
+
+def _models(root: str) -> Iterator[str]:
+    """Yield the folders in which a model of ``root`` may lie, the newest version first."""
+    yield root
+    yield storage.join(root, _TFX_FOLDER)
+    versions = [name for name in storage.list_folders(root, "") if name.isdecimal()]
+    for name in sorted(versions, key=int, reverse=True):
+        yield storage.join(root, name)
+
+
+def _read_model(path: str) -> ModelLineage:
+    try:
+        return ModelLineage.from_json(storage.read_text(path))
+    except OSError as exc:
+        raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
+    except (KeyError, TypeError, ValueError) as exc:
+        raise SourceError(f"{path}: not a {_FORMAT} lineage: {exc}; train the model anew") from exc
+
+
+def _state(dataset: DatasetLineage) -> str:
+    try:
+        return "same" if read_dataset(dataset.uri).digest == dataset.digest else "changed"
+    except SourceError:
+        return "missing"

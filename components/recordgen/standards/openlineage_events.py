@@ -1,0 +1,242 @@
+"""OpenLineage: tell a lineage service that a conversion started, and how it ended.
+
+    START                        job recordgen.convert.digits: inputs: the import files, output
+    COMPLETE | FAIL | ABORT      the output with version, schema, counts and data quality
+
+Events go where OpenLineage's own settings say: ``OPENLINEAGE_URL``, other variables of its client,
+or ``openlineage.yml``. Without any of them nothing is imported. A service that does not answer, or
+a wrong setting, is a warning: it never ends a run.
+
+Names of datasets: "Dataset Naming", openlineage.io/docs/spec/naming.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from recordgen import storage
+from recordgen.dataset.manifest import Dataset
+from recordgen.standards.stored_features import source_name, stored_features
+from recordgen.version import __version__
+
+if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+
+_PRODUCER = f"urn:recordgen:{__version__}"
+
+_NAMESPACE = "OPENLINEAGE_NAMESPACE"
+_DISABLED = "OPENLINEAGE_DISABLED"
+_SETTINGS = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG")
+_TRANSPORT = "OPENLINEAGE__TRANSPORT"
+_CONFIG_FILE = "openlineage.yml"
+
+# How long a run waits at its end for events that are still on their way.
+_CLOSE_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether OpenLineage's own settings name a place for events."""
+    if environ.get(_DISABLED, "").strip().lower() == "true":
+        return False
+    if any(environ.get(name) for name in _SETTINGS):
+        return True
+    if any(name.startswith(_TRANSPORT) for name in environ):
+        return True
+    folders = (os.getcwd(), os.path.expanduser("~/.openlineage"))
+    return any(os.path.isfile(os.path.join(folder, _CONFIG_FILE)) for folder in folders)
+
+
+class RunEvents:
+    """The events of one run; without settings for them, all methods do nothing."""
+
+    def __init__(self, client: OpenLineageClient | None, source: Sequence[str], output: str):
+        """Prepare the events of a run that reads ``source`` and writes ``output``."""
+        self._client = client
+        self._source = source
+        self._output = output
+        self._run_id = ""
+        if client is not None:
+            from openlineage.client.uuid import generate_new_uuid
+
+            self._run_id = str(generate_new_uuid())
+
+    def start(self) -> None:
+        """Tell that the run has started."""
+        self._emit("START")
+
+    def complete(self, dataset: Dataset) -> None:
+        """Tell that the run has written ``dataset``."""
+        self._emit("COMPLETE", dataset)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell that the run has failed, or that somebody has ended it."""
+        is_failure = isinstance(error, Exception)  # a KeyboardInterrupt is none
+        self._emit("FAIL" if is_failure else "ABORT", error=error)
+
+    def close(self) -> None:
+        """Wait until transports that send in the background have sent everything."""
+        if self._client is not None:
+            self._client.close(_CLOSE_SECONDS)
+
+    def _emit(
+        self, state: str, dataset: Dataset | None = None, error: BaseException | None = None
+    ) -> None:
+        if self._client is None:
+            return
+        try:
+            self._client.emit(self._event(state, dataset, error))
+        except Exception as exc:  # noqa: BLE001 -- whatever a transport raises: the run goes on
+            _warn(f"the event {state} was not sent: {type(exc).__name__}: {exc}")
+
+    def _event(self, state: str, dataset: Dataset | None, error: BaseException | None) -> Any:
+        from openlineage.client import event_v2
+        from openlineage.client.facet_v2 import error_message_run
+
+        run_facets: dict[str, Any] = {}
+        if error is not None:
+            run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
+                message=f"{type(error).__name__}: {error}",
+                programmingLanguage="PYTHON",
+                producer=_PRODUCER,
+            )
+        inputs = [
+            event_v2.InputDataset(*dataset_id(path))
+            for path in self._source
+            if storage.is_known(path) and path != "DataFrame"
+        ]
+        facets, output_facets = ({}, {}) if dataset is None else _facets(dataset)
+        output = event_v2.OutputDataset(
+            *dataset_id(self._output), facets=facets, outputFacets=output_facets
+        )
+        name = f"recordgen.convert.{source_name(self._source) or 'rows'}"
+        return event_v2.RunEvent(
+            eventType=event_v2.RunState[state],
+            eventTime=datetime.now(timezone.utc).isoformat(),
+            run=event_v2.Run(runId=self._run_id, facets=run_facets),
+            job=event_v2.Job(namespace=os.environ.get(_NAMESPACE, "default"), name=name),
+            inputs=inputs,
+            outputs=[output],
+            producer=_PRODUCER,
+        )
+
+
+@contextmanager
+def run_events(source: Sequence[str], output: str) -> Iterator[RunEvents]:
+    """Send START now and, if the block raises, FAIL or ABORT; the block calls ``complete``.
+
+    Args:
+        source: the import files as they are named.
+        output: folder or URL prefix that is written.
+    """
+    events = RunEvents(_client(), source, output)
+    events.start()
+    try:
+        yield events
+    except BaseException as exc:
+        events.fail(exc)
+        raise
+    finally:
+        events.close()
+
+
+def _client() -> OpenLineageClient | None:
+    """Return the client of the settings that are there; None: there are none, or they are wrong."""
+    if not is_configured():
+        return None
+    try:
+        from openlineage.client import OpenLineageClient
+    except ImportError:
+        _warn(
+            "OpenLineage is configured, but its client is not installed: no events are sent; "
+            f"pip install '.[openlineage]', or set {_DISABLED}=true"
+        )
+        return None
+    try:
+        return OpenLineageClient()
+    except Exception as exc:  # noqa: BLE001 -- whatever a wrong setting makes it raise
+        _warn(f"OpenLineage's settings cannot be used: {type(exc).__name__}: {exc}")
+        return None
+
+
+def dataset_id(path: str) -> tuple[str, str]:
+    """Return the namespace and name that OpenLineage gives a file or folder.
+
+    ``gs://bucket/a/b`` → ``("gs://bucket", "a/b")``; ``b/c`` → ``("file", "/cwd/b/c")``
+    """
+    if storage.is_local(path):
+        return "file", os.path.abspath(storage.local_path(path))
+    scheme, _, rest = path.partition("://")
+    place, _, name = rest.partition("/")
+    return f"{scheme}://{place}", name.strip("/") or "/"
+
+
+def _facets(dataset: Dataset) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the facets of the dataset, and those of this run's output."""
+    from openlineage.client.facet_v2 import (
+        data_quality_metrics_dataset,
+        dataset_version_dataset,
+        output_statistics_output_dataset,
+        schema_dataset,
+        storage_dataset,
+    )
+
+    files = sum(len(split.shards) for split in dataset.splits.values())
+    columns = [
+        schema_dataset.SchemaDatasetFacetFields(
+            name=name, type=spec.dtype if spec.shape == () else f"array<{spec.dtype}>"
+        )
+        for name, spec in stored_features(dataset).items()
+    ]
+    metrics = {
+        name: data_quality_metrics_dataset.ColumnMetrics(**values)
+        for name, values in column_metrics(dataset).items()
+    }
+    counts = {"rowCount": dataset.examples, "fileCount": files}
+    facets = {
+        "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+            datasetVersion=dataset.digest, producer=_PRODUCER
+        ),
+        "schema": schema_dataset.SchemaDatasetFacet(fields=columns, producer=_PRODUCER),
+        "storage": storage_dataset.StorageDatasetFacet(
+            storageLayer="filesystem", fileFormat="tfrecord", producer=_PRODUCER
+        ),
+        "dataQualityMetrics": data_quality_metrics_dataset.DataQualityMetricsDatasetFacet(
+            columnMetrics=metrics, bytes=dataset.bytes, producer=_PRODUCER, **counts
+        ),
+    }
+    statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+        size=dataset.bytes, producer=_PRODUCER, **counts
+    )
+    return facets, {"outputStatistics": statistics}
+
+
+def column_metrics(dataset: Dataset) -> Mapping[str, Mapping[str, int]]:
+    """Return what is known of the label's column: values, gaps, different values.
+
+    ``{"image/class/text": {"count": 9, "nullCount": 1, "distinctCount": 2}}``
+    """
+    texts = [name for name in stored_features(dataset) if name.endswith("/text")]
+    column = next((name for name in texts if name.endswith("class/text")), None)
+    column = column or next(iter(texts), None)
+    if column is None or not dataset.labels:
+        return {}
+    unlabelled = sum(split.unlabelled for split in dataset.splits.values())
+    used = {label for split in dataset.splits.values() for label, n in split.labels.items() if n}
+    return {
+        column: {
+            "count": dataset.examples - unlabelled,
+            "nullCount": unlabelled,
+            "distinctCount": len(used),
+        }
+    }
+
+
+def _warn(message: str) -> None:
+    _log.warning("%s", message)

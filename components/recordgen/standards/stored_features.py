@@ -1,0 +1,48 @@
+"""What descriptions of a dataset share: its features, its label files and its name."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+
+from recordgen.dataset.manifest import LABELS_FILE, Dataset
+from recordgen.features import FeatureSpec
+from recordgen.tasks import TASKS
+
+# What image features are called, alone or behind the name of a column.
+_IMAGE_BYTES = "/encoded"
+
+
+def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
+    """Return the specs of all features by name: of the dataset, or else those of its task."""
+    if dataset.features or dataset.task not in TASKS:
+        return dataset.features
+    return TASKS[dataset.task].features
+
+
+def label_files(dataset: Dataset) -> Mapping[str, str]:
+    """Return the files beside the shards that name the labels: text by the file's name."""
+    if dataset.task not in TASKS:  # written from Python, or of a package that is not installed
+        return {}
+    labels = "".join(f"{label}\n" for label in dataset.labels)
+    return {LABELS_FILE: labels, **TASKS[dataset.task].files(dataset.labels)}
+
+
+def is_image(feature: str) -> bool:
+    """Return whether a feature holds the bytes of an image: ``image/encoded``, ``day/encoded``."""
+    return feature.endswith(_IMAGE_BYTES)
+
+
+def dataset_name(dataset: Dataset) -> str:
+    """Return a name for a dataset that has none: that of its first import file, or its task."""
+    return source_name(dataset.source) or dataset.task
+
+
+def source_name(source: Sequence[str]) -> str:
+    """Return the name of the first import file; empty: there is none.
+
+    ``["gs://b/pets/labels.csv"]`` → ``labels``; ``["gs://b/pets/"]`` → ``pets``
+    """
+    first = next(iter(source), "").rstrip("/")
+    stem = posixpath.basename(first).partition(".")[0]
+    return stem if stem.strip("*?[]") else ""

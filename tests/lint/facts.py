@@ -1,0 +1,33 @@
+"""Facts of examples that were never read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pyarrow as pa
+
+from recordgen.lint import facts
+
+
+class Noun:
+    """A task that knows how to be called."""
+
+    noun: ClassVar[str] = "image"
+    by_address: ClassVar[bool] = False
+
+    def shown(self, annotation: str) -> str:
+        """Return an annotation as messages show it."""
+        return annotation
+
+
+def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
+    """Return the facts of examples, given split, content and annotation of each."""
+    parts = []
+    for line, (split, content, annotation) in enumerate(rows, start=1):
+        said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
+        columns = pa.table(said)
+        columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
+        noted = facts.together(columns, [facts.noted([content], [])], [annotation])
+        parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
+    return facts.Facts(parts)

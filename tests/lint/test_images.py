@@ -1,0 +1,89 @@
+"""Images that are nearly the same, show little, or have an odd size or name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image, ImageEnhance
+
+import recordgen
+from tests.conftest import encoded, noise
+from tests.lint.photos import scene
+
+# name, split, picture, how it is encoded, what is found
+Change = Callable[[Image.Image], Image.Image]
+PICTURES: list[tuple[str, str, int, Change, Mapping[str, Any], set[str]]] = [
+    ("one.jpg", "TRAIN", 1, lambda image: image, {"quality": 90}, set()),
+    ("two.jpg", "TRAIN", 2, lambda image: image, {"quality": 90}, set()),
+    ("three.png", "TRAIN", 3, lambda image: image, {}, set()),
+    ("four.jpg", "TRAIN", 4, lambda image: image.convert("L"), {}, set()),
+    ("coarser.jpg", "TEST", 1, lambda image: image, {"quality": 60}, {"NEAR_LEAK"}),
+    ("smaller.png", "TRAIN", 2, lambda image: image.reduce(2), {}, {"NEAR_DUPLICATE"}),
+    ("copy_of_three.png", "TEST", 3, lambda image: image, {}, {"LEAK"}),
+    (
+        "dark.jpg",
+        "TRAIN",
+        5,
+        lambda image: ImageEnhance.Brightness(image).enhance(0.08),
+        {},
+        {"DARK"},
+    ),
+    ("white.png", "TRAIN", 6, lambda image: Image.new("L", (90, 90), 255), {}, {"ONE_COLOUR"}),
+    ("black.png", "TEST", 6, lambda image: Image.new("L", (90, 90), 0), {}, {"ONE_COLOUR"}),
+    ("tiny.png", "TRAIN", 7, lambda _: noise(9, 12, 7), {}, {"TINY"}),
+    ("long.png", "TRAIN", 8, lambda image: image.crop((0, 0, 200, 40)), {}, {"ODD_RATIO"}),
+    ("a.jpg", "TRAIN", 9, lambda image: image, {"format": "PNG"}, {"SUFFIX"}),
+]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("images")
+    for name, _, seed, change, settings, _ in PICTURES:
+        kind = settings.get("format", "JPEG" if name.endswith(".jpg") else "PNG")
+        more = {key: value for key, value in settings.items() if key != "format"}
+        (folder / name).write_bytes(encoded(change(scene(240, 180, seed)), kind, **more))
+    rows = "".join(f"{split},{name},x\n" for name, split, *_ in PICTURES)
+    (folder / "rows.csv").write_text(rows)
+    return folder / "rows.csv"
+
+
+def found(result: recordgen.CheckResult) -> dict[str, set[str]]:
+    """Return the codes that were found, by uri."""
+    assert result.lint is not None
+    codes: dict[str, set[str]] = {}
+    for item in result.lint.findings():
+        if item.source:
+            codes.setdefault(item.uri, set()).add(item.code)
+    return codes
+
+
+def test_what_is_found(source: Path) -> None:
+    """Each planted fault is found, and nothing else but how sharp a small crop is."""
+    codes = found(recordgen.check(source, ignore="blurred"))
+    assert codes == {name: wanted for name, *_, wanted in PICTURES if wanted}
+
+
+def test_what_is_shrunk_or_turned_is_looked_at(source: Path) -> None:
+    """Images are compared as they are stored."""
+    codes = found(recordgen.check(source, ignore="blurred", max_side=60))
+    assert "NEAR_LEAK" in codes["coarser.jpg"]
+    assert "NEAR_DUPLICATE" in codes["smaller.png"]
+    assert codes["dark.jpg"] == {"DARK"}
+
+
+@pytest.mark.parametrize("options", [{"check": "header"}, {"ignore": "ALL"}], ids=range(2))
+def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str, Any]) -> None:
+    """Checks of pixels need check=decode."""
+    codes: set[str] = set().union(*found(recordgen.check(source, **options)).values())
+    assert codes <= {"LEAK", "TINY", "ODD_RATIO", "SUFFIX"}
+    assert bool(codes) == ("check" in options)
+
+
+def test_thresholds(source: Path) -> None:
+    """A threshold moves what is found."""
+    codes = found(recordgen.check(source, select="tiny,odd_ratio", threshold="TINY=8,ODD_RATIO=9"))
+    assert codes == {}

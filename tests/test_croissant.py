@@ -1,0 +1,172 @@
+"""croissant.json as mlcroissant, Croissant's own library, reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import mlcroissant
+import numpy as np
+import pytest
+
+from recordgen import convert, read_dataset, write
+from recordgen.cli import main
+from recordgen.records.tfrecord import masked_crc
+from recordgen.standards.croissant import croissant_text
+from tests.golden import NEEDED, ROOT, SAMPLES
+
+pytestmark = pytest.mark.once
+
+# Every kind of feature: scalars, lists, images, gaps in tables, whole texts, no labels at all.
+KINDS = (
+    "image_classification",
+    "object_detection",
+    "text_entities",
+    "tabular",
+    "video_classification",
+    "declared",
+)
+
+UNKNOWN = ("citeAs", "datePublished", "license", "version")
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """An output of each kind, with its index."""
+    root = tmp_path_factory.mktemp("croissant")
+    for name in KINDS:
+        convert(str(ROOT / "examples" / SAMPLES[name]), root / name, **NEEDED.get(name, {}))
+        assert main(["croissant", str(root / name)]) == 0
+    return {name: root / name for name in KINDS}
+
+
+def load(output: Path) -> mlcroissant.Dataset:
+    return mlcroissant.Dataset(output / "croissant.json")
+
+
+def records(output: Path, record_set: str) -> list[dict[str, Any]]:
+    """Return all records, with text for bytes and without the names of the record sets."""
+    return [
+        {
+            name.removeprefix(f"{record_set}/").removeprefix("feature/"): plain(value)
+            for name, value in record.items()
+        }
+        for record in load(output).records(record_set)
+    ]
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, (list, np.ndarray)):
+        return [plain(item) for item in value]
+    return value.decode() if isinstance(value, bytes) else value
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_is_valid_but_for_what_nobody_told_us(outputs: Mapping[str, Path], name: str) -> None:
+    """No date, licence or citation is invented."""
+    issues = load(outputs[name]).metadata.ctx.issues
+    assert not issues.errors
+    properties = [str(issue).split('"')[1].rpartition("/")[2] for issue in issues.warnings]
+    assert sorted(properties) == sorted(UNKNOWN)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], name: str) -> None:
+    """By its place in a shard, and with the values that the record holds."""
+    from recordgen.records.example import parse_example
+
+    found = records(outputs[name], "index")
+    dataset = read_dataset(str(outputs[name]))
+    assert len(found) == dataset.examples
+    for record in found:
+        data = (outputs[name] / record.pop("shard")).read_bytes()
+        start = int(record.pop("offset")) + 12
+        body = data[start : start + int(record.pop("length"))]
+        assert data[start + len(body) :][:4] == masked_crc(body)
+        assert record.pop("split") in dataset.splits
+        stored = parse_example(body)
+        for feature, value in record.items():
+            values = plain(stored.get(feature, []))
+            if not isinstance(value, list) and not values:
+                assert value in ("", None, 0, -1)  # a gap
+            else:
+                listed = value if isinstance(value, list) else [value]
+                assert listed == pytest.approx(values) if listed else not values
+
+
+def test_splits_shards_and_labels_are_records(outputs: Mapping[str, Path]) -> None:
+    output = outputs["image_classification"]
+    dataset = read_dataset(str(output))
+    splits = [(item["name"], item["url"], item["examples"]) for item in records(output, "splits")]
+    assert splits == [
+        ("train", "cr:TrainingSplit", dataset.splits["train"].examples),
+        ("eval", "cr:ValidationSplit", dataset.splits["eval"].examples),
+        ("test", "cr:TestSplit", dataset.splits["test"].examples),
+    ]
+    shards = [shard for split in dataset.splits.values() for shard in split.shards]
+    assert [item["file"] for item in records(output, "shards")] == [item.file for item in shards]
+    assert [item["digest"] for item in records(output, "shards")] == [it.digest for it in shards]
+    labels = [(item["number"], item["name"]) for item in records(output, "labels")]
+    assert labels == list(enumerate(dataset.labels))
+
+
+def test_each_feature_is_a_field_of_its_type(outputs: Mapping[str, Path]) -> None:
+    fields = {
+        field.name: (str(field.data_types[0]).rpartition("/")[2], field.array_shape)
+        for field in load(outputs["object_detection"]).metadata.record_sets[3].fields
+    }
+    assert fields["image/encoded"] == ("ImageObject", None)
+    assert fields["image/height"] == ("Int64", None)
+    assert fields["image/object/bbox/xmin"] == ("Float32", "-1")
+    assert fields["split"] == ("Text", None)
+
+
+def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:
+    """Of the labels, and of the index."""
+    output = outputs["object_detection"]
+    described = json.loads((output / "croissant.json").read_text())["distribution"]
+    files = {item["contentUrl"]: item["sha256"] for item in described if "contentUrl" in item}
+    assert set(files) == {"labels.txt", "label_map.pbtxt", "records.parquet"}
+    for name, digest in files.items():
+        assert hashlib.sha256((output / name).read_bytes()).hexdigest() == digest
+
+
+def test_a_new_conversion_drops_the_index(tmp_path: Path) -> None:
+    """It is one of examples that are no longer there."""
+    source = str(ROOT / "examples" / SAMPLES["text_classification"])
+    convert(source, tmp_path / "out")
+    before = (tmp_path / "out/croissant.json").read_bytes()
+    assert main(["croissant", str(tmp_path / "out"), "--json"]) == 0
+    assert (tmp_path / "out/croissant.json").read_bytes() != before
+    convert(source, tmp_path / "out", overwrite=True)
+    assert not (tmp_path / "out/records.parquet").exists()
+    assert (tmp_path / "out/croissant.json").read_bytes() == before
+
+
+def test_written_examples_are_described(tmp_path: Path) -> None:
+    """Also a split with a name of its own; arrays and bytes that are no text are not indexed."""
+    examples = [
+        {"name": "a", "raw": b"\xff", "array": np.zeros((2, 3), np.uint8), "ids": [1, 2]},
+        {"name": "b", "raw": b"ok", "array": np.ones((2, 3), np.uint8), "ids": []},
+    ]
+    write(examples, tmp_path, split="holdout", compression="gzip", shards=1)
+    assert main(["croissant", str(tmp_path)]) == 0
+    assert records(tmp_path, "splits")[0].keys() == {"name", "examples", "bytes"}
+    found = [(item["name"], item["raw"], item["ids"]) for item in records(tmp_path, "index")]
+    assert found == [("a", None, [1, 2]), ("b", "ok", [])]
+    assert "array" not in records(tmp_path, "index")[0]
+    fields = {field.name: field for field in load(tmp_path).metadata.record_sets[2].fields}
+    assert fields["array"].array_shape_tuple == (2, 3)
+
+
+def test_a_long_vocabulary_stays_in_its_file(outputs: Mapping[str, Path]) -> None:
+    from dataclasses import replace
+
+    dataset = read_dataset(str(outputs["image_classification"]))
+    for count, is_there in ((10_000, True), (10_001, False)):
+        many = replace(dataset, labels=tuple(map(str, range(count))))
+        sets = [item["@id"] for item in json.loads(croissant_text(many, {}))["recordSet"]]
+        assert ("labels" in sets) == is_there
