@@ -335,10 +335,14 @@ def test_many_blocks_of_rows(found: Differences, monkeypatch: pytest.MonkeyPatch
 def test_features_that_nobody_knows(tmp_path: Path) -> None:
     """Records without a uri or payload are matched by all that they hold."""
     old = write(tmp_path / "old", {"train": [{"x": 1.5, "name": b"a"}, {"x": 2.5, "name": b"b"}]})
-    new = write(tmp_path / "new", {"train": [{"x": 2.5, "name": b"b"}], "test": [{"x": 7}]})
+    other = {"x": [7, 8], "y": b"\xff\x00\xfe"}
+    new = write(tmp_path / "new", {"train": [{"x": 2.5, "name": b"b"}], "test": [other]})
     found = recordgen.diff(old, new)
     assert (len(found.added), len(found.removed), found.unchanged) == (1, 1, 1)
     assert found.labels == found.sizes == ()
+    text = difference_summary(found)
+    assert "  x=7 8, y=3 bytes (test)\n" in text
+    assert text.endswith("  name=a, x=1.5 (train)")
 
 
 def test_segments_of_one_video(tmp_path: Path) -> None:

@@ -107,11 +107,11 @@ def test_public_functions_are_not_hidden_by_modules() -> None:
     code = (
         "import importlib, pkgutil, recordgen\n"
         "import recordgen.conversion.api, recordgen.planning.plan, recordgen.dataset.manifest\n"
-        "import recordgen.writing.api\n"
+        "import recordgen.comparing.api, recordgen.writing.api\n"
         "print(*(callable(getattr(recordgen, name)) for name in\n"
-        "    ('convert', 'plan', 'check', 'write')))\n"
+        "    ('convert', 'plan', 'check', 'diff', 'write')))\n"
     )
-    assert run_python("-W", "ignore", "-c", code).stdout == "True True True True\n"
+    assert run_python("-W", "ignore", "-c", code).stdout == "True True True True True\n"
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ UNUSUAL = {
     "numbers that are not packed": "0a0d 0a0b 0a0161 1206 1a04 0801 0802",
     "the value before its name": "0a0d 0a0b 1206 1a04 0a02 0102 0a0161",
     "features in two messages": "0a02 0a00 0a0d 0a0b 0a0161 1206 1a04 0a02 0102",
+    "one name twice": "0a1a 0a0b 0a0161 1206 1a04 0a02 0707 0a0b 0a0161 1206 1a04 0a02 0102",
     "a list in two pieces": "0a11 0a0f 0a0161 120a 1a03 0a01 01 1a03 0a01 02",
 }
 
@@ -68,6 +69,23 @@ def test_unusual_layouts_are_rewritten(layout: str) -> None:
     record = bytes.fromhex(UNUSUAL[layout])
     assert parse_example(record)["a"] == [1, 2]
     assert found(canonical(record))["a"] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "0a16 0a14 0a0161 120f 1a0d 0a0b 9fffffffffffffffffff01",
+        "0a8080808080808080808000",
+        "0a14 0a08 0a0161 1203 1a01 80 0a08 0a0162 1203 1a01 07",
+        "0a18 0a0a 0a0161 1205 1a03 0a01 80 0a0a 0a0162 1205 1a03 0a01 07",
+    ],
+    ids=["number", "length", "list", "number beyond its list"],
+)
+def test_digits_without_end(record: str) -> None:
+    """A number has at most ten bytes, and ends where its list does."""
+    data = bytes.fromhex(record)
+    with pytest.raises(ValueError, match=r"not a tf\.train\.Example"):
+        canonical(data)
 
 
 def test_the_first_bytes() -> None:

@@ -121,15 +121,18 @@ def _content(record: bytes) -> str:
 
 
 def _text(values: Sequence[object]) -> str:
-    shown = (
-        value.decode("utf-8", "replace")[:_NAME_CHARACTERS]
-        if isinstance(value, bytes)
-        else f"{value:.7g}"
-        if isinstance(value, float)
-        else str(value)
-        for value in values[:_LABELS_SHOWN]
-    )
-    return " ".join(" ".join(shown).split())
+    return " ".join(" ".join(map(_value, values[:_LABELS_SHOWN])).split())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode("utf-8")[:_NAME_CHARACTERS]
+    except UnicodeDecodeError:
+        return f"{len(value):,} bytes"
 
 
 def _cut(text: str, characters: int) -> str:

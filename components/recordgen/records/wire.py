@@ -21,6 +21,10 @@ _BYTES, _FLOATS, _INTS = 0x0A, 0x12, 0x1A
 # A length from here on takes more than one byte.
 _LONG = 0x80
 
+# A number has ten bytes at most, of seven bits each; a length is below 2³¹ and has five.
+_LAST_SHIFT = 63
+_LAST_SHIFT_OF_SIZES = 28
+
 
 def canonical(record: bytes) -> bytes:
     """Return a record whose features :func:`feature_spans` finds: itself, or the same rewritten.
@@ -61,6 +65,8 @@ def feature_spans(record: bytes) -> dict[str, Span]:
             else:
                 start, finish = _open(record, at, entry_end, _FIELD_1)
                 name = record[start:finish].decode("utf-8")
+            if name in spans:
+                raise ValueError("one name twice")
             if record[finish] == _VALUE and record[finish + 1] < _LONG:
                 spans[name] = finish + 2, finish + 2 + record[finish + 1]
             else:
@@ -127,6 +133,8 @@ def _open(record: bytes, at: int, end: int, tag: int) -> Span:
             if digit < _LONG:
                 break
             shift += 7
+            if shift > _LAST_SHIFT_OF_SIZES:
+                raise ValueError(f"a length has too many digits, at byte {at}")
     if at + size > end:
         raise ValueError(f"a field is longer than what holds it, at byte {at}")
     return at, at + size
@@ -143,6 +151,10 @@ def _ints(record: bytes, at: int, end: int) -> list[int]:
             if digit < _LONG:
                 break
             shift += 7
+            if shift > _LAST_SHIFT:
+                raise ValueError(f"a number has too many digits, at byte {at}")
         value &= (1 << 64) - 1
         found.append(value - (1 << 64) if value >> 63 else value)
+    if at != end:
+        raise ValueError("a number reaches beyond its list")
     return found
