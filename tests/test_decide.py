@@ -45,7 +45,6 @@ def facts_of_rows(
             {
                 "split": pa.array([split for *_, split in some], pa.string()),
                 "split_hash": pa.array([place(name).split_hash for name, *_ in some], pa.uint64()),
-                "assigned": pa.array([None] * len(some), pa.bool_()),
                 "label": pa.array([label for _, label, _ in some], pa.string()).dictionary_encode(),
             }
         )
@@ -189,7 +188,6 @@ def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
         {
             "split": pa.array(splits, pa.string()),
             "split_hash": pa.array([0] * len(rows), pa.uint64()),
-            "assigned": pa.array([None] * len(rows), pa.bool_()),
             "source": pa.array(sources, pa.string()).dictionary_encode(),
             "line": pa.array(lines, pa.int64()),
             "has_label": pa.array(labels, pa.bool_()),
