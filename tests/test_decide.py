@@ -105,6 +105,9 @@ def test_small_classes_do_not_all_round_alike() -> None:
     found = Counter(splits_of(rows).values())
     assert 80 <= found["eval"] <= 160
     assert 80 <= found["test"] <= 160
+    only_train = SplitFractions(("train",), (1,))
+    moved = Counter(splits_of(rows, split_fractions=only_train, eval_from="train:10").values())
+    assert 80 <= moved["eval"] <= 160
 
 
 @given(COUNTS, st.integers(1, 4))
@@ -269,9 +272,15 @@ def test_copies_do_not_count_for_shares() -> None:
     hashes = [placing(0)(str(n)).split_hash for n in range(40)]
     facts = facts.set_column(1, "split_hash", pa.array(hashes, pa.uint64()))
     facts = facts.append_column("label", pa.array(["x"] * 40).dictionary_encode())
-    [(_, found)] = decide({0: facts}, ConvertOptions(duplicates="drop", stratify="label"))
+    given: dict[str, Any] = {"duplicates": "drop", "stratify": "label"}
+    [(_, found)] = decide({0: facts}, ConvertOptions(**given))
     kept = found.filter(found["kept"])
     assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
+    given["split_fractions"] = SplitFractions(("train",), (1,))
+    for percent in (5, 10, 20, 40):  # of 20 rows
+        [(_, found)] = decide({0: facts}, ConvertOptions(eval_from=f"train:{percent}", **given))
+        kept = found.filter(found["kept"])
+        assert sum(kept["moved"].to_pylist()) == percent // 5
 
 
 # --- through the doors ------------------------------------------------------------------------
