@@ -177,6 +177,17 @@ def test_eval_from_takes_its_share_of_each_class() -> None:
     assert sum(decided["moved"].to_pylist()) == 23
 
 
+def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
+    """Assigned rows of train have small hashes; what moves is decided by other bits."""
+    named: list[Named] = [(f"named{n}", "a", "train") for n in range(400)]
+    rows = [*unnamed({"a": 400}), *named]
+    fractions = SplitFractions(("train", "test"), (20, 80))
+    found = splits_of(rows, split_fractions=fractions, eval_from="train:25")
+    moved = [name for name, split in found.items() if split == "eval"]
+    assert len(moved) == pytest.approx(120, abs=1)
+    assert 10 <= sum(not name.startswith("named") for name in moved) <= 35  # of 80
+
+
 # --- copies -----------------------------------------------------------------------------------
 
 # source, line, split, has a label, content, the number of its file
@@ -328,6 +339,21 @@ def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCs
     source = make_csv([f"{photos}/1.png,a", f"{photos}/none.png,a", f"{photos}/41.png,a"])
     result = recordgen.plan(source, duplicates="drop", max_reject_fraction=1)
     assert [(item.line, item.code) for item in result.rejects] == [(2, "missing_file")]
+    assert (result.rows, result.duplicates) == (1, 1)
+
+
+def test_one_file_by_two_names_and_two_files_of_one_name(photos: Path, tmp_path: Path) -> None:
+    """Both are copies: rows of one example share the file and its name."""
+    lines = ["1.png,cat", f"{photos}/1.png,cat"]
+    (photos / "names.csv").write_text("".join(f"{line}\n" for line in lines))
+    result = recordgen.plan(str(photos / "names.csv"), duplicates="drop")
+    assert (result.rows, result.duplicates) == (1, 1)
+    sources = [tmp_path / folder / "labels.csv" for folder in "ab"]
+    for source in sources:
+        source.parent.mkdir()
+        source.write_text("1.png,cat\n")
+        (source.parent / "1.png").write_bytes((photos / "1.png").read_bytes())
+    result = recordgen.plan(list(map(str, sources)), duplicates="drop")
     assert (result.rows, result.duplicates) == (1, 1)
 
 
