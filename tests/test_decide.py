@@ -336,7 +336,9 @@ def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
 
 def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCsv) -> None:
     """It is rejected, once."""
-    source = make_csv([f"{photos}/1.png,a", f"{photos}/none.png,a", f"{photos}/41.png,a"])
+    # Files of rows that name their split are compared, too.
+    names = ["TRAIN,{}/1.png,a", "TRAIN,{}/none.png,a", "TEST,{}/41.png,a"]
+    source = make_csv(name.format(photos) for name in names)
     result = recordgen.plan(source, duplicates="drop", max_reject_fraction=1)
     assert [(item.line, item.code) for item in result.rejects] == [(2, "missing_file")]
     assert (result.rows, result.duplicates) == (1, 1)

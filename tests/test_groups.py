@@ -278,6 +278,14 @@ def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
     assert set.union(*moved.values()) == {"train", "eval"}
 
 
+def test_rows_without_a_group_are_rejected(make_csv: MakeCsv) -> None:
+    """They count as read and as rejected, and the other rows are planned."""
+    source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
+    result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
+    assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
+    assert (result.read, result.rows) == (3, 2)
+
+
 def test_parts_of_a_video_that_name_several_groups(make_csv: MakeCsv, tmp_path: Path) -> None:
     """The first line's group decides about all segments: a video never straddles splits."""
     header = "video_uri,label,start,end,patient"
