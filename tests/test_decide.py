@@ -45,7 +45,6 @@ def facts_of_rows(
             {
                 "split": pa.array([split for *_, split in some], pa.string()),
                 "split_hash": pa.array([place(name).split_hash for name, *_ in some], pa.uint64()),
-                "assigned": pa.array([None] * len(some), pa.bool_()),
                 "label": pa.array([label for _, label, _ in some], pa.string()).dictionary_encode(),
             }
         )
@@ -106,6 +105,9 @@ def test_small_classes_do_not_all_round_alike() -> None:
     found = Counter(splits_of(rows).values())
     assert 80 <= found["eval"] <= 160
     assert 80 <= found["test"] <= 160
+    only_train = SplitFractions(("train",), (1,))
+    moved = Counter(splits_of(rows, split_fractions=only_train, eval_from="train:10").values())
+    assert 80 <= moved["eval"] <= 160
 
 
 @given(COUNTS, st.integers(1, 4))
@@ -175,6 +177,17 @@ def test_eval_from_takes_its_share_of_each_class() -> None:
     assert sum(decided["moved"].to_pylist()) == 23
 
 
+def test_eval_from_asks_named_and_assigned_rows_alike() -> None:
+    """Assigned rows of train have small hashes; what moves is decided by other bits."""
+    named: list[Named] = [(f"named{n}", "a", "train") for n in range(400)]
+    rows = [*unnamed({"a": 400}), *named]
+    fractions = SplitFractions(("train", "test"), (20, 80))
+    found = splits_of(rows, split_fractions=fractions, eval_from="train:25")
+    moved = [name for name, split in found.items() if split == "eval"]
+    assert len(moved) == pytest.approx(120, abs=1)
+    assert 10 <= sum(not name.startswith("named") for name in moved) <= 35  # of 80
+
+
 # --- copies -----------------------------------------------------------------------------------
 
 # source, line, split, has a label, content, the number of its file
@@ -189,7 +202,6 @@ def facts_of_copies(rows: Sequence[Copy]) -> pa.Table:
         {
             "split": pa.array(splits, pa.string()),
             "split_hash": pa.array([0] * len(rows), pa.uint64()),
-            "assigned": pa.array([None] * len(rows), pa.bool_()),
             "source": pa.array(sources, pa.string()).dictionary_encode(),
             "line": pa.array(lines, pa.int64()),
             "has_label": pa.array(labels, pa.bool_()),
@@ -271,9 +283,15 @@ def test_copies_do_not_count_for_shares() -> None:
     hashes = [placing(0)(str(n)).split_hash for n in range(40)]
     facts = facts.set_column(1, "split_hash", pa.array(hashes, pa.uint64()))
     facts = facts.append_column("label", pa.array(["x"] * 40).dictionary_encode())
-    [(_, found)] = decide({0: facts}, ConvertOptions(duplicates="drop", stratify="label"))
+    given: dict[str, Any] = {"duplicates": "drop", "stratify": "label"}
+    [(_, found)] = decide({0: facts}, ConvertOptions(**given))
     kept = found.filter(found["kept"])
     assert Counter(kept["split"].to_pylist()) == Counter(train=16, eval=2, test=2)
+    given["split_fractions"] = SplitFractions(("train",), (1,))
+    for percent in (5, 10, 20, 40):  # of 20 rows
+        [(_, found)] = decide({0: facts}, ConvertOptions(eval_from=f"train:{percent}", **given))
+        kept = found.filter(found["kept"])
+        assert sum(kept["moved"].to_pylist()) == percent // 5
 
 
 # --- through the doors ------------------------------------------------------------------------
@@ -318,9 +336,26 @@ def test_convert_without_copies(photos: Path, tmp_path: Path) -> None:
 
 def test_a_payload_that_cannot_be_read_is_no_copy(photos: Path, make_csv: MakeCsv) -> None:
     """It is rejected, once."""
-    source = make_csv([f"{photos}/1.png,a", f"{photos}/none.png,a", f"{photos}/41.png,a"])
+    # Files of rows that name their split are compared, too.
+    names = ["TRAIN,{}/1.png,a", "TRAIN,{}/none.png,a", "TEST,{}/41.png,a"]
+    source = make_csv(name.format(photos) for name in names)
     result = recordgen.plan(source, duplicates="drop", max_reject_fraction=1)
     assert [(item.line, item.code) for item in result.rejects] == [(2, "missing_file")]
+    assert (result.rows, result.duplicates) == (1, 1)
+
+
+def test_one_file_by_two_names_and_two_files_of_one_name(photos: Path, tmp_path: Path) -> None:
+    """Both are copies: rows of one example share the file and its name."""
+    lines = ["1.png,cat", f"{photos}/1.png,cat"]
+    (photos / "names.csv").write_text("".join(f"{line}\n" for line in lines))
+    result = recordgen.plan(str(photos / "names.csv"), duplicates="drop")
+    assert (result.rows, result.duplicates) == (1, 1)
+    sources = [tmp_path / folder / "labels.csv" for folder in "ab"]
+    for source in sources:
+        source.parent.mkdir()
+        source.write_text("1.png,cat\n")
+        (source.parent / "1.png").write_bytes((photos / "1.png").read_bytes())
+    result = recordgen.plan(list(map(str, sources)), duplicates="drop")
     assert (result.rows, result.duplicates) == (1, 1)
 
 

@@ -170,6 +170,14 @@ LINES = {
         ["text,label,patient", "how are you,a,p1", "fine,b,p2", "so so,a,"],
         {"group_by": "patient", "task": "text_classification"},
     ),
+    "declared columns": (
+        ["n,patient", "1,p1", "2,p2", "3,"],
+        {"group_by": "patient", "schema": '{"n": "int"}'},
+    ),
+    "declared columns without a header": (
+        ["1,p1", "2,p2", "3,"],
+        {"group_by": "2", "schema": '{"n": "int", "who": "text"}'},
+    ),
     "a table": (["age,patient,y", "1,p1,a", '2," p2",b', "3,,a"], {"group_by": "patient"}),
 }
 
@@ -207,6 +215,15 @@ def test_columns_of_frames() -> None:
     assert groups_read(frame, **schema) == ["7", None]
     table = pd.DataFrame({"age": [1, 2], "patient": ["p1", None]})
     assert groups_read(table, task="tabular", group_by="patient") == ["p1", None]
+
+
+def test_what_is_said_about_the_columns(make_csv: MakeCsv, tmp_path: Path) -> None:
+    """The summary names the column of groups, in every format that has one."""
+    found = recordgen.plan(make_csv(LINES["a table"][0], "t.csv"), group_by="patient")
+    assert dict(found.detection.columns)["patient"] == "bytes feature and group"
+    images = make_csv(["image_uri,patient,label", "TRAIN,p1,cat"])
+    found = recordgen.plan(images, group_by="2", max_reject_fraction=1)
+    assert found.detection.columns[-1] == ("2", "group")
 
 
 def test_columns_that_are_not_there(make_csv: MakeCsv, tmp_path: Path) -> None:
@@ -259,6 +276,14 @@ def test_no_group_straddles_splits(make_csv: MakeCsv, tmp_path: Path) -> None:
     moved = splits_by_patient(convert(source, tmp_path / "c", **given))
     assert sorted(map(len, moved.values())) == [1] * 40
     assert set.union(*moved.values()) == {"train", "eval"}
+
+
+def test_rows_without_a_group_are_rejected(make_csv: MakeCsv) -> None:
+    """They count as read and as rejected, and the other rows are planned."""
+    source = make_csv(["p1/1.mp4,x", "2.mp4,x", "TEST,3.mp4,x"])
+    result = recordgen.plan(source, group_by="(p1)/", max_reject_fraction=1, **VIDEOS)
+    assert [(item.line, item.code) for item in result.rejects] == [(2, "no_group")]
+    assert (result.read, result.rows) == (3, 2)
 
 
 def test_parts_of_a_video_that_name_several_groups(make_csv: MakeCsv, tmp_path: Path) -> None:

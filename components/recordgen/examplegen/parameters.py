@@ -50,7 +50,7 @@ def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFracti
         raise UsageError(
             f"output_config.split_config.partition_feature_name is not supported (got "
             f"{config.partition_feature_name!r}): rows are split before their images are read; "
-            f"use split_by='uri' or split_by='content'"
+            f"use group_by for a column of the import file, or split_by='content'"
         )
     names = tuple(split.name for split in config.splits)
     weights = tuple(split.hash_buckets for split in config.splits)

@@ -42,7 +42,7 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
         task: knows the label of an annotation.
         options: ``duplicates`` and ``stratify``.
     """
-    facts = {name: rows[name] for name in ("split", "split_hash", "assigned")}
+    facts = {name: rows[name] for name in ("split", "split_hash")}
     if options.stratify == "label":
         labels = task.one_labels(rows["annotation"].combine_chunks())
         facts["label"] = pc.fill_null(labels, "").dictionary_encode()
@@ -163,7 +163,6 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
     that it is due: so the share is within one example of the one that was asked for.
     """
     fractions, share = options.split_fractions, options.eval_share
-    beside = facts["assigned"].combine_chunks()
     is_named = pc.is_valid(facts["split"]).combine_chunks()
     hashes = facts["split_hash"].to_numpy()
     labels = facts["label"].combine_chunks()
@@ -183,13 +182,9 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
     )
     names = pa.array(fractions.names, pa.string())
     splits = pc.coalesce(facts["split"].combine_chunks(), names.take(pa.array(at)))
-    assigned = pc.coalesce(beside, pc.invert(is_named))
-    moved = pa.array(np.zeros(len(facts), np.bool_))
+    moves = np.zeros(len(facts), np.bool_)
     if share is not None:
-        may_move = kept & np.asarray(
-            pc.and_(pc.equal(splits, share.split), pc.is_null(beside)), np.bool_
-        )
-        moves = np.zeros(len(facts), np.bool_)
+        may_move = kept & np.asarray(pc.equal(splits, share.split), np.bool_)
         # The lower bits first: they are independent of those that assigned the split.
         turned = (hashes << np.uint64(32)) | (hashes >> np.uint64(32))
         moves[may_move] = (
@@ -200,11 +195,9 @@ def _stratified(facts: Columns, kept: _Mask, options: ConvertOptions) -> Mapping
             )
             == 0
         )
-        there = pc.and_(pc.is_valid(beside), pc.equal(splits, EVAL))
         splits = pc.if_else(pa.array(moves), EVAL, splits)
-        assigned = pc.or_(assigned, pa.array(moves))
-        moved = pc.or_(pa.array(moves), there)
-    return {"split": splits, "assigned": assigned, "moved": moved}
+    moved = pa.array(moves)
+    return {"split": splits, "assigned": pc.or_(pc.invert(is_named), moved), "moved": moved}
 
 
 def _of_each_name(

@@ -371,7 +371,11 @@ def _columns(heads: Sequence[Head], options: ConvertOptions) -> tuple[tuple[str,
 def columns_of_table(table: Table) -> tuple[tuple[str, str], ...]:
     """Return the columns of a table with type and use."""
     uses = {table.split: "split", table.target: "target", table.weight: "weight"}
-    return tuple((c.name, f"{c.dtype} {uses.get(c.name, 'feature')}") for c in table.columns)
+    group = {table.group: " and group"}
+    return tuple(
+        (c.name, f"{c.dtype} {uses.get(c.name, 'feature')}{group.get(c.name, '')}")
+        for c in table.columns
+    )
 
 
 # --- DataFrames -------------------------------------------------------------------------------

@@ -173,10 +173,6 @@ def _read_csv(path: str, given: Given, task: str) -> Head | None:
     has_header = given.header != "no" and (given.settles_header or _is_known(first, rows, task))
     if has_header:
         header = given.rename(first, where)
-        if given.group and not (given.roles or given.header != AUTO):
-            # The group's column says that there is a header, and not of what.
-            has_header = _is_known(header, rows, task)
-            header = header if has_header else None
     elif given.roles:
         header = given.numbered(first, where)
     data = [
