@@ -102,10 +102,12 @@ def test_records_hold_what_the_rows_say(
         "Split-eval",
         "Split-test",
         "Split-train",
+        "croissant.json",
         "dataset.json",
         "labels.txt",
         "rejects.jsonl",
         "report.html",
+        "schema.pbtxt",
     ]
 
 

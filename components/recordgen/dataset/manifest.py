@@ -6,7 +6,7 @@ OUT/labels.txt                                 line number (from 0) = image/clas
 OUT/rejects.jsonl                              one line per rejected row
 OUT/findings.jsonl                             one line per thing that was changed in another row
 OUT/report.html                                all of it for people, see :mod:`recordgen.report`
-OUT/croissant.json                             and for other tools, see :mod:`recordgen.standards`
+OUT/croissant.json, schema.pbtxt               and for other tools, see :mod:`recordgen.standards`
 """
 
 from __future__ import annotations
