@@ -61,6 +61,7 @@ def test_the_card_tells_what_is_known_and_asks_the_rest(boxes: Path) -> None:
     assert f"| 3 | 3 | {' | '.join(map(str, counts))} |" in body
     assert "| image/encoded | image file | one value |" in body
     assert "| image/object/bbox/xmin | float32 | list |" in body
+    assert "- Import files: digits.csv\n" in body
     assert f"Rows: {dataset.rows.read} read" in body
     assert f"`{dataset.digest}`" in body
     assert "seed 7\n" in body
@@ -100,6 +101,11 @@ def test_a_table_is_named_by_what_is_predicted(tmp_path: Path) -> None:
     head, _ = parts(card_text(read_dataset(str(tmp_path / "class"))))
     assert head["task_categories"] == ["tabular-classification"]
     assert "task_categories" not in parts(card_text(read_dataset(str(tmp_path / "none"))))[0]
+
+
+def test_urls_are_told_and_folders_are_not(boxes: Path) -> None:
+    dataset = replace(read_dataset(str(boxes)), source=("gs://b/a.csv", "/home/me/b.csv"))
+    assert "- Import files: gs://b/a.csv, b.csv\n" in card_text(dataset)
 
 
 def test_texts_have_a_language(boxes: Path) -> None:

@@ -102,12 +102,14 @@ def test_records_hold_what_the_rows_say(
         "Split-eval",
         "Split-test",
         "Split-train",
+        "croissant.json",
         "dataset.json",
         "examples.parquet",
         "labels.txt",
         "lint.jsonl",
         "rejects.jsonl",
         "report.html",
+        "schema.pbtxt",
     ]
 
 

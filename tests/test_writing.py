@@ -388,7 +388,11 @@ def test_layout_and_dataset(tmp_path: Path) -> None:
     """Names, counts, sizes and digests in dataset.json are those of the files."""
     result = recordgen.write(examples(100), tmp_path / "out", shards=3)
     names = [f"Split-train/data_tfrecord-0000{n}-of-00003" for n in range(3)]
-    assert sorted(tree_bytes(tmp_path / "out")) == [*names, "dataset.json"]
+    assert sorted(tree_bytes(tmp_path / "out")) == [
+        *names,
+        "croissant.json",
+        "dataset.json",
+    ]
     dataset = result.dataset
     assert (dataset.task, dataset.label_kind, dataset.labels) == ("examples", "none", ())
     assert (dataset.rows.read, dataset.examples, result.output) == (100, 100, str(tmp_path / "out"))
@@ -605,6 +609,7 @@ def test_a_killed_run_is_not_finished(tmp_path: Path) -> None:
     recordgen.write(examples(3), tmp_path / "out", shards=1)
     assert sorted(tree_bytes(tmp_path / "out")) == [
         "Split-train/data_tfrecord-00000-of-00001",
+        "croissant.json",
         "dataset.json",
     ]
 

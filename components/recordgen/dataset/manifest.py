@@ -8,7 +8,7 @@ OUT/findings.jsonl                             one line per thing that was chang
 OUT/lint.jsonl                                 one line per thing that is wrong with the data
 OUT/examples.parquet                           one row per example: where it comes from and lies
 OUT/report.html                                all of it for people, see :mod:`recordgen.report`
-OUT/croissant.json                             and for other tools, see :mod:`recordgen.standards`
+OUT/croissant.json, schema.pbtxt               and for other tools, see :mod:`recordgen.standards`
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ from recordgen.runs import lease
 from recordgen.runs.staging import STAGING, STORAGE_THREADS, Staging
 from recordgen.standards.croissant import CROISSANT_FILE, INDEX_FILE, croissant_text
 from recordgen.standards.stored_features import label_files
+from recordgen.standards.tfdv_schema import SCHEMA_FILE, schema_text
 from recordgen.tasks import TASKS
 
 FAILED_REJECTS_FILE = "failed-rejects.jsonl"
@@ -211,12 +212,14 @@ def texts_beside(dataset: Dataset, rejects: Iterable[Reject], report: str) -> di
         REJECTS_FILE: "".join(to_lines(rejects)),
         REPORT_FILE: report,
         CROISSANT_FILE: croissant_text(dataset, labels),
+        SCHEMA_FILE: schema_text(dataset),
     }
 
 
 def _texts_of_all_tasks() -> set[str]:
     own = {name for task in OWN for name in TASKS[task].files(())}
-    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, CROISSANT_FILE, INDEX_FILE, *own}
+    described = {CROISSANT_FILE, INDEX_FILE, SCHEMA_FILE}
+    return {LABELS_FILE, REJECTS_FILE, REPORT_FILE, *described, *own}
 
 
 def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -200,7 +201,7 @@ def _origin(dataset: Dataset) -> Iterator[str]:
     yield from _section("Origin")
     rows = dataset.rows
     if dataset.source:
-        shown = ", ".join(map(_plain, dataset.source[:_SOURCES_SHOWN]))
+        shown = ", ".join(_plain(_published(path)) for path in dataset.source[:_SOURCES_SHOWN])
         hidden = len(dataset.source) - _SOURCES_SHOWN
         more = f" and {hidden:,} more" if hidden > 0 else ""
         yield f"- Import files: {shown}{more}"
@@ -219,6 +220,11 @@ def _origin(dataset: Dataset) -> Iterator[str]:
     if changed:
         options = ", ".join(f"{_plain(name)}={_plain(str(it))}" for name, it in changed.items())
         yield f"- Options: {options}"
+
+
+def _published(path: str) -> str:
+    """Return a URL, or the name of a local file: others do not care for this machine's folders."""
+    return posixpath.basename(path.rstrip("/")) if storage.is_local(path) else path
 
 
 def _changed(options: Mapping[str, Any]) -> Mapping[str, Any]:

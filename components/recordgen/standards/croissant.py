@@ -156,11 +156,9 @@ def croissant_text(
 
 
 def _description(dataset: Dataset) -> str:
+    # Not the import files: whoever publishes the dataset does not publish the paths of a machine.
     counts = ", ".join(f"{name} {split.examples:,}" for name, split in dataset.splits.items())
-    source = f", converted from {', '.join(dataset.source)}" if dataset.source else ""
-    return (
-        f"{dataset.examples:,} examples of the task {dataset.task} as TFRecords ({counts}){source}."
-    )
+    return f"{dataset.examples:,} examples of the task {dataset.task} as TFRecords ({counts})."
 
 
 def _shard_files(dataset: Dataset) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import storage
 from recordgen.dataset.manifest import Dataset
-from recordgen.standards.stored_features import source_name, stored_features
+from recordgen.standards.stored_features import label_features, source_name, stored_features
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -222,9 +222,7 @@ def column_metrics(dataset: Dataset) -> Mapping[str, Mapping[str, int]]:
 
     ``{"image/class/text": {"count": 9, "nullCount": 1, "distinctCount": 2}}``
     """
-    texts = [name for name in stored_features(dataset) if name.endswith("/text")]
-    column = next((name for name in texts if name.endswith("class/text")), None)
-    column = column or next(iter(texts), None)
+    column, _ = label_features(dataset)
     if column is None or not dataset.labels:
         return {}
     unlabelled = sum(split.unlabelled for split in dataset.splits.values())

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from recordgen.dataset.manifest import LABELS_FILE, Dataset
 from recordgen.features import FeatureSpec
-from recordgen.tasks import TASKS
+from recordgen.tables.columns import Table
+from recordgen.tables.schema import Schema
+from recordgen.tasks import TASKS, Declared, Tabular
 
 # What image features are called, alone or behind the name of a column.
 _IMAGE_BYTES = "/encoded"
@@ -26,6 +28,26 @@ def label_files(dataset: Dataset) -> Mapping[str, str]:
         return {}
     labels = "".join(f"{label}\n" for label in dataset.labels)
     return {LABELS_FILE: labels, **TASKS[dataset.task].files(dataset.labels)}
+
+
+def label_features(dataset: Dataset) -> tuple[str | None, str | None]:
+    """Return the features that hold the text and the number of labels; None: there is none.
+
+    ``("image/class/text", "image/class/label")``; of a table the target, if that is text.
+    """
+    if dataset.task == Tabular.name:
+        table = Table.from_json(dataset.options["table"])
+        is_text = table.has_labels and dataset.features[str(table.target)].dtype == "bytes"
+        return (table.target, None) if is_text else (None, None)
+    if dataset.task == Declared.name:
+        table = Schema.from_json(dataset.options["schema"]).table
+        return table.label_features if table.label else (None, None)
+    if dataset.task not in TASKS:  # written from Python: any feature may have any name
+        return None, None
+    names = stored_features(dataset)
+    text = next((name for name in names if name.endswith("class/text")), None)
+    number = next((name for name in names if name.endswith("class/label")), None)
+    return text, number
 
 
 def is_image(feature: str) -> bool:

@@ -1,0 +1,163 @@
+"""``schema.pbtxt``: what TensorFlow Data Validation may expect of this dataset and the next span.
+
+    feature {
+      name: "image/class/text"
+      type: BYTES
+      value_count { min: 1 max: 1 }
+      presence { min_fraction: 1 min_count: 1 }
+      domain: "labels"
+    }
+    string_domain { name: "labels" value: "cat" value: "dog" }
+
+A schema that TFDV infers from statistics holds whatever the data happened to hold. This one holds
+what the task means: labels are those of ``labels.txt``, corners lie in the image, times and sizes
+are not negative, and a feature that every record has may not go missing. Payloads and unique names
+are ``DEBUG_ONLY``, which TFDV does not validate: statistics leave them out.
+
+Format: tensorflow_metadata/proto/v0/schema.proto, as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from recordgen import features
+from recordgen.dataset.manifest import Dataset
+from recordgen.features import LIST_DTYPES, FeatureSpec, statistics_features
+from recordgen.standards.stored_features import label_features, label_files, stored_features
+
+SCHEMA_FILE = "schema.pbtxt"
+
+_TYPES = {"bytes": "BYTES", "int64": "INT", "float32": "FLOAT"}
+
+# TFDV compares each value with all of a domain; larger vocabularies are only types.
+_MOST_VALUES = 10_000
+
+_LABELS = "labels"
+_TAGS = "tags"
+_FORMATS = "formats"
+
+_TAGS_FILE = "tags.txt"
+
+_IMAGE_FORMATS = ("bmp", "gif", "jpeg", "png")
+
+# Features whose values are bounded by what they mean: the smallest and the largest.
+_INT_BOUNDS: Mapping[str, tuple[int | None, int | None]] = {
+    features.IMAGE_HEIGHT: (1, None),
+    features.IMAGE_WIDTH: (1, None),
+    features.ENTITY_START: (0, None),
+    features.ENTITY_END: (0, None),
+}
+_FLOAT_BOUNDS: Mapping[str, tuple[float | None, float | None]] = {
+    **dict.fromkeys(features.BBOX, (0.0, 1.0)),
+    features.VIDEO_SEGMENT_START: (0.0, None),
+    features.VIDEO_SEGMENT_END: (0.0, None),
+}
+
+
+def schema_text(dataset: Dataset) -> str:
+    """Return the content of ``schema.pbtxt``."""
+    specs = stored_features(dataset)
+    domains = _domains(dataset)
+    allowed = statistics_features(dataset.task, specs)
+    lines = [
+        line
+        for name, spec in specs.items()
+        for line in _feature(dataset, name, spec, domains, allowed is None or name in allowed)
+    ]
+    used = {domain for name in specs if (domain := _domain_of(dataset, name)) in domains}
+    for name in sorted(filter(None, used)):
+        lines.append("string_domain {")
+        lines.append(f"  name: {_quoted(name)}")
+        lines += [f"  value: {_quoted(value)}" for value in domains[name]]
+        lines.append("}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _feature(
+    dataset: Dataset,
+    name: str,
+    spec: FeatureSpec,
+    domains: Mapping[str, Sequence[str]],
+    is_validated: bool,
+) -> Iterator[str]:
+    yield "feature {"
+    yield f"  name: {_quoted(name)}"
+    yield f"  type: {_TYPES[spec.dtype] if spec.dtype in LIST_DTYPES else 'BYTES'}"
+    if not is_validated:
+        yield "  lifecycle_stage: DEBUG_ONLY"
+    else:
+        count = _value_count(spec)
+        if count is not None:
+            yield f"  value_count {{ min: {count} max: {count} }}"
+        if (presence := _presence(dataset, name, spec)) is not None:
+            yield f"  presence {{ {presence} }}"
+        if (domain := _domain_of(dataset, name)) in domains:
+            yield f"  domain: {_quoted(str(domain))}"
+        yield from _bounds(dataset, name, spec)
+    yield "}"
+
+
+def _value_count(spec: FeatureSpec) -> int | None:
+    """Return how many values each record has; None: any number."""
+    if spec.shape is None:
+        return None
+    count = 1
+    if spec.dtype in LIST_DTYPES:  # other arrays are one value of raw bytes
+        for side in spec.shape:
+            count *= side
+    return count
+
+
+def _presence(dataset: Dataset, name: str, spec: FeatureSpec) -> str | None:
+    """Return how often a feature must be there; None: lists may be empty in all records."""
+    if spec.shape is None:
+        return None
+    # Sizes have a default for records of other tools; ours have them.
+    is_always_there = spec.default is None or name in _INT_BOUNDS
+    if name in label_features(dataset):
+        is_always_there = not any(split.unlabelled for split in dataset.splits.values())
+    # A column of a table may have gaps, but is not gone.
+    return "min_fraction: 1 min_count: 1" if is_always_there else "min_count: 1"
+
+
+def _domains(dataset: Dataset) -> Mapping[str, Sequence[str]]:
+    """Return the values of each domain by its name, as far as they are known and not too many."""
+    tags = label_files(dataset).get(_TAGS_FILE, "").splitlines()
+    stats = [split.images for split in dataset.splits.values()]
+    formats = {kind for images in stats if images is not None for kind in images.formats}
+    is_known = stats and None not in stats
+    found = {
+        _LABELS: dataset.labels,
+        _TAGS: tags,
+        _FORMATS: sorted(formats) if is_known else _IMAGE_FORMATS,
+    }
+    return {name: values for name, values in found.items() if 0 < len(values) <= _MOST_VALUES}
+
+
+def _domain_of(dataset: Dataset, name: str) -> str | None:
+    if name == features.TAGS_TEXT:
+        return _TAGS
+    if name == features.IMAGE_FORMAT:
+        return _FORMATS
+    return _LABELS if name == label_features(dataset)[0] else None
+
+
+def _bounds(dataset: Dataset, name: str, spec: FeatureSpec) -> Iterator[str]:
+    low: float | None
+    high: float | None
+    if dataset.labels and name == label_features(dataset)[1]:
+        low, high = 0, len(dataset.labels) - 1
+    else:
+        low, high = _INT_BOUNDS.get(name) or _FLOAT_BOUNDS.get(name) or (None, None)
+    limits = [f"min: {low}"] if low is not None else []
+    limits += [f"max: {high}"] if high is not None else []
+    if limits:
+        kind = "int_domain" if spec.dtype == "int64" else "float_domain"
+        yield f"  {kind} {{ {' '.join(limits)} }}"
+
+
+def _quoted(text: str) -> str:
+    """Return text as a string of protobuf's text format: UTF-8, control characters in octal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char >= " " else f"\\{ord(char):03o}" for char in escaped) + '"'
