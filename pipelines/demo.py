@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pipelines.config import PipelineConfig, local_config, metadata_path
 from pipelines.samples import sample_of
@@ -18,20 +19,25 @@ from recordgen.tasks import TASKS, ImageClassification
 _DEFAULT = ImageClassification.name
 
 
-def demo_config(task: str, workdir: str, *, images: int | None = None) -> PipelineConfig:
+def demo_config(
+    task: str, workdir: str, *, images: int | None = None, epochs: int | None = None
+) -> PipelineConfig:
     """Write the demo's data, and return the config of its pipeline."""
     sample = sample_of(task)
+    training = sample.training if epochs is None else replace(sample.training, epochs=epochs)
     return local_config(
         sample.write(os.path.join(workdir, "data"), images),
         workdir,
         name=sample.name,
         options=ConvertOptions(task=task, **sample.options),
-        training=sample.training,
+        training=training,
         min_score=sample.min_score,
     )
 
 
-def run_demo(task: str, workdir: str, *, images: int | None = None) -> None:
+def run_demo(
+    task: str, workdir: str, *, images: int | None = None, epochs: int | None = None
+) -> None:
     """Run the demo of a task, and print its results. Raises: RecordgenError."""
     from pipelines.lineage import lineage_lines, pushed_model
     from pipelines.local import print_report, run_pipeline
@@ -40,7 +46,7 @@ def run_demo(task: str, workdir: str, *, images: int | None = None) -> None:
     since = time.monotonic()
     workdir = os.path.abspath(workdir)
     print(f"writing {sample_of(task).data} …", flush=True)
-    report = run_pipeline(demo_config(task, workdir, images=images))
+    report = run_pipeline(demo_config(task, workdir, images=images, epochs=epochs))
     print_report(report, workdir)
     if report.blessed:
         metadata = Metadata(metadata_path(workdir))
@@ -63,13 +69,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("--task", choices=TASKS, default=_DEFAULT, help="default %(default)s")
     add("--workdir", help="folder for everything; default .demo, of other tasks .demo/TASK")
     add("--images", type=int, metavar="N", help="only the first N; default: all, 900 or more")
+    add("--epochs", type=int, metavar="N", help="passes over the training split; default 5 to 30")
     args = parser.parse_args(argv)
     if args.images is not None and args.images < 100:
         parser.error(f"--images must be at least 100 (got {args.images})")
     quiet_libraries()
     default = ".demo" if args.task == _DEFAULT else os.path.join(".demo", args.task)
     workdir = args.workdir or default
-    return run_main(lambda: run_demo(args.task, workdir, images=args.images))
+    return run_main(lambda: run_demo(args.task, workdir, images=args.images, epochs=args.epochs))
 
 
 if __name__ == "__main__":

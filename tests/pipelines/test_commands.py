@@ -93,6 +93,15 @@ def test_settings_are_checked_first(data, tmp_path, arguments, code, message, ca
     assert not workdir.exists()
 
 
+def test_epochs_of_a_demo(tmp_path, capsys):
+    """They replace the sample's; wrong ones are one line, before there are any data."""
+    assert demo.demo_config("tabular", str(tmp_path / "a"), epochs=2).training.epochs == 2
+    assert demo.demo_config("tabular", str(tmp_path / "a")).training.epochs > 2
+    assert demo.main(["--workdir", str(tmp_path / "b"), "--epochs", "0"]) == 2
+    assert capsys.readouterr().err == "error: epochs must be at least 1 (got 0)\n"
+    assert not (tmp_path / "b").exists()
+
+
 def test_lineage_without_a_store(tmp_path, capsys):
     """No run, no lineage: said with the remedy."""
     assert lineage.main(["--workdir", str(tmp_path)]) == 1

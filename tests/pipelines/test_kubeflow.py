@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,30 @@ from recordgen.errors import RunnerError, UsageError
 from recordgen.version import __version__
 
 DEFAULT = "defaultValue"
+Compiled = Callable[..., dict[str, Any]]
+
 STEPS = {"convert-images-to-tfrecords", "statistics", "train", "evaluate"}
 
 
-def compiled(folder: Path, **settings: Any) -> dict[str, Any]:
-    path = folder / "pipeline.yaml"
-    compile_pipeline(KubeflowConfig(**settings), str(path))
-    specification: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+def specification_in(path: Path) -> dict[str, Any]:
+    """Return a package's content."""
+    # libyaml's parser takes a tenth of the time of PyYAML's own.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    specification: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     return specification
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """Return a function that compiles the pipeline, once for each set of settings."""
+
+    @cache
+    def compile_once(**settings: Any) -> dict[str, Any]:
+        path = tmp_path_factory.mktemp("compiled") / "pipeline.yaml"
+        compile_pipeline(KubeflowConfig(**settings), str(path))
+        return specification_in(path)
+
+    return compile_once
 
 
 def tasks_of(specification: dict[str, Any]) -> dict[str, Any]:
@@ -37,9 +55,9 @@ def executors_of(specification: dict[str, Any]) -> dict[str, Any]:
     return {name.removeprefix("exec-"): item["container"] for name, item in executors}
 
 
-def test_steps_and_what_they_hand_on(tmp_path: Path) -> None:
+def test_steps_and_what_they_hand_on(compiled: Compiled) -> None:
     """Four steps in one image: the dataset goes to three of them, the model to the last."""
-    specification = compiled(tmp_path, image="registry/recordgen:1")
+    specification = compiled(image="registry/recordgen:1")
     tasks = specification["root"]["dag"]["tasks"]
     assert set(tasks) == STEPS
     for name in STEPS - {"convert-images-to-tfrecords"}:
@@ -53,9 +71,9 @@ def test_steps_and_what_they_hand_on(tmp_path: Path) -> None:
         assert container["args"] == ["--executor-input", "{{$}}"]
 
 
-def test_parameters_can_be_given_with_each_run(tmp_path: Path) -> None:
+def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
     """Only the source must be given; a parameter reaches the step it is for."""
-    specification = compiled(tmp_path)
+    specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
     assert {name for name, item in parameters.items() if "defaultValue" not in item} == {"source"}
     assert all(item["description"] for item in parameters.values())
@@ -72,9 +90,9 @@ def test_parameters_can_be_given_with_each_run(tmp_path: Path) -> None:
         assert given["componentInputParameter"] == name
 
 
-def test_parameters_are_those_of_the_steps(tmp_path: Path) -> None:
+def test_parameters_are_those_of_the_steps(compiled: Compiled) -> None:
     """Type and default of a parameter are those of each step's input that it is handed to."""
-    specification = compiled(tmp_path)
+    specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
     handed = set()
     for task in specification["root"]["dag"]["tasks"].values():
@@ -91,27 +109,26 @@ def test_parameters_are_those_of_the_steps(tmp_path: Path) -> None:
     "root",
     ["gs://bucket/pipelines", "minio://mlpipeline/v2/artifacts", "s3://bucket/pipelines", None],
 )
-def test_pipeline_roots(tmp_path: Path, root: str | None) -> None:
+def test_pipeline_roots(compiled: Compiled, root: str | None) -> None:
     """Artifacts go where the package says, else where the cluster is set to put them."""
-    assert compiled(tmp_path, pipeline_root=root).get("defaultPipelineRoot") == root
+    assert compiled(pipeline_root=root).get("defaultPipelineRoot") == root
 
 
-def test_caching_and_retries(tmp_path: Path) -> None:
+def test_caching_and_retries(compiled: Compiled) -> None:
     """Every step has them, and a push is never taken from the cache."""
-    specification = compiled(tmp_path, serving_dir="gs://bucket/serving", retries=3)
+    specification = compiled(serving_dir="gs://bucket/serving", retries=3)
     for name, task in tasks_of(specification).items():
         assert task["retryPolicy"]["maxRetryCount"] == 3
         assert task["retryPolicy"]["backoffDuration"] == "30s"
         assert task["cachingOptions"].get("enableCache", False) is (name != "push")
-    specification = compiled(tmp_path, caching=False)
+    specification = compiled(caching=False)
     for task in tasks_of(specification).values():
         assert not task["cachingOptions"].get("enableCache", False)
 
 
-def test_resources(tmp_path: Path) -> None:
+def test_resources(compiled: Compiled) -> None:
     """Cores and memory are asked for and bounded; the accelerator goes to training alone."""
     specification = compiled(
-        tmp_path,
         convert=Resources(cpu="8", memory="6G"),
         train=Resources(cpu="4", memory="16G", accelerator="NVIDIA_TESLA_T4", accelerators=2),
     )
@@ -124,9 +141,9 @@ def test_resources(tmp_path: Path) -> None:
     assert not [name for name in resources if name != "train" and "accelerator" in resources[name]]
 
 
-def test_only_a_good_model_is_pushed(tmp_path: Path) -> None:
+def test_only_a_good_model_is_pushed(compiled: Compiled) -> None:
     """The push depends on the score that evaluation measured; without a folder there is none."""
-    specification = compiled(tmp_path, serving_dir="gs://bucket/serving")
+    specification = compiled(serving_dir="gs://bucket/serving")
     gate = specification["root"]["dag"]["tasks"]["condition-1"]
     assert gate["triggerPolicy"]["condition"] == (
         "inputs.parameter_values['pipelinechannel--evaluate-score'] >= "
@@ -135,10 +152,12 @@ def test_only_a_good_model_is_pushed(tmp_path: Path) -> None:
     assert set(tasks_of(specification)) == {*STEPS, "push"}
     given = tasks_of(specification)["push"]["inputs"]["parameters"]["serving_dir"]
     assert given["runtimeValue"]["constant"] == "gs://bucket/serving"
-    assert set(tasks_of(compiled(tmp_path))) == STEPS
+    assert set(tasks_of(compiled())) == STEPS
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(
+    tmp_path: Path, compiled: Compiled, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What is given on the command line is in the package."""
     path = tmp_path / "made/pipeline.yaml"
     arguments = ["--output", str(path), "--name", "flowers", "--pipeline-root", "gs://b/r"]
@@ -146,9 +165,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     arguments += ["--accelerator", "nvidia.com/gpu", "--train-memory", "16G", "--retries", "0"]
     assert kubeflow.main(arguments) == 0
     assert capsys.readouterr().out == f"wrote {path}\n"
-    specification = yaml.safe_load(path.read_text(encoding="utf-8"))
+    specification = specification_in(path)
     expected = compiled(
-        tmp_path,
         name="flowers",
         pipeline_root="gs://b/r",
         image="registry/recordgen:1",
