@@ -369,7 +369,7 @@ def test_a_text_and_its_file(make_csv: MakeCsv, tmp_path: Path) -> None:
 
 def test_classes_of_a_table(make_csv: MakeCsv) -> None:
     """The target's values are classes; blanks around them do not count."""
-    lines = [f"{n},{'no' if n % 10 else ' yes'}" for n in range(200)]
+    lines = [f"{n},{'no' if n % 10 else 'yes' + ' ' * (n // 10)}" for n in range(200)]
     source = make_csv(["n,y", *lines])
     given: dict[str, Any] = {"task": "tabular", "target_column": "y", "stratify": "label"}
     found = recordgen.plan(source, **given).splits
