@@ -28,6 +28,6 @@ def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
         said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
-        noted = facts.together(columns, [facts.noted([content], [])], [annotation])
+        noted = facts.together(columns, facts.Notes([content]), [annotation])
         parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
     return facts.Facts(parts)

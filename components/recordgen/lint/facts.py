@@ -1,6 +1,6 @@
 """What is known of each example, as columns of Arrow.
 
-A shard notes facts of all its planned rows, in their order (:func:`noted`); the launcher puts
+A shard notes facts of all its planned rows, in their order (:class:`Notes`); the launcher puts
 those of all shards together (:class:`Facts`).
 """
 
@@ -59,19 +59,31 @@ _EXAMPLES = pa.schema(
 )
 
 
-class Noted:
-    """Takes notes of planned rows one by one, in their order."""
+class Notes:
+    """What was noted of planned rows, in their order.
 
-    def __init__(self) -> None:
-        self._contents: list[int] = []
-        self._refused: list[int] = []
-        self._images: list[tuple[str | None, int | None, int | None]] = []
-        self._looks: list[Look | None] = []
+    A batch of rows takes notes, and a shard puts those of its batches together: to make columns of
+    each batch would take longer than to look at its images.
+    """
+
+    def __init__(self, contents: Sequence[int] = (), refused: Sequence[int] = ()) -> None:
+        """Begin with rows that have no images.
+
+        Args:
+            contents: of each row 64 bits of a digest of what a trainer sees of its payload.
+            refused: the places of the rows that became no example.
+        """
+        self._contents = list(contents)
+        self._refused = list(refused)
+        self._images: dict[int, tuple[str, int | None, int | None]] = {}
+        self._seen: list[int] = []  # the rows whose image was looked at
+        self._looks: list[Look] = []  # those that are not measured yet
+        self._measured: list[PictureFacts] = []
 
     def refuse(self) -> None:
         """Note that the next row became no example."""
         self._refused.append(len(self._contents))
-        self.add(0, None, None, None)
+        self._contents.append(0)
 
     def add(
         self,
@@ -88,46 +100,57 @@ class Noted:
             image: format, height and width.
             look: what the image looks like.
         """
+        row = len(self._contents)
         self._contents.append(sort_key if content is None else content_of(content))
-        self._images.append((None, None, None) if image is None else image)
-        self._looks.append(look)
+        if image is not None:
+            self._images[row] = image
+        if look is not None:
+            self._seen.append(row)
+            self._looks.append(look)
+
+    def measure(self) -> None:
+        """Measure the images that were looked at since: many at once."""
+        if self._looks:
+            self._measured.append(measured(self._looks))
+            self._looks = []
+
+    def extend(self, more: Notes) -> None:
+        """Add the notes of the rows that follow; they are measured."""
+        start = len(self._contents)
+        self._contents += more._contents
+        self._refused += [start + row for row in more._refused]
+        self._images |= {start + row: image for row, image in more._images.items()}
+        self._seen += [start + row for row in more._seen]
+        self._measured += more._measured
 
     def columns(self) -> Columns:
-        """Return what was noted."""
-        notes = noted(self._contents, self._refused)
-        if any(self._images):
-            for name, values in zip(_IMAGE, zip(*self._images, strict=True), strict=True):
-                notes = notes.set_column(
-                    notes.column_names.index(name), name, pa.array(values, _NOTED.field(name).type)
-                )
-        return notes if not any(self._looks) else self._with_looks(notes)
+        """Return the notes as columns."""
+        count = len(self._contents)
+        is_refused = np.zeros(count, np.bool_)
+        is_refused[self._refused] = True
+        found = {"content": pa.array(np.array(self._contents, np.uint64), mask=is_refused)}
+        if self._images:
+            images = [self._images.get(row, (None, None, None)) for row in range(count)]
+            for name, values in zip(_IMAGE, zip(*images, strict=True), strict=True):
+                found[name] = pa.array(values, _NOTED.field(name).type)
+        if self._measured:
+            found |= self._looks_as_columns(count)
+        return pa.Table.from_arrays(
+            [found.get(field.name, pa.nulls(count, field.type)) for field in _NOTED], schema=_NOTED
+        )
 
-    def _with_looks(self, notes: Columns) -> Columns:
-        is_there = np.array([look is not None for look in self._looks])
-        facts = measured([look for look in self._looks if look is not None])
-        # The place of each row's look among those that are there.
-        places = pa.array(np.cumsum(is_there) - 1, mask=~is_there)
+    def _looks_as_columns(self, count: int) -> Mapping[str, Any]:
+        # The place of each row's measures among those that are there.
+        places = np.full(count, -1)
+        places[self._seen] = np.arange(len(self._seen))
+        taken = pa.array(places, mask=places < 0)
+        found = {}
         for name, kind in _LOOK.items():
-            values = getattr(facts, name)
+            values: Any = np.concatenate([getattr(facts, name) for facts in self._measured])
             if name == "signature":
                 values = [signature.tobytes() for signature in values]
-            taken = pa.array(values, kind).take(places)
-            notes = notes.set_column(notes.column_names.index(name), name, taken)
-        return notes
-
-
-def noted(contents: Sequence[int] | npt.NDArray[np.uint64], refused: Sequence[int]) -> Columns:
-    """Return what was noted of some planned rows without images.
-
-    Args:
-        contents: of each row 64 bits of a digest of what a trainer sees of its payload.
-        refused: the places of the rows that became no example.
-    """
-    is_refused = np.zeros(len(contents), np.bool_)
-    is_refused[refused] = True
-    known = pa.array(np.asarray(contents, np.uint64), mask=is_refused)
-    nothing = [pa.nulls(len(known), field.type) for field in _NOTED if field.name != "content"]
-    return pa.Table.from_arrays([known, *nothing], schema=_NOTED)
+            found[name] = pa.array(values, kind).take(taken)
+        return found
 
 
 def content_of(digest: bytes) -> int:
@@ -135,16 +158,16 @@ def content_of(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def together(rows: Columns, parts: Sequence[Columns], annotations: Sequence[str | None]) -> Columns:
+def together(rows: Columns, notes: Notes, annotations: Sequence[str | None]) -> Columns:
     """Return the facts of a shard.
 
     Args:
         rows: its planned rows.
-        parts: what was noted of them, in their order.
+        notes: what was noted of them, in their order.
         annotations: what each row says, as far as the checks need it.
     """
     said = rows.select(SAID[:-1]).append_column(SAID[-1], pa.array(annotations, pa.string()))
-    facts = pa.concat_tables(parts) if parts else _NOTED.empty_table()
+    facts = notes.columns()
     for name in facts.column_names:
         said = said.append_column(name, facts[name])
     return said.cast(_ALL)
@@ -210,7 +233,7 @@ class Facts:
 
     @cached_property
     def contents(self) -> npt.NDArray[np.uint64]:
-        """See :func:`noted`."""
+        """See :class:`Notes`."""
         numbers: npt.NDArray[np.uint64] = self.columns["content"].to_numpy()
         return numbers
 

@@ -124,7 +124,7 @@ class ShardStats:
 
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
-        self._sum = BuiltBatch()
+        self._sum = BuiltBatch(facts=facts.Notes())
         self._digest = hashlib.sha256()
         self._on_progress = on_progress
 
@@ -138,7 +138,7 @@ class ShardStats:
         found.reencoded.update(built.reencoded)
         found.images.update(built.images)
         found.rejects += built.rejects
-        found.facts += built.facts
+        found.facts.extend(built.facts)
         found.payload_bytes += built.payload_bytes
         for part in built.digested:
             self._digest.update(part)

@@ -10,7 +10,6 @@ from typing import Any
 
 import google_crc32c
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -154,7 +153,7 @@ def framed(records: Records) -> Records:
     return joined_by_row([heads_by_size(records, frame_head), records, checksums])
 
 
-def contents_of(records: Records, count: int, refused: Sequence[int]) -> npt.NDArray[np.uint64]:
+def contents_of(records: Records, count: int, refused: Sequence[int]) -> list[int]:
     """Return 64 bits for each row that records were made of: two checksums, one behind the other.
 
     Args:
@@ -169,4 +168,5 @@ def contents_of(records: Records, count: int, refused: Sequence[int]) -> npt.NDA
     )
     contents = np.zeros(count, np.uint64)
     contents[np.delete(np.arange(count), refused)] = upper << np.uint64(32) | lower
-    return contents
+    numbers: list[int] = contents.tolist()
+    return numbers

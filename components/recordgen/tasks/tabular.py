@@ -121,7 +121,7 @@ class Tabular(Task):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from recordgen.lint.facts import noted
+        from recordgen.lint.facts import Notes
         from recordgen.rows.columns import joined
         from recordgen.tables.examples import contents_of, framed, make_examples
 
@@ -143,7 +143,7 @@ class Tabular(Task):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
-            facts=[noted(contents_of(made.records, len(columns), errors), errors)],
+            facts=Notes(contents_of(made.records, len(columns), errors), errors),
         )
 
     def make(

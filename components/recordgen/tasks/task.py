@@ -30,7 +30,6 @@ _Item = TypeVar("_Item")
 # Arrow's stubs, where there are any, differ from version to version.
 Texts: TypeAlias = Any  # pa.StringArray
 Sizes: TypeAlias = Any  # pa.Int64Array
-Facts: TypeAlias = Any  # pa.Table
 
 #: Gives a row's payloads. Raises PayloadError if one is refused, StorageError if storage failed.
 Payloads = Callable[[], Sequence[bytes]]
@@ -112,7 +111,7 @@ class BuiltBatch:
         images: examples by the format, height and width of their image.
         rejects: rows whose payload was refused.
         payload_bytes: of all rows.
-        facts: what was noted of all rows for the checks, see :func:`recordgen.lint.facts.noted`.
+        facts: what was noted of all rows for the checks, :class:`recordgen.lint.facts.Notes`.
     """
 
     examples: int = 0
@@ -125,7 +124,7 @@ class BuiltBatch:
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
     rejects: list[Reject] = field(default_factory=list)
     payload_bytes: int = 0
-    facts: list[Facts] = field(default_factory=list)
+    facts: Any = None
 
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
         """Add the example of the next row."""
@@ -422,10 +421,10 @@ class Task(ABC):
         Raises:
             StorageError: storage failed.
         """
-        from recordgen.lint.facts import Noted
+        from recordgen.lint.facts import Notes
 
         built = BuiltBatch(payload_bytes=rows.payload_bytes)
-        facts = Noted()
+        facts = Notes()
         for number, row in enumerate(rows.rows):
             try:
                 fetched = payloads[number]() if payloads else ()
@@ -436,7 +435,8 @@ class Task(ABC):
             else:
                 built.add(made, assigned=row.assigned)
                 facts.add(row.sort_key, made.content, made.image, made.look)
-        built.facts.append(facts.columns())
+        facts.measure()
+        built.facts = facts
         return built
 
     def digested(self, record: bytes) -> bytes:
