@@ -24,6 +24,7 @@ from recordgen.lint.labels import find_odd_classes
 from recordgen.options import ConvertOptions, make_options
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
+from recordgen.report.render import render_report
 from tests.conftest import encoded, noise, tree_bytes
 
 ROWS = """TRAIN,a.png,cat
@@ -111,6 +112,19 @@ def test_examples_are_listed(source: str, output: Path) -> None:
                 for record in read_records(str(output / shard.file))
             ]
             assert [mine[number] for number in range(shard.examples)] == there
+
+
+def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> None:
+    """Errors stand open; what the page says comes from lint.jsonl as well."""
+    page = (output / "report.html").read_text()
+    assert render_report(output) == page
+    found = re.findall(r"<details( open)?>\n<summary><code>(\w+)</code>: (\d+) \((\w+)\)", page)
+    dataset = recordgen.read_dataset(str(output))
+    assert [(code, int(count)) for _, code, count, _ in found] == list(dataset.lint.items())
+    assert all((level == "error") == bool(is_open) for is_open, *_, level in found)
+    leak = page.split("<code>LEAK</code>")[1].split("</details>")[0]
+    assert "rows.csv</bdi>:2</td><td>test</td><td><bdi>copy_of_a.png</bdi>" in leak
+    assert "the same image as" in leak
 
 
 def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,7 @@ from recordgen.planning.appending import (
     task_there,
 )
 from recordgen.rejects import Reject, to_lines
+from recordgen.report.page import FINDINGS_SHOWN
 from recordgen.report.render import render_dataset
 from recordgen.runs.commit import (
     check_appendable,
@@ -329,7 +330,7 @@ def _convert_source(
         def path_of(file: str) -> str:
             return storage.join(output, file) if file in kept else run.staging.path(file)
 
-        report = render_dataset(dataset, rejects, path_of)
+        report = render_dataset(dataset, rejects, path_of, list(lint.first(FINDINGS_SHOWN)))
         texts = texts_beside(dataset, rejects, report)
         streams = {
             FINDINGS_FILE: (line.encode() for line in to_lines(found)),

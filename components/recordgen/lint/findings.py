@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -51,6 +52,15 @@ class LintFinding(NamedTuple):
     def __str__(self) -> str:
         where = f"{self.source}:{self.line}" if self.source else "dataset"
         return f"{where}: {self.code} {self.message}"
+
+
+def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintFinding]:
+    """Yield the first findings of each code."""
+    seen: Counter[str] = Counter()
+    for item in findings:
+        seen[item.code] += 1
+        if seen[item.code] <= count:
+            yield item
 
 
 def to_lines(findings: Iterable[LintFinding]) -> Iterator[str]:

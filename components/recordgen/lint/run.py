@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from recordgen.lint.codes import CHECKS, ERROR, REPEATED, count_level
 from recordgen.lint.contents import LintedTask
@@ -42,12 +43,21 @@ class Lint:
 
     def findings(self) -> Iterator[LintFinding]:
         """Yield all findings, code by code, each by import file and line."""
-        for code, check in CHECKS.items():
-            yield from (item for item in self.about_all if item.code == code)
-            for hits in self._hits:
-                if hits.code == code:
-                    for at, row in enumerate(hits.rows):
-                        yield self._facts.finding(code, check.level, row, hits.message(at))
+        for code in self.counts:
+            yield from self._of(code)
+
+    def first(self, count: int) -> Iterator[LintFinding]:
+        """Yield the first findings of each code."""
+        for code in self.counts:
+            yield from islice(self._of(code), count)
+
+    def _of(self, code: str) -> Iterator[LintFinding]:
+        yield from (item for item in self.about_all if item.code == code)
+        for hits in self._hits:
+            if hits.code == code:
+                for at, row in enumerate(hits.rows):
+                    level = CHECKS[code].level
+                    yield self._facts.finding(code, level, row, hits.message(at))
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of ``lint.jsonl``."""

@@ -14,6 +14,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from recordgen.dataset.manifest import Dataset
+from recordgen.lint.codes import CHECKS
+from recordgen.lint.findings import LintFinding
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
@@ -32,6 +34,7 @@ from recordgen.tasks.object_detection import (
 )
 
 REJECTS_SHOWN = 50
+FINDINGS_SHOWN = 10  # of each code
 
 # More boxes on one small picture would only cover it.
 _BOXES_DRAWN = 100
@@ -62,7 +65,10 @@ class Option(NamedTuple):
 
 
 def to_html(
-    dataset: Dataset, rejects: Sequence[Reject], pictures: Mapping[str, Sequence[Picture]]
+    dataset: Dataset,
+    rejects: Sequence[Reject],
+    pictures: Mapping[str, Sequence[Picture]],
+    findings: Sequence[LintFinding] = (),
 ) -> str:
     """Return the page as text.
 
@@ -70,12 +76,15 @@ def to_html(
         dataset: the content of ``dataset.json``.
         rejects: the rows to list.
         pictures: by split.
+        findings: what is wrong with the data, the first of each code.
     """
     return _template().render(
         dataset=dataset,
         balance=class_balance(dataset),
         options=changed_options(dataset.options),
         rejects=rejects,
+        findings={code: [item for item in findings if item.code == code] for code in dataset.lint},
+        levels={code: check.level for code, check in CHECKS.items()},
         pictures=pictures,
         sources_shown=_SOURCES_SHOWN,
         classes_listed=_CLASSES_LISTED,

@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from recordgen import storage
-from recordgen.dataset.manifest import REJECTS_FILE, REPORT_FILE, Dataset, read_dataset
+from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset, read_dataset
 from recordgen.errors import SourceError
+from recordgen.lint.findings import LintFinding, first_of_each
 from recordgen.rejects import Reject
-from recordgen.report.page import REJECTS_SHOWN, to_html
+from recordgen.report.page import FINDINGS_SHOWN, REJECTS_SHOWN, to_html
 from recordgen.report.pictures import read_pictures
 
 # A line of ours holds a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
+
+# Errors come first; to look for the first warnings behind more of them would take long.
+_FINDINGS_READ = 100_000
+
+_Line = TypeVar("_Line", Reject, LintFinding)
 
 
 def render_report(output: str | os.PathLike[str]) -> str:
@@ -32,8 +39,10 @@ def render_report(output: str | os.PathLike[str]) -> str:
     """
     root = storage.normal(os.fspath(output))
     dataset = read_dataset(root)
-    rejects = _first_rejects(storage.join(root, REJECTS_FILE))
-    return render_dataset(dataset, rejects, lambda file: storage.join(root, file))
+    rejects = _first_lines(storage.join(root, REJECTS_FILE), Reject, REJECTS_SHOWN)
+    findings = _first_lines(storage.join(root, LINT_FILE), LintFinding, _FINDINGS_READ)
+    first = list(first_of_each(findings, FINDINGS_SHOWN))
+    return render_dataset(dataset, rejects, lambda file: storage.join(root, file), first)
 
 
 def write_report(output: str | os.PathLike[str], to: str | None = None) -> str:
@@ -53,7 +62,10 @@ def write_report(output: str | os.PathLike[str], to: str | None = None) -> str:
 
 
 def render_dataset(
-    dataset: Dataset, rejects: Sequence[Reject], path_of: Callable[[str], str]
+    dataset: Dataset,
+    rejects: Sequence[Reject],
+    path_of: Callable[[str], str],
+    findings: Sequence[LintFinding] = (),
 ) -> str:
     """Return the page for a dataset whose shards need not be at their places yet.
 
@@ -61,21 +73,24 @@ def render_dataset(
         dataset: the content of its ``dataset.json``.
         rejects: the rows that were left out, or the first of them.
         path_of: says where a shard lies that ``dataset.json`` names.
+        findings: what is wrong with the data, the first of each code.
     """
-    return to_html(dataset, rejects[:REJECTS_SHOWN], read_pictures(dataset, path_of))
+    pictures = read_pictures(dataset, path_of)
+    return to_html(dataset, rejects[:REJECTS_SHOWN], pictures, findings)
 
 
-def _first_rejects(path: str) -> list[Reject]:
-    """Return the first lines of a ``rejects.jsonl``, without reading the rest."""
-    rejects: list[Reject] = []
+def _first_lines(path: str, kind: type[_Line], most: int) -> list[_Line]:
+    """Return the first lines of a file of rejects or findings, without reading the rest."""
+    found: list[_Line] = []
     try:
         with storage.open_read(path) as file:
-            while len(rejects) < REJECTS_SHOWN and (line := file.readline(_MAX_LINE_BYTES)):
-                rejects.append(Reject(**json.loads(line)))
+            while len(found) < most and (line := file.readline(_MAX_LINE_BYTES)):
+                found.append(kind(**json.loads(line)))
     except FileNotFoundError:
-        pass  # datasets written from Python have no rejects
+        pass  # datasets written from Python have neither
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
     except (TypeError, ValueError) as exc:
-        raise SourceError(f"{path}:{len(rejects) + 1}: not a rejected row: {exc}") from exc
-    return rejects
+        what = "a rejected row" if kind is Reject else "a finding"
+        raise SourceError(f"{path}:{len(found) + 1}: not {what}: {exc}") from exc
+    return found
