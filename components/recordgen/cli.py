@@ -1,7 +1,7 @@
 """The ``recordgen`` command: convert and check, and what is done with a finished dataset.
 
-Exit codes: 0 done; 1 the data, storage or runner failed, or diff found what ``--fail-on`` names;
-2 a wrong option or argument; 130 interrupted.
+Exit codes: 0 done; 1 the data, storage or runner failed, check found an error in the data, or diff
+what ``--fail-on`` names; 2 a wrong option or argument; 130 interrupted.
 """
 
 from __future__ import annotations
