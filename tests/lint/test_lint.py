@@ -138,6 +138,11 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert [line for line in said if line.startswith("Findings")] == [
         "Findings   2 errors (LEAK 1, CONFLICT 1, DUPLICATE 3, FEW_EXAMPLES 1, UNLABELLED 1)"
     ]
+    assert [line for line in said if line.startswith("Remedy")] == [
+        "Remedy     LEAK: --split-by content keeps copies in one split where rows name none; of "
+        "rows that name two, delete one",
+        "Remedy     CONFLICT: correct the label that is wrong",
+    ]
     assert main([*command, "--ignore=leak,CONFLICT"]) == 0
     assert "LEAK" not in capsys.readouterr().out
     assert main([*command, "--ignore=error", "--fail-on=duplicate"]) == 1

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
+from recordgen.lint.codes import CHECKS
 from recordgen.options import AUTO
 from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
@@ -258,6 +259,8 @@ def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
     if lint is None or not lint.counts:
         return []
     lines = [f"Findings   {lint.errors:,} errors{_detail(lint.counts)}"]
+    remedies = {code: CHECKS[code].remedy for code in lint.counts}
+    lines += [f"Remedy     {code}: {remedy}" for code, remedy in remedies.items() if remedy]
     about_rows = sum(lint.counts.values()) - len(lint.about_all)
     first = (item for item in lint.findings() if item.source)
     lines += [f"{item.level} {item}" for item in islice(first, limit)]

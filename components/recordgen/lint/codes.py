@@ -28,17 +28,24 @@ class Check:
         level: ``error``: a model trained or measured on the data is misled; ``warning``: look.
         finder: what finds it, one of the above; empty: :mod:`recordgen.lint.labels`.
         threshold: the number from which on it is found; None: the check has none.
+        remedy: what to do, where the code alone does not say it; docs/lint.md has it of all.
     """
 
     level: str
     finder: str = ""
     threshold: float | None = None
+    remedy: str = ""
 
 
 CHECKS: Mapping[str, Check] = {
     # payloads
-    "LEAK": Check(ERROR, REPEATED),
-    "CONFLICT": Check(ERROR, REPEATED),
+    "LEAK": Check(
+        ERROR,
+        REPEATED,
+        remedy="--split-by content keeps copies in one split where rows name none; of rows that "
+        "name two, delete one",
+    ),
+    "CONFLICT": Check(ERROR, REPEATED, remedy="correct the label that is wrong"),
     "DUPLICATE": Check(WARNING, REPEATED),
     "NEAR_LEAK": Check(WARNING, ALIKE),
     "NEAR_DUPLICATE": Check(WARNING, ALIKE),
