@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from PIL import Image
+from pyarrow.parquet import read_table
 
 from recordgen import registry
 from tests.containers import engine as engine  # a fixture
@@ -197,6 +198,12 @@ def text_pairs(text_pairs_site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     yield
     monkeypatch.undo()
     registry.TASKS.refresh()
+
+
+def examples_of(tree: Mapping[str, bytes]) -> list[dict[str, object]]:
+    """Return what the examples.parquet of an output says, wherever its import files lie."""
+    rows = read_table(io.BytesIO(tree["examples.parquet"])).to_pylist()
+    return [{**row, "source": row["source"].rpartition("/")[2]} for row in rows]
 
 
 def tree_bytes(root: str | Path) -> dict[str, bytes]:

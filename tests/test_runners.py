@@ -46,7 +46,7 @@ from tests.clusters import (
     object_store,
     worker_pool,
 )
-from tests.conftest import encoded, noise, tree_bytes, wait_for_first_shard
+from tests.conftest import encoded, examples_of, noise, tree_bytes, wait_for_first_shard
 from tests.preloaded import WITH_BEAM
 
 pytestmark = pytest.mark.inside
@@ -211,10 +211,11 @@ def test_dataflow(source: str, expected: dict[str, bytes], tmp_path: Path) -> No
         package.write_bytes(bucket.cat_file(staged["workflow.tar.gz"]))
 
     here = str(Path(source).parent)
+    assert examples_of(found) == examples_of(expected)
     assert found == {
         name: data.replace(here.encode(), b"gs://bucket/data") if "Split-" not in name else data
         for name, data in expected.items()
-    }
+    } | {"examples.parquet": found["examples.parquet"]}
 
     # The package that workers install is this repository's.
     with tarfile.open(package) as archive:

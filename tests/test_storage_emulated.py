@@ -23,7 +23,7 @@ from recordgen.payloads.fetching import Fetcher
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rows.planned import PlannedRow
 from recordgen.storage import listing
-from tests.conftest import encoded, noise, tree_bytes
+from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
 from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying, serving
 
@@ -128,6 +128,9 @@ def comparable(tree: dict[str, bytes]) -> dict[str, object]:
     files: dict[str, object] = dict(tree)
     files["report.html"] = re.sub(rb"<dt>source</dt><dd>.*?</dd>", b"", tree["report.html"])
     files["dataset.json"] = {**json.loads(tree["dataset.json"]), "source": None}
+    files["examples.parquet"] = examples_of(tree)
+    lines = map(json.loads, tree.get("lint.jsonl", b"").splitlines())
+    files["lint.jsonl"] = [(item["code"], item["line"], item["uri"]) for item in lines]
     return files
 
 

@@ -99,6 +99,8 @@ def test_artifact_properties(full_run):
         "duplicates": 0,
         "merged": 0,
         "dropped": 0,
+        "lint_errors": 0,
+        "lint_warnings": sum(dataset.lint.values()),
         "label_count": 2,
         "seed": 3,
         "dataset_digest": dataset.digest,

@@ -149,7 +149,7 @@ class Notes:
             values: Any = np.concatenate([getattr(facts, name) for facts in self._measured])
             if name == "signature":
                 values = [signature.tobytes() for signature in values]
-            found[name] = pa.array(values, kind).take(taken)
+            found[name] = pa.array(values, kind, from_pandas=True).take(taken)  # NaN: not known
         return found
 
 
