@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 
 from recordgen.lint import facts
@@ -28,6 +29,8 @@ def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
         said = {"source": ["rows.csv"], "line": [line], "uri": [f"{line}.jpg"]}
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
-        noted = facts.together(columns, facts.Notes([content]), [annotation])
+        noted = facts.together(
+            columns, facts.Notes.of(np.array([content], np.uint64), 1, []), [annotation]
+        )
         parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
     return facts.Facts(parts)

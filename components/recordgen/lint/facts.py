@@ -66,19 +66,28 @@ class Notes:
     each batch would take longer than to look at its images.
     """
 
-    def __init__(self, contents: Sequence[int] = (), refused: Sequence[int] = ()) -> None:
-        """Begin with rows that have no images.
-
-        Args:
-            contents: of each row 64 bits of a digest of what a trainer sees of its payload.
-            refused: the places of the rows that became no example.
-        """
-        self._contents = list(contents)
-        self._refused = list(refused)
+    def __init__(self) -> None:
+        self._contents: list[int] = []
+        self._refused: list[int] = []
         self._images: dict[int, tuple[str, int | None, int | None]] = {}
         self._seen: list[int] = []  # the rows whose image was looked at
         self._looks: list[Look] = []  # those that are not measured yet
         self._measured: list[PictureFacts] = []
+
+    @classmethod
+    def of(cls, contents: npt.NDArray[np.uint64], rows: int, refused: Sequence[int]) -> Notes:
+        """Return the notes of rows without images.
+
+        Args:
+            contents: of each example 64 bits of a digest of what a trainer sees of its payload.
+            rows: how many there are.
+            refused: the places of those that became no example.
+        """
+        notes = cls()
+        all_contents = np.zeros(rows, np.uint64)
+        all_contents[np.delete(np.arange(rows), refused)] = contents
+        notes._contents, notes._refused = all_contents.tolist(), list(refused)
+        return notes
 
     def refuse(self) -> None:
         """Note that the next row became no example."""

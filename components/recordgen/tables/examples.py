@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import google_crc32c
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -144,29 +145,19 @@ def _where(mask: Any) -> list[int]:
     return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
 
 
-def framed(records: Records) -> Records:
-    """Return each record as it stands in a file, see :func:`recordgen.records.tfrecord.frame`."""
-    sums = np.fromiter(map(google_crc32c.value, records.to_pylist()), np.uint64, len(records))
-    ends = np.arange(0, 4 * len(records) + 1, 4, dtype=np.int32)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
-    checksums = pa.Array.from_buffers(pa.binary(), len(records), buffers)
-    return joined_by_row([heads_by_size(records, frame_head), records, checksums])
+def framed(records: Records) -> tuple[Records, npt.NDArray[np.uint64]]:
+    """Return records as they stand in a file, and 64 bits that say what each of them holds.
 
-
-def contents_of(records: Records, count: int, refused: Sequence[int]) -> list[int]:
-    """Return 64 bits for each row that records were made of: two checksums, one behind the other.
-
-    Args:
-        records: those of the rows that are not refused.
-        count: of all rows.
-        refused: the places of the rows that have none.
+    The first are those of :func:`recordgen.records.tfrecord.frame`; the second are two checksums,
+    of which a file holds the upper one.
     """
-    made = records.to_pylist()
-    upper, lower = (
-        np.fromiter(map(sums, made), np.uint64, len(made))
-        for sums in (google_crc32c.value, zlib.crc32)
+    items = records.to_pylist()
+    sums, others = (
+        np.fromiter(map(checksum, items), np.uint64, len(items))
+        for checksum in (google_crc32c.value, zlib.crc32)
     )
-    contents = np.zeros(count, np.uint64)
-    contents[np.delete(np.arange(count), refused)] = upper << np.uint64(32) | lower
-    numbers: list[int] = contents.tolist()
-    return numbers
+    ends = np.arange(0, 4 * len(items) + 1, 4, dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
+    checksums = pa.Array.from_buffers(pa.binary(), len(items), buffers)
+    frames = joined_by_row([heads_by_size(records, frame_head), records, checksums])
+    return frames, sums << np.uint64(32) | others

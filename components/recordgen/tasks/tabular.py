@@ -123,17 +123,18 @@ class Tabular(Task):
 
         from recordgen.lint.facts import Notes
         from recordgen.rows.columns import joined
-        from recordgen.tables.examples import contents_of, framed, make_examples
+        from recordgen.tables.examples import framed, make_examples
 
         columns = rows.columns
         made = make_examples(columns["annotation"].combine_chunks(), self.table)
+        frames, contents = framed(made.records)
         errors = sorted(made.errors)
         refused = columns.take(pa.array(errors, pa.int64()))
         assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
         lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
         return BuiltBatch(
             examples=len(made.records),
-            frames=[(bytes(joined(framed(made.records))),)],
+            frames=[(bytes(joined(frames)),)],
             digested=[joined(made.records)],
             assigned=assigned - lost,
             labels=Counter(made.labels),
@@ -143,7 +144,7 @@ class Tabular(Task):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
-            facts=Notes(contents_of(made.records, len(columns), errors), errors),
+            facts=Notes.of(contents, len(columns), errors),
         )
 
     def make(
