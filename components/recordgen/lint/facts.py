@@ -302,7 +302,10 @@ class Facts:
 def to_parquet(facts: Facts) -> bytes:
     """Return the content of ``examples.parquet``."""
     out = io.BytesIO()
-    parquet.write_table(facts.columns, out, compression="zstd")
+    repeated = [
+        name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
+    ]
+    parquet.write_table(facts.columns, out, compression="zstd", use_dictionary=repeated)
     return out.getvalue()
 
 
