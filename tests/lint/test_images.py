@@ -10,6 +10,7 @@ import pytest
 from PIL import Image, ImageEnhance
 
 import recordgen
+from recordgen.errors import LintError
 from tests.conftest import encoded, noise
 from tests.lint.photos import scene
 
@@ -51,7 +52,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "rows.csv"
 
 
-def found(result: recordgen.CheckResult) -> dict[str, set[str]]:
+def found(result: recordgen.CheckResult | recordgen.ConversionResult) -> dict[str, set[str]]:
     """Return the codes that were found, by uri."""
     assert result.lint is not None
     codes: dict[str, set[str]] = {}
@@ -87,3 +88,12 @@ def test_thresholds(source: Path) -> None:
     """A threshold moves what is found."""
     codes = found(recordgen.check(source, select="tiny,odd_ratio", threshold="TINY=8,ODD_RATIO=9"))
     assert codes == {}
+
+
+def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:
+    """Shards that were written without looks are written again for checks that need them."""
+    with pytest.raises(LintError):
+        recordgen.convert(source, tmp_path, select="LEAK", fail_on="LEAK")
+    result = recordgen.convert(source, tmp_path, resume=True, ignore="blurred")
+    assert result.kept_shards == 0
+    assert found(result) == {name: wanted for name, *_, wanted in PICTURES if wanted}

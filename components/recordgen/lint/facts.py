@@ -20,6 +20,7 @@ from recordgen.dataset.splits import split_order
 from recordgen.lint.findings import LintFinding, Rows
 from recordgen.lint.looks import Look
 from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, measured
+from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
 
@@ -271,7 +272,7 @@ class Facts:
     def place(self, row: int) -> str:
         """Return where a row stands and what it names: ``train.csv:7 (a.jpg, split train)``."""
         said = self._said(row)
-        name = "" if "sha256:" in said["uri"] else said["uri"]
+        name = "" if is_content_uri(said["uri"]) else said["uri"]
         inside = ", ".join(filter(None, (name, f"split {self.split(row)}")))
         return f"{said['source']}:{said['line']} ({inside})"
 

@@ -8,13 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from recordgen.dataset.manifest import Dataset
-from recordgen.lint.codes import CHECKS
+from recordgen.lint.codes import ERROR
 from recordgen.lint.findings import LintFinding
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour
@@ -83,8 +85,8 @@ def to_html(
         balance=class_balance(dataset),
         options=changed_options(dataset.options),
         rejects=rejects,
-        findings={code: [item for item in findings if item.code == code] for code in dataset.lint},
-        levels={code: check.level for code, check in CHECKS.items()},
+        findings={code: list(items) for code, items in groupby(findings, attrgetter("code"))},
+        error=ERROR,
         pictures=pictures,
         sources_shown=_SOURCES_SHOWN,
         classes_listed=_CLASSES_LISTED,

@@ -61,7 +61,8 @@ class ShardTask:
         # How many rejects a run may have decides whether it succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
-        known = [__version__, _ENCODERS, recorded, place]
+        # Facts that were noted without looking at images would hide what a later run looks for.
+        known = [__version__, _ENCODERS, recorded, place, options.lint.needs_looks]
         said = hashlib.sha256(json.dumps(known).encode())
         identity = self.rows.identity(vocabulary, options)
         if identity is None:
