@@ -50,7 +50,7 @@ def encoded(image: Picture, quality: int = QUALITY) -> bytes:
 
 
 def facts_of(pictures: Iterable[bytes]) -> PictureFacts:
-    return measured([look_at(decoded(data)) for data in pictures])
+    return measured(look_at([decoded(data) for data in pictures]))
 
 
 def decoded(data: bytes, colorspace: str = "GRAY") -> SmallPicture:
@@ -244,7 +244,7 @@ def _decode_all(data: Sequence[bytes], colorspace: str) -> Sequence[SmallPicture
 
 
 def _look_at_all(pictures: Sequence[SmallPicture]) -> PictureFacts:
-    return measured([look_at(picture) for picture in pictures])
+    return measured(look_at(pictures))
 
 
 def best_times(*runs: Callable[[], object], rounds: int = 20) -> Sequence[float]:

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
 from recordgen.lint.codes import CHECKS
-from recordgen.lint.looks import SIDE, Look, look_at
+from recordgen.lint.looks import SIDE, Looks, look_at
 from recordgen.lint.neighbours import count_bits
 from recordgen.lint.pictures import (
     PictureFacts,
@@ -32,12 +32,16 @@ SCENE = scene()
 
 
 def facts_of(*images: Image.Image, quality: int = 92) -> PictureFacts:
-    looks = [look_at(small_jpeg(encoded(image, "JPEG", quality=quality))) for image in images]
-    return measured(looks)
+    jpegs = [encoded(image, "JPEG", quality=quality) for image in images]
+    return measured(look_at([small_jpeg(data) for data in jpegs]))
 
 
 def of_levels(*thumbnails: np.ndarray, sharpness: float = 1) -> PictureFacts:
-    return measured([Look(each.astype(np.uint8), sharpness, math.nan) for each in thumbnails])
+    count = len(thumbnails)
+    unknown = np.full(count, math.nan)
+    return measured(
+        Looks(np.stack(thumbnails).astype(np.uint8), np.full(count, sharpness), unknown)
+    )
 
 
 def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
@@ -138,15 +142,15 @@ def test_measures_of_levels() -> None:
 
 
 def test_many_at_once_are_measured_as_one_by_one() -> None:
-    looks = [Look(((RAMP + step * ROWS) % 256).astype(np.uint8), 1.0, 2.0) for step in range(5)]
-    for number, look in enumerate(looks):
-        for one, of_all in zip(measured([look]), measured(looks), strict=True):
-            assert np.array_equal(one[0], of_all[number])
+    thumbnails = [(RAMP + step * ROWS) % 256 for step in range(5)]
+    for number, thumbnail in enumerate(thumbnails):
+        for one, of_all in zip(of_levels(thumbnail), of_levels(*thumbnails), strict=True):
+            assert np.array_equal(one[0], of_all[number], equal_nan=one.dtype.kind == "f")
             assert one.dtype == of_all.dtype
 
 
 def test_no_picture_has_no_facts() -> None:
-    assert {len(each) for each in measured([])} == {0}
+    assert {len(each) for each in measured(look_at([]))} == {0}
 
 
 def test_alike_is_what_rises_and_falls_together() -> None:

@@ -9,7 +9,7 @@ facts.py       what is known of each example, as columns
 findings.py    what checks hand back, and a line of ``lint.jsonl``
 contents.py    payloads that are there twice
 labels.py      classes and splits
-looks.py       one picture at 32×32, and what that is too small to show
+looks.py       pictures at 32×32, and what that is too small to show
 pictures.py    what pictures show: dark, light, blurred, of one colour, nearly the same
 neighbours.py  near-duplicates among 64-bit hashes
 run.py         runs the checks that are wanted

@@ -1,6 +1,6 @@
-"""A look at one picture: a thumbnail, and what a thumbnail is too small to show.
+"""A look at pictures: thumbnails, and what a thumbnail is too small to show.
 
-    SmallPicture (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Look (32×32 gray, sharpness)
+    64 SmallPictures (47×63 of a 375×500 JPEG, at 1/8)  ─look_at─▶  Looks (32×32 gray, sharpness)
 
 A picture is looked at with 32 to 63 pixels on its shorter side, whatever its size. So all that is
 measured is relative to the frame, and its cost does not grow with the picture: a blur that shows
@@ -12,6 +12,7 @@ on every machine, in whatever order its libraries add.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -26,6 +27,7 @@ SIDE = 32
 _LONGEST = 16 * SIDE
 
 Pixels: TypeAlias = "npt.NDArray[np.uint8]"
+_Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 class SmallPicture(NamedTuple):
@@ -45,22 +47,22 @@ class SmallPicture(NamedTuple):
     factor: int
 
 
-class Look(NamedTuple):
-    """What one picture looks like.
+class Looks(NamedTuple):
+    """What pictures look like: arrays with one element for each.
 
     Attributes:
-        thumbnail: uint8 [32, 32], gray: the average of what each pixel covers.
-        sharpness: the sharpest spot: the largest second difference in the small picture, as a part
-            of the range of its levels. 0: one colour, or a smooth ramp; about 0.24 / s² for edges
-            blurred by s pixels of the small picture (Gaussian); 1: an edge as sharp as its pixels
-            can show; at most 4.
-        colourfulness: mean of the largest minus the smallest channel, 0 (gray) to 255. NaN: the
-            small picture is gray, so it is not known.
+        thumbnail: uint8 [n, 32, 32], gray: the average of what each pixel covers.
+        sharpness: float64: the sharpest spot: the largest second difference in the small picture,
+            as a part of the range of its levels. 0: one colour, or a smooth ramp; about 0.24 / s²
+            for edges blurred by s pixels of the small picture (Gaussian); 1: an edge as sharp as
+            its pixels can show; at most 4.
+        colourfulness: float64: mean of the largest minus the smallest channel, 0 (gray) to 255.
+            NaN: the small picture is gray, so it is not known.
     """
 
     thumbnail: Pixels
-    sharpness: float
-    colourfulness: float
+    sharpness: _Floats
+    colourfulness: _Floats
 
 
 def jpeg_factor(height: int, width: int) -> int:
@@ -78,29 +80,15 @@ def small_picture(image: Image.Image) -> SmallPicture:
     """Reduce a decoded picture of mode ``L`` or ``RGB`` to 32 to 63 pixels on its shorter side."""
     factor = _reducing(image.height, image.width)
     small = image.reduce(factor) if factor > 1 else image
-    return SmallPicture(np.asarray(small), image.height, image.width, factor)
+    return bounded(SmallPicture(np.asarray(small), image.height, image.width, factor))
 
 
 def _reducing(height: int, width: int) -> int:
     return max(1, min(height, width) // SIDE)
 
 
-def look_at(picture: SmallPicture) -> Look:
-    """Look at one picture.
-
-    Args:
-        picture: at any scale; one with 64 pixels or more on its shorter side is reduced first.
-    """
-    picture = _bounded(picture)
-    if picture.pixels.shape[2:] == (3,):
-        gray, colourfulness = _gray_of(picture.pixels)
-    else:
-        gray, colourfulness = picture.pixels.reshape(picture.pixels.shape[:2]), float("nan")
-    return Look(_thumbnail(picture._replace(pixels=gray)), _sharpness(gray), colourfulness)
-
-
-def _bounded(picture: SmallPicture) -> SmallPicture:
-    """Reduce a picture to 32 to 63 pixels on its shorter side and to ``_LONGEST`` on any."""
+def bounded(picture: SmallPicture) -> SmallPicture:
+    """Reduce a picture of any scale to at most 63 pixels on its shorter side, 512 on the other."""
     height, width, *channels = picture.pixels.shape
     factor = _reducing(height, width)
     if factor == 1 and max(height, width) <= _LONGEST:
@@ -118,9 +106,42 @@ def _bounded(picture: SmallPicture) -> SmallPicture:
     return SmallPicture(strip, size[1], size[0], 1)
 
 
-def _gray_of(pixels: Pixels) -> tuple[Pixels, float]:
-    """Return how bright colours look (ITU-R BT.601), and how colourful they are."""
-    red, green, blue = np.ascontiguousarray(pixels.transpose(2, 0, 1))
+def look_at(pictures: Sequence[SmallPicture]) -> Looks:
+    """Look at pictures; many at once cost far less than one by one.
+
+    Args:
+        pictures: those that :func:`small_picture` or :func:`bounded` gave.
+    """
+    count = len(pictures)
+    looks = Looks(np.zeros((count, SIDE, SIDE), np.uint8), np.zeros(count), np.zeros(count))
+    for places in _of_one_shape(pictures):
+        alike = [pictures[place] for place in places]
+        gray, looks.colourfulness[places] = _gray_of(np.stack([each.pixels for each in alike]))
+        looks.thumbnail[places] = _thumbnails(gray, alike)
+        looks.sharpness[places] = _sharpness(gray)
+    return looks
+
+
+def _of_one_shape(pictures: Sequence[SmallPicture]) -> Iterator[list[int]]:
+    """Yield the places of the pictures of each shape."""
+    places: dict[tuple[int, ...], list[int]] = {}
+    for place, picture in enumerate(pictures):
+        places.setdefault(picture.pixels.shape, []).append(place)
+    yield from places.values()
+
+
+def _gray_of(pixels: Pixels) -> tuple[Pixels, _Floats | float]:
+    """Return how bright colours look (ITU-R BT.601), and how colourful they are.
+
+    Args:
+        pixels: uint8 [n, h, w], [n, h, w, 1] or [n, h, w, 3].
+
+    Returns:
+        uint8 [n, h, w], and float64 [n] or NaN: see :class:`Looks`.
+    """
+    if pixels.shape[3:] != (3,):
+        return pixels.reshape(pixels.shape[:3]), float("nan")
+    red, green, blue = np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
     spread = np.maximum(np.maximum(red, green), blue)
     spread -= np.minimum(np.minimum(red, green), blue)
     gray = np.multiply(red, 77, dtype=np.uint16)  # the factors add up to 256
@@ -128,39 +149,45 @@ def _gray_of(pixels: Pixels) -> tuple[Pixels, float]:
     gray += np.multiply(blue, 29, dtype=np.uint16)
     gray += 128
     gray >>= 8
-    return gray.astype(np.uint8), int(spread.sum(dtype=np.uint64)) / spread.size
+    _, height, width = spread.shape
+    return gray.astype(np.uint8), spread.sum(axis=(1, 2), dtype=np.uint64) / (height * width)
 
 
-def _sharpness(gray: Pixels) -> float:
-    height, width = gray.shape
+def _sharpness(gray: Pixels) -> _Floats | float:
+    count, height, width = gray.shape
     if min(height, width) < 3:
-        return 0.0
-    levels = int(gray.max()) - int(gray.min())
-    if not levels:
         return 0.0
     # The discrete Laplacian: what a pixel has less than its four neighbours. All rows in one line,
     # which is far faster; so the outer pixels of a row have neighbours in another one.
-    line = gray.ravel().astype(np.int16)
-    laplacian = line[: -2 * width] + line[2 * width :]
-    laplacian += line[width - 1 : -width - 1]
-    laplacian += line[width + 1 : len(line) - width + 1]
-    laplacian -= 4 * line[width:-width]
-    rows = laplacian.reshape(height - 2, width)
-    rows[:, [0, -1]] = 0
-    return max(int(laplacian.max()), -int(laplacian.min())) / levels
+    line = gray.reshape(count, -1).astype(np.int16)
+    inner = line[:, width:-width]
+    laplacian = line[:, : -2 * width] + line[:, 2 * width :]
+    laplacian += line[:, width - 1 : -width - 1]
+    laplacian += line[:, width + 1 : line.shape[1] - width + 1]
+    laplacian -= 4 * inner
+    rows = laplacian.reshape(count, height - 2, width)
+    rows[:, :, [0, -1]] = 0
+    strongest = np.maximum(laplacian.max(axis=1), -laplacian.min(axis=1)).astype(np.float64)
+    levels = line.max(axis=1) - line.min(axis=1)
+    return np.divide(strongest, levels, out=np.zeros(count), where=levels > 0)
 
 
-def _thumbnail(gray: SmallPicture) -> Pixels:
-    """Average what each of 32×32 pixels covers: uint8 [32, 32].
+def _thumbnails(gray: Pixels, pictures: Sequence[SmallPicture]) -> Pixels:
+    """Average what each of 32×32 pixels covers: uint8 [n, 32, 32].
 
     Pixels are weighted by the area that they share. Filters that take or leave whole pixels, as
     Pillow's do, move the picture by up to half a pixel, and its hash with it.
+
+    Args:
+        gray: uint8 [n, h, w].
+        pictures: those of ``gray``: what lengths they had.
     """
-    rows = _shares(gray.height, gray.factor, gray.pixels.shape[0])
-    columns = _shares(gray.width, gray.factor, gray.pixels.shape[1])
+    _, height, width = gray.shape
+    rows = np.stack([_shares(each.height, each.factor, height) for each in pictures])
+    columns = np.stack([_shares(each.width, each.factor, width).T for each in pictures])
     # At most 255 times the picture's pixels, so below 2**53.
-    sums = rows @ gray.pixels.astype(np.float64) @ columns.T
-    sums /= gray.height * gray.width
+    sums: _Floats = rows @ gray.astype(np.float64) @ columns
+    sums /= np.array([each.height * each.width for each in pictures])[:, None, None]
     sums += 0.5
     return sums.astype(np.uint8)
 

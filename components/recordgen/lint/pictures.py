@@ -1,20 +1,20 @@
 """What pictures show: measures of their thumbnails, many at a time, and what is wrong with them.
 
-    16 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
+    64 looks (32×32 gray, sharpness)  ─measured─▶  PictureFacts (an array for each measure)
 
 The hash of given pixels is the same on every machine: it is made of whole numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from recordgen.lint.looks import SIDE, Look, Pixels
+from recordgen.lint.looks import SIDE, Looks, Pixels
 from recordgen.lint.neighbours import Hashes, Indices, Neighbours, find_neighbours
 
 #: Pixels on each side of a signature.
@@ -46,7 +46,7 @@ class PictureFacts(NamedTuple):
         darkest: uint8: the level that 1 % of the picture are not above.
         lightest: uint8: the level that 1 % of the picture are not below.
         entropy: float32: of the levels in steps of 4, 0 to 6 bits.
-        sharpness: float32: see :class:`recordgen.lint.looks.Look`.
+        sharpness: float32: see :class:`recordgen.lint.looks.Looks`.
         colourfulness: float32: see the same; NaN: not known.
     """
 
@@ -61,25 +61,22 @@ class PictureFacts(NamedTuple):
     colourfulness: _Floats
 
 
-def measured(looks: Sequence[Look]) -> PictureFacts:
-    """Measure pictures; many at once cost less than one by one."""
-    thumbnails = np.zeros((len(looks), SIDE, SIDE), np.uint8)
-    for into, look in zip(thumbnails, looks, strict=True):
-        into[:] = look.thumbnail
-    histograms = _histograms(thumbnails)
+def measured(looks: Looks) -> PictureFacts:
+    """Measure pictures."""
+    histograms = _histograms(looks.thumbnail)
     brightness, contrast = _moments(histograms)
     below = histograms.cumsum(axis=1)
     few = SIDE * SIDE // 100
     return PictureFacts(
-        perceptual_hashes(thumbnails),
-        signatures(thumbnails),
+        perceptual_hashes(looks.thumbnail),
+        signatures(looks.thumbnail),
         brightness,
         contrast,
         (below <= few).sum(axis=1).astype(np.uint8),
         (below < SIDE * SIDE - few).sum(axis=1).astype(np.uint8),
         _entropy(histograms),
-        np.array([look.sharpness for look in looks], np.float32),
-        np.array([look.colourfulness for look in looks], np.float32),
+        looks.sharpness.astype(np.float32),
+        looks.colourfulness.astype(np.float32),
     )
 
 

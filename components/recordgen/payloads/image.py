@@ -25,7 +25,7 @@ import simplejpeg
 from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
-from recordgen.lint.looks import Look, SmallPicture, jpeg_factor, look_at, small_picture
+from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.gif import gif_frames
 from recordgen.payloads.png import check_png
@@ -61,7 +61,7 @@ class CheckedImage(NamedTuple):
         width: pixels; None if ``check=none`` could not tell.
         reencoded: why the bytes are not the file's own (see the module), or None.
         orientation: the Exif orientation after which they were turned upright; 1: they were not.
-        look: what it looks like; None: no check asks, or its pixels were not decoded.
+        small: the image in small; None: no check asks, or its pixels were not decoded.
     """
 
     data: bytes
@@ -70,7 +70,7 @@ class CheckedImage(NamedTuple):
     width: int | None
     reencoded: str | None = None
     orientation: int = 1
-    look: Look | None = None
+    small: SmallPicture | None = None
 
 
 def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
@@ -139,13 +139,13 @@ def _check_jpeg(data: bytes, options: ConvertOptions) -> CheckedImage:
     orientation = _jpeg_orientation(data)
     if options.max_side is not None and max(height, width) > options.max_side:
         return _downscale_jpeg(data, (height, width), colorspace, orientation, options)
-    look = None
+    small = None
     if options.check == "decode":
-        small = _decode_strictly(data, (height, width), colorspace, options)
-        look = look_at(small) if options.lint.needs_looks and orientation == 1 else None
+        pixels = _decode_strictly(data, (height, width), colorspace, options)
+        small = bounded(pixels) if options.lint.needs_looks and orientation == 1 else None
     if orientation != 1:
         return _reencode(_open(data, options), "exif_orientation", options)
-    return CheckedImage(data, "jpeg", height, width, look=look)
+    return CheckedImage(data, "jpeg", height, width, small=small)
 
 
 def _decode_strictly(
@@ -228,8 +228,8 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
     too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
     if reason is None and not too_large:
-        look = _looked_at(image, options) if options.check == "decode" else None
-        return CheckedImage(data, kind, image.height, image.width, look=look)
+        small = _in_small(image, options) if options.check == "decode" else None
+        return CheckedImage(data, kind, image.height, image.width, small=small)
     return _reencode(image, reason or "max_side", options)
 
 
@@ -355,18 +355,18 @@ def _turn(image: Image.Image, orientation: int) -> Image.Image:
 def _encoded(
     image: Image.Image, kind: str, reason: str, options: ConvertOptions, **settings: object
 ) -> CheckedImage:
-    look = _looked_at(image, options)
+    small = _in_small(image, options)
     out = io.BytesIO()
     # Without Exif and profile: whoever reads the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
-    return CheckedImage(out.getvalue(), kind, image.height, image.width, reason, look=look)
+    return CheckedImage(out.getvalue(), kind, image.height, image.width, reason, small=small)
 
 
-def _looked_at(image: Image.Image, options: ConvertOptions) -> Look | None:
-    """Look at an image that is decoded."""
+def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | None:
+    """Return an image that is decoded in small, if a check looks at it."""
     if not options.lint.needs_looks:
         return None
-    return look_at(small_picture(decoded(image.format or "", lambda: to_8_bit(image))))
+    return small_picture(decoded(image.format or "", lambda: to_8_bit(image)))
 
 
 # --- the border to the decoders ---------------------------------------------------------------

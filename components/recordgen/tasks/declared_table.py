@@ -169,7 +169,7 @@ class Declared(Task):
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
-        reencoded = image = look = None
+        reencoded = image = picture = None
         images = self.table.images
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
@@ -183,7 +183,7 @@ class Declared(Task):
             made |= {self.table.image_feature(name, part): value for part, value in named}
             reencoded = reencoded or checked.reencoded
             if len(images) == 1:
-                image, look = (checked.format, checked.height, checked.width), checked.look
+                image, picture = (checked.format, checked.height, checked.width), checked.small
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
         for column in self._said:
@@ -199,7 +199,7 @@ class Declared(Task):
             {name: value for name, value in made.items() if name not in self.table.label_features}
         )
         content = hashlib.sha256(b"".join(seen)).digest()
-        return BuiltExample(record, b"".join(record), labels, reencoded, image, content, look)
+        return BuiltExample(record, b"".join(record), labels, reencoded, image, content, picture)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]

@@ -111,7 +111,7 @@ class ImageTask(Task):
             image.reencoded,
             (image.format, image.height, image.width),
             sha256.digest(),
-            image.look,
+            image.small,
         )
 
     def digested(self, record: bytes) -> bytes:

@@ -21,7 +21,7 @@ from recordgen.rows.placing import row_name
 from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
-    from recordgen.lint.looks import Look
+    from recordgen.lint.looks import SmallPicture
     from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.planned import PlannedRow, RowLike
 
@@ -84,7 +84,7 @@ class BuiltExample(NamedTuple):
         image: format, height and width of its image; None: it has none.
         content: a digest of what a trainer sees of its payload, labels left out; None: all that
             its row says is its content.
-        look: what its image looks like, if a check asks for it.
+        picture: its image in small, if a check asks for it.
     """
 
     record: tuple[bytes, ...]
@@ -93,7 +93,7 @@ class BuiltExample(NamedTuple):
     reencoded: str | None = None
     image: tuple[str, int | None, int | None] | None = None
     content: bytes | None = None
-    look: Look | None = None
+    picture: SmallPicture | None = None
 
 
 @dataclass
@@ -434,8 +434,7 @@ class Task(ABC):
                 facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
-                facts.add(row.sort_key, made.content, made.image, made.look)
-        facts.measure()
+                facts.add(row.sort_key, made.content, made.image, made.picture)
         built.facts = facts
         return built
 

@@ -145,4 +145,8 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
         return trainer.truth(examples)
 
     signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
-    tf.saved_model.save(model, path, signatures=signatures)
+    # Servers find only variables that are tracked as TensorFlow's own; Keras wraps them.
+    saved = tf.Module()
+    saved.variables_of_keras = [variable.value for variable in model.variables]
+    saved.model = model  # and its lookup tables
+    tf.saved_model.save(saved, path, signatures=signatures)
