@@ -14,6 +14,10 @@ converted once; then, in one run, interleaved:
     keras      keras.utils.image_dataset_from_directory on the image files
     recordgen_autotune  recordgen with tf.data's autotuner, as the other pipelines have it
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
+    recordgen_memory  the second pass with cache="memory"
+    recordgen_file    the second pass with a cache in a file
+    recordgen_crops   with resize="random_crop"
+    recordgen_crops_memory  the same, the second pass with cache="memory"
 
 Rates are images per second of a whole pass, and seconds of CPU per image beside them; compare them
 within a run only, because machines drift.
@@ -106,6 +110,24 @@ def recordgen_max_side(setting: Setting) -> list[Any]:
     return [_ours(setting, setting.small_records)]
 
 
+def recordgen_memory(setting: Setting) -> list[Any]:
+    return [_read_once(_ours(setting, setting.records, cache="memory"))]
+
+
+def recordgen_file(setting: Setting) -> list[Any]:
+    cache = os.path.join(setting.records, "cache")
+    return [_read_once(_ours(setting, setting.records, cache=cache))]
+
+
+def recordgen_crops(setting: Setting) -> list[Any]:
+    return [_ours(setting, setting.records, resize="random_crop")]
+
+
+def recordgen_crops_memory(setting: Setting) -> list[Any]:
+    how = {"resize": "random_crop", "cache": "memory"}
+    return [_read_once(_ours(setting, setting.records, **how))]
+
+
 def naive(setting: Setting) -> list[Any]:
     import tensorflow as tf
 
@@ -146,6 +168,10 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
     "recordgen_max_side": recordgen_max_side,
+    "recordgen_memory": recordgen_memory,
+    "recordgen_file": recordgen_file,
+    "recordgen_crops": recordgen_crops,
+    "recordgen_crops_memory": recordgen_crops_memory,
 }
 
 
@@ -159,6 +185,12 @@ def _ours(setting: Setting, records: str | None, **options: Any) -> Any:
         augment=None,
         **options,
     )
+
+
+def _read_once(dataset: Any) -> Any:
+    for _ in dataset:
+        pass
+    return dataset
 
 
 def _parsed(setting: Setting) -> Callable[[Any], Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -8,19 +9,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from PIL import Image
 
-from recordgen import Tuning, eval_dataset, read, reading_plan, train_dataset
+from recordgen import Tuning, convert, eval_dataset, read, reading_plan, train_dataset
 from recordgen.errors import UsageError
 from recordgen.reading import Augmentation
-from tests.conftest import run_python
+from recordgen.reading.room import room_in_memory
+from tests.conftest import encoded, noise, run_python
 from tests.reading.conftest import ids, pet, write_records
 
 SMALL = dict(batch_size=5, image_size=(4, 6))  # images are smaller than the records
 LARGE = dict(batch_size=5, image_size=(40, 60))  # records are smaller than the images
 ORDERED = Tuning(deterministic=True)
+# What is kept of the 40 images of split train.
 STAGES = pytest.mark.parametrize(
-    ("size", "stage"), [(SMALL, "images"), (LARGE, "records")], ids=["images", "records"]
+    ("size", "stages"),
+    [
+        pytest.param(LARGE, ["images"], id="images"),
+        pytest.param(LARGE | dict(cache_bytes=55_000), ["records"], id="records"),
+        pytest.param(LARGE | dict(cache_bytes=150_000), ["images", "records"], id="parts"),
+    ],
 )
+
+
+def stages_of(plan):
+    """Return what a plan keeps."""
+    return [part.cache.stage for part in plan.parts or (plan,)]
 
 
 @pytest.fixture
@@ -45,10 +59,10 @@ def by_id(batches):
 
 @STAGES
 @pytest.mark.parametrize("where", ["memory", "file"])
-def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stage, where):
+def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stages, where):
     """With the shards gone after the first epoch, the second is complete, and changed anew."""
     cache = "memory" if where == "memory" else tmp_path / "kept" / "train"
-    assert reading_plan(str(copy), cache=cache, **size).cache.stage == stage
+    assert stages_of(reading_plan(str(copy), cache=cache, **size)) == stages
     dataset = iter(
         train_dataset(
             copy,
@@ -68,10 +82,9 @@ def test_the_second_epoch_comes_from_the_cache(copy, tmp_path, size, stage, wher
     assert all(first[name] != second[name] for name in first)
 
 
-@STAGES
-def test_without_a_cache_the_shards_are_read_again(copy, size, stage):
+def test_without_a_cache_the_shards_are_read_again(copy):
     """What the test above shows is due to the cache."""
-    dataset = eval_dataset(copy, **size)
+    dataset = eval_dataset(copy, **LARGE)
     assert len(list(dataset)) == 4
     remove_shards(copy)
     with pytest.raises(tf.errors.NotFoundError):
@@ -79,14 +92,99 @@ def test_without_a_cache_the_shards_are_read_again(copy, size, stage):
 
 
 @STAGES
-def test_cached_is_what_is_read(pets, tmp_path, size, stage):
+def test_cached_is_what_is_read(pets, tmp_path, size, stages):
     """The cache changes neither images nor order, in the first epoch and in the second."""
-    plain = [images.numpy() for images, _ in eval_dataset(pets, dtype="uint8", **size)]
+    how = dict(split="train", dtype="uint8")
+    plain = [images.numpy() for images, _ in eval_dataset(pets, **how, **LARGE)]
     for cache in ("memory", str(tmp_path / "kept")):
-        dataset = eval_dataset(pets, dtype="uint8", cache=cache, **size)
+        dataset = eval_dataset(pets, cache=cache, **how, **size)
         for _ in range(2):
             found = [images.numpy() for images, _ in dataset]
             assert all(np.array_equal(a, b) for a, b in zip(plain, found, strict=True))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_each_example_comes_once_an_epoch(pets, shuffle):
+    """Where some images are kept, and others are decoded again: from the cache, or read anew."""
+    options = dict(extras=["image/source_id"], cache="memory", split="train", **LARGE)
+    for room in (60_000, 150_000, 10_000):
+        dataset = eval_dataset(pets, cache_bytes=room, shuffle=shuffle, epochs=2, **options)
+        names = ids(dataset)
+        assert len(set(names[:40])) == 40
+        assert sorted(names[:40]) == sorted(names[40:])
+        assert (names[:40] == names[40:]) != shuffle
+
+
+def test_seeded_parts_are_the_same_each_time(pets):
+    options = dict(extras=["image/source_id"], cache="memory", cache_bytes=150_000, seed=3, **LARGE)
+    first, second = (ids(train_dataset(pets, epochs=2, **options)) for _ in range(2))
+    assert first == second
+    assert first[:40] != first[40:]
+
+
+def test_what_does_not_fit_is_not_kept(copy, caplog):
+    """The log says so, and each epoch reads the files."""
+    dataset = eval_dataset(copy, cache="memory", cache_bytes=5_000, **LARGE)
+    assert "cache: nothing: the records need" in caplog.text
+    assert len(list(dataset)) == 4
+    remove_shards(copy)
+    with pytest.raises(tf.errors.NotFoundError):
+        list(dataset)
+
+
+@pytest.mark.parametrize("how", [dict(cache="memory"), dict(cache="file")], ids=str)
+def test_crops_of_kept_pictures(pets, tmp_path, how):
+    """Pictures that need not be reduced give the very crops that they give without a cache."""
+    crops = dict(resize="random_crop", seed=1, tuning=Tuning(decoder="exact"), **LARGE)
+    plain = [images.numpy() for images, _ in eval_dataset(pets, epochs=2, **crops)]
+    if how["cache"] == "file":
+        how = dict(cache=str(tmp_path / "kept"))
+    kept = eval_dataset(pets, epochs=2, **crops, cache_bytes=1_000_000, **how)
+    found = [images.numpy() for images, _ in kept]
+    assert all(np.abs(a - b).max() < 0.5 / 255 for a, b in zip(plain, found, strict=True))
+
+
+def test_kept_pictures_are_reduced(tmp_path):
+    """Their largest crops are `crop_margin` times the size; a crop shows what it does without."""
+    image = noise(8, 6, 1).resize((160, 120), Image.Resampling.BICUBIC)
+    data = encoded(image, "PNG")
+    (tmp_path / "a.png").write_bytes(data)
+    (tmp_path / "a.csv").write_text("TRAIN,a.png,x\n")
+    convert(str(tmp_path / "a.csv"), str(tmp_path / "out"))
+    crops = dict(resize="random_crop", image_size=(20, 20), seed=1, split="train", epochs=20)
+    plain = [images.numpy() for images, _ in eval_dataset(tmp_path / "out", **crops)]
+    for margin, side, difference in ((1, 20, 0.05), (3, 60, 0.02)):
+        room = 3 * side * math.ceil(side * 160 / 120)
+        options = dict(cache="memory", crop_margin=margin, **crops)
+        plan = reading_plan(tmp_path / "out", cache_bytes=room, **options)
+        assert (plan.cache.stage, plan.cache.bytes) == ("pictures", room)
+        kept = eval_dataset(tmp_path / "out", cache_bytes=room, **options)
+        differences = [np.abs(a - b[0]).mean() for a, b in zip(plain, kept, strict=True)]
+        assert np.mean(differences) < difference
+        assert (
+            reading_plan(tmp_path / "out", cache_bytes=room - 1, **options).cache.stage
+            != "pictures"
+        )
+
+
+def test_without_cache_bytes_a_seed_decides_what_is_cropped(pets):
+    """How much memory is free must not change what a seed promises."""
+    options = dict(cache="memory", resize="random_crop", **LARGE)
+    assert reading_plan(pets, **options).cache.stage == "pictures"
+    assert reading_plan(pets, seed=1, **options).cache.stage == "records"
+
+
+def test_room_in_memory(tmp_path):
+    """Half of what is free, of the machine or of the control group."""
+    (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:      20 kB\n")
+    machine = str(tmp_path / "meminfo")
+    assert room_in_memory(machine, str(tmp_path)) == 10_240
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("1\n")
+    assert room_in_memory(machine, str(tmp_path)) == 10_240
+    (tmp_path / "memory.max").write_text("10001\n")
+    assert room_in_memory(machine, str(tmp_path)) == 5_000
+    assert room_in_memory(str(tmp_path / "none"), str(tmp_path / "none")) > 100_000_000
 
 
 def test_random_crops_are_drawn_after_the_cache(pets):

@@ -93,6 +93,15 @@ def test_boxes_lie_where_the_colours_are(mixed, resize, decoder):
     check(eval_dataset(mixed, resize=resize, tuning=Tuning(decoder=decoder), seed=3, **OPTIONS))
 
 
+def test_boxes_of_kept_pictures(mixed):
+    """They move with crops of pictures that a cache keeps."""
+    check(
+        eval_dataset(
+            mixed, resize="random_crop", cache="memory", cache_bytes=10_000_000, seed=3, **OPTIONS
+        )
+    )
+
+
 @pytest.mark.parametrize("resize", ["stretch", "fit", "center_crop", "random_crop"])
 def test_boxes_of_unchecked_images(unchecked, resize):
     """So it does where the sizes of images are read from them, not from their records."""
@@ -326,6 +335,7 @@ def test_cached(plain, tmp_path, stage, place, boxes):
     cache = "memory" if place == "memory" else str(tmp_path / "cache")
     options = dict(batch_size=4, image_size=size, cache=cache, boxes=boxes, split="train")
     options["extras"] = ["image/source_id"]
+    options["cache_bytes"] = 20_000  # 12 images of 80×120 take 345,600
     assert reading_plan(plain, **options).cache.stage == stage
     dataset = eval_dataset(plain, **options)
     for _ in range(2):

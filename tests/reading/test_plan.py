@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recordgen.dataset.manifest import Dataset, RowCounts, Split
+from recordgen.dataset.manifest import Dataset, ImageStats, RowCounts, Split
 from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.reading.caching import image_bytes
 from recordgen.reading.classes import class_weights, plan_classes
 from recordgen.reading.options import ReadOptions, RecordOptions, decode_options
 from recordgen.reading.plan import plan_reading, plan_records
@@ -74,7 +75,7 @@ def test_shuffle_buffer(options, expected):
         (100_000, 1_000, None, 16_384),
         (100_000, 64_000, None, 1_000),
         (100_000, 64_000, "memory", 100_000),
-        (100_000, 64_000, "a/file", 1_000),
+        (100_000, 64_000, "a/file", 425),  # decoded, an image takes 224 · 224 · 3 bytes
         (100_000, 10_000_000, None, 64),
     ],
 )
@@ -147,21 +148,58 @@ def test_numpy_numbers():
     assert options.is_ordered is True
 
 
-@pytest.mark.parametrize(
-    ("image_size", "options", "stage", "size"),
-    [
-        # size of images, what is asked for; what is kept of 400 records of 10 kB, and its size
-        ((10, 10), {}, "images", 400 * 300),
-        ((100, 33), {}, "images", 400 * 9900),
-        ((100, 34), {}, "records", 4_000_000),
-        ((10, 10), dict(resize="random_crop"), "records", 4_000_000),
-        ((10, 10), dict(predicate=bool), "records", None),
-    ],
-)
-def test_cache_keeps_what_is_smaller(image_size, options, stage, size):
-    """Images or records, but never images that are cropped anew each time."""
-    plan = plan_reading(ours(), ReadOptions(image_size=image_size, cache="memory", **options))
-    assert (plan.cache.stage, plan.cache.bytes, plan.cache.path) == (stage, size, "")
+# Of 400 records of 10 kB, in images of 30 kB: what may be used, what else is asked for; what is
+# kept, and how many bytes of it, of how many examples.
+CACHES = [
+    (12_000_000, {}, [("images", 12_000_000, 400)]),
+    (11_999_999, {}, [("images", 399 * 30_000, 399), ("records", 10_000, 1)]),
+    (8_000_000, {}, [("images", 200 * 30_000, 200), ("records", 2_000_000, 200)]),
+    (4_300_000, {}, [("records", 4_000_000, 400)]),  # 15 images are not worth it
+    (3_999_999, {}, [("images", 133 * 30_000, 133), ("nothing", 2_670_000, 267)]),
+    (500_000, {}, [("nothing", 4_000_000, 400)]),
+    (8_000_000, dict(predicate=bool), [("records", None, None)]),
+    (12_000_000, dict(labels=["cat", "dog"]), [("images", 12_000_000, 400)]),
+    (8_000_000, dict(labels=["cat"]), [("records", 3_000_000, 300)]),
+    (12_000_000, dict(shard=(0, 2)), [("images", 6_000_000, 200)]),
+    (3_000_000, dict(shard=(0, 2)), [("images", 50 * 30_000, 50), ("records", 1_500_000, 150)]),
+    # Pictures of unknown size are taken for 3:2 ones.
+    (400 * 59_512, dict(resize="random_crop"), [("pictures", 400 * 59_512, 400)]),
+    (4_000_000, dict(resize="random_crop"), [("records", 4_000_000, 400)]),
+]
+
+
+@pytest.mark.parametrize(("room", "options", "expected"), CACHES)
+@pytest.mark.parametrize("path", ["", "a/file"])
+def test_what_is_kept(path, room, options, expected):
+    """Images, as many as fit, beside the records of the others."""
+    options = dict(image_size=(100, 100), cache=path or "memory", cache_bytes=room, **options)
+    plan = plan_reading(ours(), ReadOptions(**options))
+    parts = plan.parts or (plan,)
+    assert [(part.cache.stage, part.cache.bytes, part.examples) for part in parts] == expected
+    assert {part.cache.path for part in parts} == {path}
+    if plan.parts:
+        assert plan.examples == sum(part.examples for part in parts)
+        assert all(part.examples == sum(p.count for p in part.pieces) for part in parts)
+
+
+def test_unchecked_images_are_kept_if_they_are_not_cropped():
+    """They are decoded in batches of one shape, because some may not decode."""
+    options = ReadOptions(image_size=(10, 10), cache="memory")
+    assert plan_reading(ours(check="none"), options).cache.stage == "images"
+    options = ReadOptions(image_size=(10, 10), cache="memory", resize="random_crop")
+    assert plan_reading(ours(check="none"), options).cache.stage == "records"
+
+
+def test_the_size_of_pictures():
+    """At most what they have; of one size exactly, else as of 3:2 photos."""
+    options = ReadOptions(image_size=(100, 100), resize="random_crop", crop_margin=1.2)
+    sizes = {(200, 400): 120 * 240, (50, 60): 50 * 60, (480, 360): 160 * 120}
+    for (height, width), pixels in sizes.items():
+        same = ImageStats({"jpeg": 1}, (height, height), (width, width))
+        assert image_bytes(options, same) == 3 * pixels
+    assert image_bytes(options, ImageStats({"jpeg": 2}, (100, 400), (90, 300))) == 3 * 21_600
+    assert image_bytes(options, ImageStats({"jpeg": 2}, (30, 40), (50, 60))) == 3 * 40 * 60
+    assert image_bytes(options, None) == 3 * 21_600
 
 
 def test_plan_says_what_it_is():

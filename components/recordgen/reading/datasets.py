@@ -13,6 +13,7 @@ import tensorflow as tf
 from recordgen.dataset import splits
 from recordgen.dataset.manifest import EXAMPLES, Dataset, Split, read_dataset
 from recordgen.errors import RecordError, UsageError
+from recordgen.reading.caching import NOTHING
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
 from recordgen.reading.kinds import Kind, kind_of
@@ -329,8 +330,10 @@ def _per_replica(batch_size: int, replicas: int) -> int:
 def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.data.Dataset:
     kind, decoded, plan = _planned(shards, given, trains=trains)
     _check_batch_size(plan.examples, decoded)
-    if plan.cache is not None:
-        _log.info("cache: %s", plan.cache)
+    for part in plan.parts or (plan,):
+        if part.cache is not None:
+            level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
+            _log.log(level, "cache: %s", part.cache)
     found = kind.reading(shards, plan, decoded).dataset()
     # The name that Keras's image_dataset_from_directory gives it.
     found.class_names = _class_names(shards, plan)

@@ -26,6 +26,7 @@ from recordgen.reading.windows import (
     crop_view,
     fit_view,
     fitted_window,
+    floats,
     random_window,
     scaled_window,
 )
@@ -176,6 +177,64 @@ class ImageDecoder:
         signature = (self._spec(tf.float32), tf.TensorSpec((), tf.bool))
         return tf.map_fn(attempt, batch, fn_output_signature=signature)
 
+    def pictures(self, encoded: tf.Tensor, sizes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Decode pictures that will be cropped, whole and no larger than the size asks for.
+
+        Args:
+            encoded: as in :meth:`decode`.
+            sizes: int64 [batch, 2].
+
+        Returns:
+            Their serialised pixels (string [batch]: uint8 [height, width, 3] each), and heights and
+            widths (int32 [batch, 2]): the smallest with which a picture covers this decoder's size;
+            those of smaller pictures are their own.
+        """
+
+        def picture(item: tuple[tf.Tensor, ...]) -> Any:
+            data, size, draw = item
+            covering = self._covering(tf.cast(size, tf.int32))
+            pixels = tf.cast(tf.round(self._one(data, size, draw, covering)), tf.uint8)
+            # Serialised: ragged tensors are copied pixel by pixel when they are batched.
+            return tf.io.serialize_tensor(pixels), covering
+
+        pixels, covering = tf.map_fn(
+            picture,
+            _items(encoded, sizes, None),
+            fn_output_signature=(tf.TensorSpec((), tf.string), tf.TensorSpec((2,), tf.int32)),
+        )
+        return pixels, covering
+
+    def _covering(self, size: tf.Tensor) -> tf.Tensor:
+        """Return the smallest size (int32 [2]) of an image with which it covers this size."""
+        scale = tf.reduce_max(tf.constant(self.image_size, tf.float32) / floats(size))
+        scaled = tf.cast(tf.math.ceil(floats(size) * tf.minimum(scale, 1.0)), tf.int32)
+        return tf.minimum(scaled, size)
+
+    @as_written
+    def crops(self, pictures: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """Cut a random window out of each picture.
+
+        Args:
+            pictures: string [batch], from :meth:`pictures`.
+            sizes: their heights and widths, int32 [batch, 2].
+            seed: int64 [2].
+
+        Returns:
+            float32 [batch, height, width, 3], RGB from 0 to 255.
+        """
+        windows = self.windows(sizes, seed)
+
+        def crop(item: tuple[tf.Tensor, ...]) -> tf.Tensor:
+            picture, window = item
+            pixels = tf.ensure_shape(tf.io.parse_tensor(picture, tf.uint8), (None, None, 3))
+            return self._resized(_cut(pixels, window))
+
+        return tf.map_fn(crop, (pictures, windows), fn_output_signature=self._spec(tf.float32))
+
+    def windows(self, sizes: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        """Return the windows that :meth:`crops` cuts out, int32 [batch, 4]."""
+        return random_window(sizes, self.image_size, _draws(tf.shape(sizes)[0], seed))
+
     def views(
         self, encoded: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor | None = None
     ) -> tf.Tensor:
@@ -203,8 +262,17 @@ class ImageDecoder:
     def _spec(self, dtype: tf.DType) -> tf.TensorSpec:
         return tf.TensorSpec((*self.image_size, 3), dtype)
 
-    def _one(self, data: tf.Tensor, size: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
-        """Decode one image; a ``size`` of (0, 0) is read from the image."""
+    def _one(
+        self,
+        data: tf.Tensor,
+        size: tf.Tensor,
+        draw: tf.Tensor,
+        wanted: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Decode one image; a ``size`` of (0, 0) is read from the image.
+
+        It is resized to ``wanted`` (int32 [2]); None: to the decoder's size.
+        """
         is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
 
         def jpeg() -> tf.Tensor:
@@ -228,7 +296,10 @@ class ImageDecoder:
 
         pixels = tf.cond(is_jpeg, jpeg, other)
         pixels.set_shape((None, None, 3))
-        return self._resized(pixels)
+        if wanted is None:
+            return self._resized(pixels)
+        resize = _antialiased if self.decoder == "exact" else resize_images
+        return resize(pixels, wanted)
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading.augmentation import augment, augmented_views
+from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
 from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes
 from recordgen.reading.detection import Boxes, BoxTargets
@@ -31,18 +32,21 @@ from recordgen.reading.records import (
     cached,
     finished,
     keeping,
-    ordered,
+    mixed,
     parallel_calls,
     read_records,
+    repeated,
 )
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
+from recordgen.reading.windows import crop_view
 from recordgen.scales import scale_for
 
 _log = logging.getLogger(__name__)
 
 # The parts of a batch on its way.
 _IMAGE, _LABEL, _EXTRAS, _DECODES = "image", "label", "extras", "decodes"
+_SIZE = "size"  # of a kept picture
 
 
 @dataclass(frozen=True)
@@ -113,15 +117,13 @@ class ImageReading:
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        records = read_records(plan, options, self.keep)
         parallel = parallel_calls(options)
-        if plan.cache is not None and plan.cache.stage == "images":
-            # Cache before augmenting: else every epoch would see the same changes.
-            images = records.batch(options.batch_size).map(self._kept_images, **parallel)
-            images = ordered(cached(self._readable(images).unbatch(), plan, options), plan, options)
+        if plan.cache is not None and plan.cache.stage in DECODED:
+            images = repeated(self._decoded_once(), options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
             return self._finished(self._seeded(images).map(self._elements, **parallel))
-        records = ordered(cached(records, plan, options), plan, options)
+        records = cached(read_records(plan, options, self.keep), plan, options)
+        records = repeated(mixed(records, plan, options), options)
         if self._skips:
             # Some images will be missing, so full batches are made only afterwards.
             images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
@@ -135,6 +137,33 @@ class ImageReading:
             **parallel,
         )
         return self._finished(batched)
+
+    def _decoded_once(self) -> tf.data.Dataset:
+        """Return one pass over the decoded images: all are kept, or as many as fit."""
+        plan, options = self.plan, self.options
+        # Cache before augmenting: else every epoch would see the same changes.
+        if not plan.parts:
+            records = read_records(plan, options, self.keep)
+            return mixed(cached(self._to_keep(records), plan, options), plan, options)
+        kept, others = plan.parts
+        images = cached(self._to_keep(read_records(kept, options, self.keep)), kept, options)
+        records = cached(read_records(others, options, self.keep), others, options)
+        again = self._to_keep(mixed(records, others, options))
+        if not options.shuffle:
+            return images.concatenate(again)
+        weights = [float(part.examples or 0) for part in plan.parts]
+        return tf.data.Dataset.sample_from_datasets(
+            [mixed(images, kept, options), again],
+            weights=weights,
+            seed=options.seed,
+            rerandomize_each_iteration=True,
+        )
+
+    def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
+        """Decode records one by one, in batches, to what is kept."""
+        batched = records.batch(self.options.batch_size)
+        images = batched.map(self._kept_images, **parallel_calls(self.options))
+        return self._readable(images).unbatch()
 
     def _finished(self, batched: tf.data.Dataset) -> tf.data.Dataset:
         # The number of skipped images is unknown.
@@ -161,8 +190,8 @@ class ImageReading:
         return tf.data.Dataset.zip((dataset, random_numbers(self.options.seed)))
 
     @as_written
-    def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
-        """Turn records (string [batch]) into float32 images from 0 to 255, labels and extras."""
+    def _parsed(self, records: tf.Tensor) -> tuple[dict[str, Any], Mapping[str, tf.Tensor]]:
+        """Return labels and extras of records (string [batch]), and what was parsed."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
         wanted |= {**self.extras, **self.targets.spec}
         if self.trusts_sizes:
@@ -175,10 +204,21 @@ class ImageReading:
             # Features of labels are parsed as lists; as extras they have their own shape.
             extras = tf.io.parse_example(records, dict(self.extras))
         found: dict[str, Any] = {_EXTRAS: {name: extras[name] for name in self.extras}}
+        if isinstance(self.targets, BoxTargets):
+            found[_LABEL] = self.targets.boxes(parsed)
+        elif self.targets.mode is not None:
+            found[_LABEL] = self.targets.labels(parsed)
+        return found, parsed
+
+    @as_written
+    def _decoded(self, records: tf.Tensor, seed: tf.Tensor) -> dict[str, Any]:
+        """Turn records (string [batch]) into float32 images from 0 to 255, labels and extras."""
+        found: dict[str, Any]
+        found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
         if self.plan.is_checked:
-            sizes = tf.stack([parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]], 1)
+            sizes = _sizes(parsed)
             found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed)
         else:
             images, decodes = self.decoder.try_decode(encoded, crop_seed)
@@ -189,9 +229,7 @@ class ImageReading:
             if not self.plan.is_checked:
                 sizes = image_sizes(encoded, decodes)
             views = self.decoder.views(encoded, sizes, crop_seed)
-            found[_LABEL] = self.targets.boxes(parsed).seen_through(views)
-        elif self.targets.mode is not None:
-            found[_LABEL] = self.targets.labels(parsed)
+            found[_LABEL] = found[_LABEL].seen_through(views)
         return found
 
     def _reported(self, ids: tf.Tensor, decodes: tf.Tensor) -> tf.Operation:
@@ -228,14 +266,31 @@ class ImageReading:
 
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
-        found: dict[str, Any] = self._decoded(records, tf.constant(0, tf.int64))
-        found[_IMAGE] = _to_uint8(found[_IMAGE])
+        """Turn records (string [batch]) into uint8 images, or pictures to be cropped."""
+        if not self.options.draws_pixels:
+            decoded: dict[str, Any] = self._decoded(records, tf.constant(0, tf.int64))
+            return decoded | {_IMAGE: _to_uint8(decoded[_IMAGE])}
+        found, parsed = self._parsed(records)
+        whole = replace(self.decoder, image_size=picture_size(self.options), resize="stretch")
+        pictures, sizes = whole.pictures(parsed[features.IMAGE_ENCODED], _sizes(parsed))
+        return {**found, _IMAGE: pictures, _SIZE: sizes}
+
+    @as_written
+    def _cropped(self, kept: dict[str, Any], seed: tf.Tensor) -> dict[str, Any]:
+        """Cut a random window out of each kept picture."""
+        sizes, crop_seed = kept[_SIZE], tf.stack([seed, 0])
+        found: dict[str, Any] = {**kept, _IMAGE: self.decoder.crops(kept[_IMAGE], sizes, crop_seed)}
+        if isinstance(self.targets, BoxTargets):
+            views = crop_view(self.decoder.windows(sizes, crop_seed), sizes)
+            found[_LABEL] = kept[_LABEL].seen_through(views)
         return found
 
     @as_written
     def _elements(self, decoded: dict[str, Any], seed: tf.Tensor) -> Any:
-        """Turn a decoded batch into the returned one."""
+        """Turn a decoded batch, or one of kept pictures, into the returned one."""
         options = self.options
+        if _SIZE in decoded:
+            decoded = self._cropped(decoded, seed)
         images = decoded[_IMAGE]
         scale = scale_for(options.scale, options.dtype)
         if options.augment is not None:
@@ -265,6 +320,11 @@ class ImageReading:
         shape = tf.shape(images)
         views, mirrored = augmented_views(shape[0], shape[1:3], how, _augment_seed(seed))
         return boxes.seen_through(views).mirrored(mirrored)
+
+
+def _sizes(parsed: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Return heights and widths (int64 [batch, 2])."""
+    return tf.stack([parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]], 1)
 
 
 class _Skipped:

@@ -21,6 +21,7 @@ class RecordKeywords(TypedDict, total=False):
     epochs: int | Literal["endless"]
     drop_remainder: bool
     cache: str | os.PathLike[str] | None
+    cache_bytes: int | None
     predicate: Callable[..., Any] | None
     shard: tuple[int, int]
     map_example: Callable[..., Any] | None
@@ -41,6 +42,7 @@ class ReadKeywords(RecordKeywords, total=False):
     dtype: Any
     scale: str
     resize: Literal["stretch", "fit", "center_crop", "random_crop"]
+    crop_margin: float
     augment: Augmentation | Literal["photo"] | None
     box_format: str
     boxes: Literal["padded", "ragged"]

@@ -102,6 +102,9 @@ class RecordOptions:
         drop_remainder: drop a short last batch, so that all shapes are known.
         cache: keep the examples in ``memory``, or in the file at a path (which must not exist, or
             come from the same reading); None: no cache.
+        cache_bytes: how many bytes a cache may take; None: half of the memory that is free, or any
+            number in a file. Images are kept decoded as far as they fit, see
+            :mod:`recordgen.reading.caching`.
         predicate: takes a dict of one record's features (scalars; without ``image/encoded``) and
             returns whether to read it (bool []).
         shard: (index, count): read only this worker's share.
@@ -117,6 +120,7 @@ class RecordOptions:
     epochs: int | str = 1
     drop_remainder: bool = False
     cache: str | os.PathLike[str] | None = None
+    cache_bytes: int | None = None
     predicate: Callable[..., Any] | None = None
     shard: tuple[int, int] = (0, 1)
     map_example: Callable[..., Any] | None = None
@@ -141,6 +145,10 @@ class RecordOptions:
             raise UsageError(
                 f"cache must be {MEMORY!r}, the path of a file, or None (got {self.cache!r})"
             )
+        if self.cache_bytes is not None:
+            check_at_least(1, cache_bytes=self.cache_bytes)
+            if self.cache is None:
+                raise UsageError("cache_bytes needs a cache: give cache='memory', or a file's path")
         if not _are_two_integers(self.shard) or not 0 <= self.shard[0] < self.shard[1]:
             raise UsageError(
                 f"shard must be (index, count) with 0 ≤ index < count (got {self.shard!r})"
@@ -252,6 +260,8 @@ class ReadOptions(LabelOptions):
         resize: ``stretch`` to the size; ``fit`` into it, with black bars; ``center_crop``: the
             largest window of the size's shape from the middle; ``random_crop``: a window of 8 to
             100 % of the area and of 3:4 to 4:3 of its shape, from anywhere.
+        crop_margin: with a cache and ``random_crop``, pictures are kept so large that their largest
+            crops are this times ``image_size``, unless they are smaller; 1..16.
         augment: random changes; None: none. ``photo``: ``resize="random_crop"``, mirrored in half
             of the cases, with light and colour changed by up to 10 %.
         task: a task of images; ``auto`` without a ``dataset.json``: ``image_classification``.
@@ -269,6 +279,7 @@ class ReadOptions(LabelOptions):
     dtype: str = "float32"
     scale: str = AUTO
     resize: str = "stretch"
+    crop_margin: float = 1.15
     augment: Augmentation | None = None
     box_format: str = "rel_xyxy"
     boxes: str = "padded"
@@ -282,6 +293,7 @@ class ReadOptions(LabelOptions):
         check_one_of("dtype", self.dtype, DTYPES)
         scale_for(self.scale, self.dtype)  # checks both
         check_one_of("resize", self.resize, RESIZES)
+        check_range("crop_margin", self.crop_margin, 1, 16)
         check_one_of("box_format", self.box_format, BOX_FORMATS)
         check_one_of("boxes", self.boxes, BOXES)
         if self.max_boxes is not None:

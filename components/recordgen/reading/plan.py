@@ -1,4 +1,4 @@
-"""Plan a reading from the shards and the options. Pure functions.
+"""Plan a reading from the shards, the options, and the memory that is free.
 
     ShardSet + ReadOptions ─plan_reading─▶ ReadPlan
 
@@ -8,11 +8,11 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from recordgen.errors import DataError, UsageError
+from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
 from recordgen.reading.classes import (
     BOX_MODE,
     ClassPlan,
@@ -23,9 +23,9 @@ from recordgen.reading.classes import (
     plan_task,
     shown_names,
 )
-from recordgen.reading.options import MEMORY, LabelOptions, ReadOptions, RecordOptions
+from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.shards import ShardFile, ShardSet
-from recordgen.reading.shares import Piece, consecutive_share, even_share
+from recordgen.reading.shares import Piece, consecutive_share, cut_at, even_share
 from recordgen.reading.tuning import AUTO, AUTOTUNE
 
 # Memory that shuffling may take. Recordgen's own shards are shuffled already, others may be sorted.
@@ -48,29 +48,6 @@ _UNKNOWN_RECORD_BYTES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class CachePlan:
-    """A cache of ``records`` as they are stored, or of decoded ``images``.
-
-    Attributes:
-        stage: ``records`` or ``images``.
-        path: the file; "" for memory.
-        bytes: its size; None: not known.
-    """
-
-    stage: str
-    path: str
-    bytes: int | None
-
-    def __str__(self) -> str:
-        size = "of unknown size" if self.bytes is None else f"{self.bytes / 1e6:,.1f} MB"
-        what = {
-            "records": "records as stored, before they are decoded",
-            "images": "decoded images (uint8), before they are augmented",
-        }[self.stage]
-        return f"{what}, {size} in {self.path or 'memory'}"
-
-
-@dataclass(frozen=True, slots=True)
 class ReadPlan:
     """The decisions that are taken before the first record is read.
 
@@ -82,10 +59,12 @@ class ReadPlan:
         cycle_length: files that are read at the same time.
         block_length: consecutive records of one file.
         shuffle_buffer: records that are held for shuffling; 0: no shuffling.
-        cache: what is cached.
+        cache: what is cached; with ``parts``, of the first of them.
         task: the task; "" for records of any kind.
         classes: the classes of labelled examples.
         is_checked: whether the conversion decoded every payload, so that none can fail.
+        parts: if the decoded images of some examples are kept: the plan of these, and of the
+            others, in the order of the shards.
     """
 
     files: tuple[str, ...]
@@ -99,6 +78,7 @@ class ReadPlan:
     task: str
     classes: ClassPlan | None
     is_checked: bool
+    parts: tuple[ReadPlan, ...] = ()
 
     def __str__(self) -> str:
         count = "an unknown number of" if self.examples is None else f"{self.examples:,}"
@@ -107,13 +87,18 @@ class ReadPlan:
             f"files     {len(self.files)}, {open_files} at a time",
             f"examples  {count}",
             f"shuffle   {f'buffer of {self.shuffle_buffer:,}' if self.shuffle_buffer else 'no'}",
-            f"cache     {self.cache or 'no'}",
+            *(f"cache     {line}" for line in self._cached()),
         ]
         if self.pieces:
             lines.append(f"worker    {len(self.pieces)} files, whole or in part")
         if self.turn is not None:
             lines.append("worker    every {1}th wanted record, from the {0}th".format(*self.turn))
         return "\n".join(lines)
+
+    def _cached(self) -> list[str]:
+        if not self.parts:
+            return [str(self.cache or "no")]
+        return [f"{part.examples:,} examples: {part.cache}" for part in self.parts]
 
 
 def plan_reading(shards: ShardSet, options: ReadOptions) -> ReadPlan:
@@ -200,22 +185,54 @@ def _plan(
             f"shard={options.shard}: nothing is left for this worker; use fewer workers"
         )
     record_bytes = _record_bytes(mine)
-    cache = _plan_cache(options, examples, record_bytes)
-    return ReadPlan(
+    is_mixed = shards.dataset is not None and not by_label
+    cache, others = plan_cache(
+        options,
+        shards.images,
+        examples,
+        record_bytes,
+        is_checked=is_checked,
+        is_divisible=not filters and turn is None and len(counts) == len(files),
+    )
+    plan = ReadPlan(
         files=tuple(file.path for file in mine),
         pieces=pieces,
         turn=turn,
         examples=examples,
         cycle_length=_cycle_length(options, len(mine), by_label or turn is not None),
         block_length=1 if by_label else _block_length(record_bytes),
-        shuffle_buffer=_shuffle_buffer(
-            options, examples, record_bytes, cache, shards.dataset is not None and not by_label
-        ),
+        shuffle_buffer=_shuffle_buffer(options, examples, record_bytes, cache, is_mixed),
         cache=cache,
         task=task,
         classes=classes,
         is_checked=is_checked,
     )
+    if others is None:
+        return plan
+    if not pieces:
+        plan = replace(plan, pieces=tuple(Piece(at, 0, count) for at, count in enumerate(counts)))
+    parts = [
+        replace(
+            part,
+            cache=kept,
+            shuffle_buffer=_shuffle_buffer(options, part.examples, record_bytes, kept, is_mixed),
+        )
+        for part, kept in zip(_divided(plan, others[0]), (cache, others[1]), strict=True)
+    ]
+    return replace(plan, parts=tuple(parts))
+
+
+def _divided(plan: ReadPlan, count: int) -> Iterator[ReadPlan]:
+    """Yield the plan of the first ``count`` examples, and of the others."""
+    for pieces in cut_at(plan.pieces, count):
+        files = sorted({piece.file for piece in pieces})
+        yield replace(
+            plan,
+            files=tuple(plan.files[file] for file in files),
+            pieces=tuple(replace(piece, file=files.index(piece.file)) for piece in pieces),
+            examples=sum(piece.count for piece in pieces),
+            cycle_length=min(plan.cycle_length, len(files)),
+        )
 
 
 def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
@@ -264,22 +281,6 @@ def _record_bytes(files: Sequence[ShardFile]) -> float | None:
     return sum(size for size, _ in known) / count if count else None
 
 
-def _plan_cache(
-    options: RecordOptions, examples: int | None, record_bytes: float | None
-) -> CachePlan | None:
-    if options.cache is None:
-        return None
-    path = "" if options.cache == MEMORY else os.fspath(options.cache)
-    stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
-    if not isinstance(options, ReadOptions) or options.draws_pixels:
-        return CachePlan("records", path, stored)
-    height, width = options.image_size
-    decoded = None if examples is None else examples * height * width * 3
-    if stored is not None and decoded is not None and decoded <= stored:
-        return CachePlan("images", path, decoded)
-    return CachePlan("records", path, stored)
-
-
 def _cycle_length(options: RecordOptions, files: int, is_fixed: bool) -> int:
     if options.tuning.cycle_length != AUTOTUNE:
         return min(options.tuning.cycle_length, files)
@@ -304,9 +305,13 @@ def _shuffle_buffer(
         return 0
     if options.tuning.shuffle_buffer != AUTO:
         return int(options.tuning.shuffle_buffer)
-    if cache is not None and not cache.path and examples is not None:
-        return examples  # they are in memory anyway, so the buffer only holds references
+    each = record_bytes or _UNKNOWN_RECORD_BYTES
+    if cache is not None and examples is not None and cache.stage != NOTHING:
+        if not cache.path:
+            return examples  # they are in memory anyway, so the buffer only holds references
+        if cache.stage in DECODED and cache.bytes is not None:
+            each = cache.bytes / examples
     room = _SHUFFLE_BYTES if is_mixed else _FOREIGN_SHUFFLE_BYTES
-    fitting = int(room / (record_bytes or _UNKNOWN_RECORD_BYTES))
+    fitting = int(room / each)
     wanted = max(_MIN_SHUFFLE_BATCHES * options.batch_size, min(fitting, _MAX_SHUFFLE_RECORDS))
     return wanted if examples is None else max(1, min(wanted, examples))

@@ -13,10 +13,11 @@ import tensorflow as tf
 
 from recordgen import storage
 from recordgen.errors import UsageError
+from recordgen.reading.caching import DECODED, NOTHING, PICTURES, CachePlan
 from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
-from recordgen.reading.plan import CachePlan, ReadPlan
+from recordgen.reading.plan import ReadPlan
 from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
@@ -83,7 +84,7 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
 
 def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
     """Cache the elements for the next epochs, if the plan says so."""
-    if plan.cache is None:
+    if plan.cache is None or plan.cache.stage == NOTHING:
         return dataset
     if not plan.cache.path:
         return dataset.cache()
@@ -110,19 +111,27 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
     parts += [(file, storage.version(file)) for file in plan.files]
     if isinstance(options, LabelOptions):
         parts.append(tuple(options.extras))
-    if isinstance(options, ReadOptions) and cache.stage == "images":
+    if isinstance(options, ReadOptions) and cache.stage in DECODED:
         parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
         parts.append(options.on_error == "fail")
+    if isinstance(options, ReadOptions) and cache.stage == PICTURES:
+        parts.append(options.crop_margin)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
-def ordered(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
-    """Shuffle and repeat, as the options say."""
-    if plan.shuffle_buffer:
-        # Shuffle before repeat: every example is seen once per epoch.
-        dataset = shuffled(dataset, plan.shuffle_buffer, options.seed)
-    # Repeat before batch: no short batch at the end of an epoch, and one iterator for the whole
-    # training, so nothing is torn down and started anew in between.
+def mixed(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
+    """Shuffle, if the plan says so; before :func:`repeated`, so that each epoch is whole."""
+    if not plan.shuffle_buffer:
+        return dataset
+    return shuffled(dataset, plan.shuffle_buffer, options.seed)
+
+
+def repeated(dataset: tf.data.Dataset, options: RecordOptions) -> tf.data.Dataset:
+    """Repeat, as the options say.
+
+    Before batches are made: no short batch at the end of an epoch, and one iterator for the whole
+    training, so nothing is torn down and started anew in between.
+    """
     return dataset if options.passes == 1 else dataset.repeat(options.passes)
 
 
@@ -137,7 +146,8 @@ def batches(
 
     ``arrange`` changes the order of the records before.
     """
-    records = ordered(cached(read_records(plan, options, keep), plan, options), plan, options)
+    records = mixed(cached(read_records(plan, options, keep), plan, options), plan, options)
+    records = repeated(records, options)
     if arrange is not None:
         records = arrange(records)
     # Batch before parse: one vectorised call for all records.

@@ -1,0 +1,147 @@
+"""Plan what a reading keeps for its next epochs.
+
+    1. decoded images, if all of them fit;
+    2. as many decoded images as fit beside the records of the others;
+    3. records as they are stored, if they fit;
+    4. nothing.
+
+Images are decoded once only in the first case; the second one decodes the others in each epoch.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+from recordgen.dataset.manifest import ImageStats
+from recordgen.reading.options import MEMORY, ReadOptions, RecordOptions
+from recordgen.reading.room import room_in_memory
+
+#: The stages that can be kept.
+RECORDS, IMAGES, PICTURES, NOTHING = "records", "images", "pictures", "nothing"
+
+#: Those that spare decoding.
+DECODED = (IMAGES, PICTURES)
+
+_WHAT = {
+    RECORDS: "records as stored, before they are decoded",
+    IMAGES: "decoded images (uint8), before they are augmented",
+    PICTURES: "decoded pictures (uint8), before they are cropped",
+}
+
+# Assumed of pictures of unknown or different sizes: how much larger they are than the part that
+# has the returned images' shape. 3:2 photos for a square image size are so.
+_SHAPE = 1.5
+
+# Fewer than these are not worth two ways of reading.
+_LEAST_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class CachePlan:
+    """A cache of the examples of one plan.
+
+    Attributes:
+        stage: ``records`` as stored; decoded ``images`` of the returned size; decoded ``pictures``,
+            from which crops are cut; ``nothing``, because nothing fits.
+        path: the file; "" for memory.
+        bytes: its size; None: not known. With ``nothing``: what the records would need.
+        room: how many bytes it may take.
+    """
+
+    stage: str
+    path: str
+    bytes: int | None
+    room: float = math.inf
+
+    def __str__(self) -> str:
+        size = "of unknown size" if self.bytes is None else _mb(self.bytes)
+        if self.stage == NOTHING:
+            return f"nothing: the records need {size}, and {_mb(self.room)} are there for a cache"
+        return f"{_WHAT[self.stage]}, {size} in {self.path or 'memory'}"
+
+
+def plan_cache(
+    options: RecordOptions,
+    images: ImageStats | None,
+    examples: int | None,
+    record_bytes: float | None,
+    *,
+    is_checked: bool,
+    is_divisible: bool,
+) -> tuple[CachePlan | None, tuple[int, CachePlan] | None]:
+    """Plan a cache.
+
+    Args:
+        options: the user's options.
+        images: properties that all images share; None: not known.
+        examples: how many there are; None: not known.
+        record_bytes: mean size of a record; None: not known.
+        is_checked: whether no image fails to decode.
+        is_divisible: whether the first so many examples can be told from the others.
+
+    Returns:
+        What is kept, or None without a cache. Then, if this is only so for some: of how many, and
+        what is kept of the others.
+    """
+    if options.cache is None:
+        return None, None
+    path = "" if options.cache == MEMORY else os.fspath(options.cache)
+    room = options.cache_bytes if options.cache_bytes is not None else _room(path)
+    stored = None if examples is None or record_bytes is None else int(examples * record_bytes)
+    fits = stored is None or stored <= room
+    records = CachePlan(RECORDS if fits else NOTHING, path, stored, room)
+    if not isinstance(options, ReadOptions) or examples is None:
+        return records, None
+    # How much memory is free must not decide what a seed promises to repeat.
+    is_free = options.seed is None or options.cache_bytes is not None
+    if options.draws_pixels and not (is_checked and is_free):
+        return records, None
+    stage = PICTURES if options.draws_pixels else IMAGES
+    each = image_bytes(options, images)
+    if examples * each <= room:
+        return CachePlan(stage, path, examples * each, room), None
+    if not is_divisible or not is_free:
+        return records, None
+    if fits and record_bytes is not None:
+        kept = int((room - examples * record_bytes) / (each - record_bytes))
+    else:
+        kept = int(room / each)
+    if kept < _LEAST_SHARE * examples:
+        return records, None
+    others = None if stored is None else round(stored * (examples - kept) / examples)
+    return (
+        CachePlan(stage, path, kept * each, room),
+        (kept, CachePlan(RECORDS if fits else NOTHING, path, others, max(0, room - kept * each))),
+    )
+
+
+def image_bytes(options: ReadOptions, images: ImageStats | None) -> int:
+    """Return how many bytes a decoded image takes; of pictures to be cropped about how many."""
+    if not options.draws_pixels:
+        height, width = options.image_size
+        return 3 * height * width
+    height, width = picture_size(options)
+    if images is None:
+        return int(3 * _SHAPE * height * width)
+    (low, high), (narrow, wide) = images.height, images.width
+    if (low, narrow) == (high, wide):
+        scale = min(1.0, max(height / low, width / narrow))
+        return 3 * math.ceil(scale * low) * math.ceil(scale * narrow)
+    return int(3 * min(high * wide, _SHAPE * height * width))
+
+
+def picture_size(options: ReadOptions) -> tuple[int, int]:
+    """Return what a kept picture covers with both sides, if it is not smaller itself."""
+    height, width = (math.ceil(side * options.crop_margin) for side in options.image_size)
+    return height, width
+
+
+def _room(path: str) -> float:
+    # What a disk has free changes while the cache is written, and another plan needs another file.
+    return math.inf if path else room_in_memory()
+
+
+def _mb(size: float) -> str:
+    return f"{size / 1e6:,.1f} MB"
