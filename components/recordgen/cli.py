@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from recordgen.sources.detect import Detection
 
 _REJECTS_SHOWN = 20
+_RECORDS_SHOWN = 5
+_EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes", "leaks")  # by default
 _INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
@@ -236,13 +238,33 @@ def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
 
 
 def _inspect(args: argparse.Namespace) -> int:
+    if args.where is not None:
+        return _inspect_where(args)
     from recordgen.report import inspection
 
-    found = inspection.inspect(args.output, split=args.split, num=args.num, to=args.to)
+    num = args.num or _RECORDS_SHOWN
+    found = inspection.inspect(args.output, split=args.split, num=num, to=args.to)
     if args.json:
         _print_json([record.to_json() for record in found])
     else:
         print(summaries.records_table(found))
+    return 0
+
+
+def _inspect_where(args: argparse.Namespace) -> int:
+    from recordgen.report.examples import find_examples
+    from recordgen.report.extraction import extract
+
+    found = find_examples(args.output, args.where, split=args.split)
+    written = [] if args.to is None else extract(found, args.to)
+    if args.json:
+        examples = [example.to_json() for example in found.first(args.num)]
+        _print_json({"count": len(found), "examples": examples, "written": written})
+    else:
+        shown = list(found.first(args.num or _EXAMPLES_SHOWN))
+        print(summaries.examples_table(shown, len(found)))
+        if written:
+            print(f"wrote {len(written) - 1:,} files and {written[-1]}")
     return 0
 
 
@@ -389,13 +411,23 @@ def build_parser() -> argparse.ArgumentParser:
     )
     inspect.add_argument("--split", help="the split to read (default: train, or the first)")
     inspect.add_argument(
-        "--num", type=_natural, default=5, metavar="N", help="records to show (default: 5)"
+        "--where",
+        metavar="CONDITION",
+        help="list the examples that it names, with their findings, such as 'label=cat and "
+        "code=DUPLICATE'; joined by and, or, not and parentheses",
+    )
+    inspect.add_argument(
+        "--num",
+        type=_natural,
+        metavar="N",
+        help="records to show (default: 5; with --where 20, with --json all of them)",
     )
     inspect.add_argument(
         "--to",
         metavar="DIR",
         help="write their images there, byte for byte; images with boxes are encoded again, with "
-        "the boxes drawn on them",
+        "the boxes drawn on them; with --where the payloads of all examples, byte for byte, and an "
+        "import file of them, examples.csv",
     )
     report = _command(
         commands, "report", _report, "write the page about a finished dataset, report.html"

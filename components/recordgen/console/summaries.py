@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from recordgen.dataset.manifest import Dataset
     from recordgen.lint.run import Lint
     from recordgen.rejects import Finding, Reject
+    from recordgen.report.examples import ListedExample
     from recordgen.report.inspection import Record
     from recordgen.runs.results import CheckResult, ConversionResult
     from recordgen.runs.staging import StagedPlan
@@ -175,6 +176,22 @@ def records_table(records: Sequence[Record]) -> str:
         lines = aligned(header, rows, left=tuple(range(1, len(header))))
     lines += [f"wrote {record.image_file}" for record in records if record.image_file]
     return "\n".join(lines)
+
+
+def examples_table(examples: Sequence[ListedExample], count: int) -> str:
+    """Return the lines about the first of ``count`` examples, each with its findings below."""
+    rows = [
+        (f"{item.source}:{item.line}", item.split, _some(item.labels), item.uri)
+        for item in examples
+    ]
+    lines = aligned(("row", "split", "labels", "uri"), rows, left=(0, 1, 2, 3)) if rows else []
+    listed = lines[:1]
+    for example, line in zip(examples, lines[1:], strict=True):
+        listed.append(line)
+        listed += [f"    {item.code} {item.message}" for item in example.findings]
+    if count > len(examples):
+        listed.append(f"… and {count - len(examples):,} more (--num, --json)")
+    return "\n".join([*listed, f"{count:,} examples"])
 
 
 def _image_table(records: Sequence[Record]) -> list[str]:

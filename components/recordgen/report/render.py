@@ -39,8 +39,8 @@ def render_report(output: str | os.PathLike[str]) -> str:
     """
     root = storage.normal(os.fspath(output))
     dataset = read_dataset(root)
-    rejects = _first_lines(storage.join(root, REJECTS_FILE), Reject, REJECTS_SHOWN)
-    findings = _first_lines(storage.join(root, LINT_FILE), LintFinding, _FINDINGS_READ)
+    rejects = first_lines(storage.join(root, REJECTS_FILE), Reject, REJECTS_SHOWN)
+    findings = first_lines(storage.join(root, LINT_FILE), LintFinding, _FINDINGS_READ)
     first = list(first_of_each(findings, FINDINGS_SHOWN))
     return render_dataset(dataset, rejects, lambda file: storage.join(root, file), first)
 
@@ -79,7 +79,7 @@ def render_dataset(
     return to_html(dataset, rejects[:REJECTS_SHOWN], pictures, findings)
 
 
-def _first_lines(path: str, kind: type[_Line], most: int) -> list[_Line]:
+def first_lines(path: str, kind: type[_Line], most: int) -> list[_Line]:
     """Return the first lines of a file of rejects or findings, without reading the rest."""
     found: list[_Line] = []
     try:

@@ -1,0 +1,270 @@
+"""Conditions on examples: ``label=cat and (code=LEAK or not width>=64)``.
+
+A comparison names a column, an operator and a value. ``=``, ``!=``, ``<``, ``<=``, ``>`` and
+``>=`` compare; ``~`` looks for a regular expression in a text. A value with blanks or operators
+stands in quotes. ``not`` binds most tightly, then ``and``, then ``or``.
+
+An example may have several values of a column, such as labels: one that fits is enough. ``!=`` is
+the opposite of ``=``: no value is equal. A missing value equals nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.errors import UsageError, did_you_mean
+
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<operator><=|>=|!=|[=<>~()])"""
+    r"""|(?P<quoted>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+    r"""|(?P<word>[^\s()<>=!~"']+)|(?P<end>$)|(?P<other>.))""",
+    re.DOTALL,
+)
+_JOINING = ("and", "or", "not")
+_NUMERIC: Mapping[str, Any] = {
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_OPERATORS = (*_NUMERIC, "!=", "~")
+
+# A condition is typed by hand; deeper nesting would only exhaust Python's stack.
+_DEEPEST = 50
+
+
+class Values(NamedTuple):
+    """The values of a column.
+
+    Attributes:
+        array: numbers or texts (pa.Array).
+        rows: the example of each value; None: each example has one, in their order.
+        known: the only values that there can be; empty: any.
+    """
+
+    array: Any
+    rows: npt.NDArray[np.intp] | None = None
+    known: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+    at: int  # its first character
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    name: _Token
+    operator: _Token
+    value: _Token
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    word: str  # and, or, not
+    parts: tuple[_Comparison | _Joined, ...]
+
+
+_Node: TypeAlias = "_Comparison | _Joined"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A parsed condition.
+
+    Attributes:
+        text: as it was given.
+    """
+
+    text: str
+    _root: _Node
+
+    @classmethod
+    def parse(cls, text: str) -> Condition:
+        """Parse a condition. Raises: UsageError: it is none; the message points to the place."""
+        return cls(text, _Parser(text).parse())
+
+    def matches(self, columns: Mapping[str, Values], count: int) -> Mask:
+        """Return which examples fit.
+
+        Args:
+            columns: the values of each column that a condition may name.
+            count: how many examples there are.
+
+        Raises:
+            UsageError: there is no such column, or it cannot be compared so.
+        """
+        return self._matches(self._root, columns, count)
+
+    def _matches(self, node: _Node, columns: Mapping[str, Values], count: int) -> Mask:
+        if isinstance(node, _Comparison):
+            return self._compared(node, columns, count)
+        found = [self._matches(part, columns, count) for part in node.parts]
+        if node.word == "not":
+            return ~found[0]
+        join = np.logical_and if node.word == "and" else np.logical_or
+        mask: Mask = join.reduce(found)
+        return mask
+
+    def _compared(self, node: _Comparison, columns: Mapping[str, Values], count: int) -> Mask:
+        name = node.name.text
+        if name not in columns:
+            hint = did_you_mean(name, columns)
+            _fail(self.text, node.name.at, f"no column is named {name!r}{hint}; {_list(columns)}")
+        values, rows, known = columns[name]
+        operator = "=" if node.operator.text == "!=" else node.operator.text
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            hits = self._compare_numbers(node, values, operator)
+        else:
+            hits = self._compare_texts(node, values, operator, known)
+        found: Mask = np.asarray(hits.fill_null(False), np.bool_)
+        if rows is not None:
+            fits = np.zeros(count, np.bool_)
+            fits[rows[found]] = True
+            found = fits
+        return ~found if node.operator.text == "!=" else found
+
+    def _compare_numbers(self, node: _Comparison, values: Any, operator: str) -> Any:
+        if operator == "~":
+            _fail(
+                self.text, node.operator.at, f"~ looks into text, and {node.name.text} is a number"
+            )
+        try:
+            number = float(node.value.text)
+        except ValueError:
+            _fail(
+                self.text,
+                node.value.at,
+                f"{node.name.text} is compared with a number (got {node.value.text!r})",
+            )
+        return _NUMERIC[operator](values.cast(pa.float64()), number)
+
+    def _compare_texts(
+        self, node: _Comparison, values: Any, operator: str, known: Collection[str]
+    ) -> Any:
+        given = node.value.text
+        if operator == "=":
+            if known and given not in known:
+                hint = did_you_mean(given, known, f"; there are {', '.join(known)}")
+                _fail(self.text, node.value.at, f"no {node.name.text} is {given!r}{hint}")
+            return pc.equal(values, given)
+        if operator != "~":
+            name = node.name.text
+            _fail(self.text, node.operator.at, f"{name} is a text: compare it by =, != or ~")
+        try:
+            return pc.match_substring_regex(values, pattern=given)
+        except pa.ArrowInvalid as exc:
+            _fail(self.text, node.value.at, f"no regular expression (RE2): {exc}")
+
+
+class _Parser:
+    """Reads tokens from left to right; each method takes one rule of the grammar."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(_tokens(text))
+        self._next = 0
+        self._depth = 0
+
+    def parse(self) -> _Node:
+        found = self._either()
+        if self._token.kind != "end":
+            self._expected("and, or, or the end")
+        return found
+
+    def _either(self) -> _Node:
+        parts = [self._both()]
+        while self._took("or"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else _Joined("or", tuple(parts))
+
+    def _both(self) -> _Node:
+        parts = [self._one()]
+        while self._took("and"):
+            parts.append(self._one())
+        return parts[0] if len(parts) == 1 else _Joined("and", tuple(parts))
+
+    def _one(self) -> _Node:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            _fail(self._text, self._token.at, f"more than {_DEEPEST} levels of not and parentheses")
+        found = self._one_of_them()
+        self._depth -= 1
+        return found
+
+    def _one_of_them(self) -> _Node:
+        if self._took("not"):
+            return _Joined("not", (self._one(),))
+        if self._took("("):
+            found = self._either()
+            if not self._took(")"):
+                self._expected(") or and, or")
+            return found
+        return self._comparison()
+
+    def _comparison(self) -> _Comparison:
+        if self._token.kind != "word" or self._token.text.lower() in _JOINING:
+            self._expected("the name of a column, not, or (")
+        name = self._take()
+        if self._token.text not in _OPERATORS or self._token.kind != "operator":
+            self._expected(f"one of {' '.join(_OPERATORS)}")
+        operator = self._take()
+        if self._token.kind not in ("word", "quoted"):
+            self._expected("a value; one with blanks or operators needs quotes")
+        return _Comparison(name, operator, self._take())
+
+    @property
+    def _token(self) -> _Token:
+        return self._tokens[self._next]
+
+    def _take(self) -> _Token:
+        token = self._token
+        self._next += 1
+        return token
+
+    def _took(self, text: str) -> bool:
+        is_it = self._token.kind != "quoted" and self._token.text.lower() == text
+        self._next += is_it
+        return is_it
+
+    def _expected(self, what: str) -> NoReturn:
+        token = self._token
+        got = "the end" if token.kind == "end" else repr(token.text)
+        _fail(self._text, token.at, f"expected {what} (got {got})")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text):
+        kind = str(match.lastgroup)
+        found, at = match[kind], match.start(kind)
+        if kind == "other":
+            what = "a quote that does not end" if found in "\"'" else f"unexpected {found!r}"
+            _fail(text, at, what)
+        if kind == "quoted":
+            found = re.sub(r"\\([\"'\\])", r"\1", found[1:-1])
+        yield _Token(kind, found, at)
+        if kind == "end":
+            return
+
+
+def _list(columns: Mapping[str, Values]) -> str:
+    return f"there are {', '.join(columns)}"
+
+
+def _fail(text: str, at: int, message: str) -> NoReturn:
+    # Blanks of the same width as the text before, so that the caret stands below its character.
+    blanks = re.sub(r"\S", " ", text[:at])
+    raise UsageError(f"where: {message}\n  {text}\n  {blanks}^")
