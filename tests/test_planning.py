@@ -13,6 +13,7 @@ from recordgen.dataset.splits import SplitFractions
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import DataError, UsageError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import Content
 from recordgen.planning import bucket_files
 from recordgen.planning.plan import Base, GroupPlan, Plan, SplitPlan, make_plan, too_many
 from recordgen.rejects import Reject, RejectCode
@@ -43,7 +44,7 @@ def plan_all(
             task=ImageClassification(),
             drop_unnamed=False,
             infos=lambda uris, sources: [FileInfo(sizes[uri], "1") for uri in uris],
-            content_keys=lambda asked: [row.uri.encode() for row in asked],
+            contents=lambda asked: [Content(row.uri.encode()) for row in asked],
         )
         summaries.append(summary)
         name = str(bucket)
@@ -333,7 +334,7 @@ def test_equal_content_never_straddles_splits() -> None:
         task=ImageClassification(),
         drop_unnamed=False,
         infos=lambda uris, sources: [FileInfo(1, "1")] * len(uris),
-        content_keys=lambda asked: [b"the same"] * len(asked),
+        contents=lambda asked: [Content(b"the same")] * len(asked),
     )
     assert len(planned) == 1
 

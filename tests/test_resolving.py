@@ -12,6 +12,7 @@ import pytest
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import Content
 from recordgen.planning.resolve import merge_rows
 from recordgen.rejects import Reject
 from recordgen.rows.columns import PlannedBatch, columns_of
@@ -91,7 +92,7 @@ def resolve(
         task=task,
         drop_unnamed=drop_unnamed,
         infos=infos,
-        content_keys=lambda asked: [one.uri.encode() for one in asked],
+        contents=lambda asked: [Content(one.uri.encode()) for one in asked],
         known=list(known),
         folders=folders,
     )
@@ -617,7 +618,7 @@ def test_a_refusal_that_names_its_payload() -> None:
         task=pair,
         drop_unnamed=False,
         infos=lambda *_: [FileInfo(1, "v"), PayloadError("missing_file", "no file: /2.jpg")],
-        content_keys=lambda asked: [],
+        contents=lambda asked: [],
     )
     assert [one.message for one in summary.rejects] == ["no file: /2.jpg"]
 
@@ -648,11 +649,10 @@ def test_splits_by_content() -> None:
 
     asked: list[str] = []
 
-    def keys(rows: Sequence[PlacedRow]) -> Iterable[bytes | PayloadError]:
+    def contents(rows: Sequence[PlacedRow]) -> Iterable[Content | PayloadError]:
         asked.extend(one.uri for one in rows)
-        return [
-            PayloadError("changed", "other bytes") if one.uri == "/2.jpg" else b"a" for one in rows
-        ]
+        refused = PayloadError("changed", "other bytes")
+        return [refused if one.uri == "/2.jpg" else Content(b"a") for one in rows]
 
     def of(share: str | None) -> tuple[list[tuple[int, str]], list[tuple[int, str, str]]]:
         asked.clear()
@@ -668,7 +668,7 @@ def test_splits_by_content() -> None:
             task=IMAGE,
             drop_unnamed=False,
             infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
-            content_keys=keys,
+            contents=contents,
         )
         rejects = [(one.line, one.code, one.message) for one in summary.rejects]
         return [(one.line, group.split) for group in groups for one in groups[group]], rejects

@@ -212,6 +212,6 @@ def moved(share: str, split: str, draws: list[int]) -> set[int]:
         task=ImageClassification(),
         drop_unnamed=False,
         infos=lambda uris, sources: [FileInfo(1, "v")] * len(uris),
-        content_keys=lambda asked: [],
+        contents=lambda asked: [],
     )
     return {draws[row.line] for row in planned.get(Group("eval", None), [])}

@@ -577,7 +577,7 @@ def test_lines_keep_their_order_on_the_way_to_a_shard(
             task=task_for(options),
             drop_unnamed=drop,
             infos=lambda uris, sources: [],
-            content_keys=lambda asked: [],
+            contents=lambda asked: [],
         )
         expected: dict[str, list[tuple[str, int, str | None, bool]]] = {}
         for row in sorted(rows[bucket], key=lambda row: row[:4]):

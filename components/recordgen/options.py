@@ -164,8 +164,9 @@ class ConvertOptions:
     split_by: str = option(
         "uri",
         "assign splits by the row's `uri`, or by the file's `content` (its sha256), so that copies "
-        "under several names share a split; that reads each such file once more",
-        choices=("uri", "content"),
+        "under several names share a split; `near`: so do images that look nearly the same; both "
+        "read each such file once more",
+        choices=("uri", "content", "near"),
     )
     group_by: str = option(
         "",
@@ -335,10 +336,10 @@ class ConvertOptions:
                 _above_zero(name, value)
         if (share := self.eval_share) is not None:
             object.__setattr__(self, "eval_from", str(share))  # one spelling, for --append
-        if self.grouping is not None and self.split_by == "content":
+        if self.grouping is not None and self.splits_by_content:
             raise UsageError(
-                "group_by and split_by=content both decide a row's split: a copy of a file may "
-                "belong to another group; leave one of them out"
+                f"group_by and split_by={self.split_by} both decide a row's split: a copy of a "
+                f"file may belong to another group; leave one of them out"
             )
         self._check_stratify()
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
@@ -368,10 +369,10 @@ class ConvertOptions:
                 "stratify=label cannot keep groups together, whose rows have several labels; leave "
                 "out stratify or group_by"
             )
-        if self.split_by == "content":
+        if self.splits_by_content:
             raise UsageError(
-                "stratify=label cannot keep copies of a file together that have several labels; "
-                "say duplicates=drop instead of split_by=content"
+                f"stratify=label cannot keep copies of a file together that have several labels; "
+                f"say duplicates=drop instead of split_by={self.split_by}"
             )
 
     def _settle_columns(self) -> None:
@@ -413,6 +414,16 @@ class ConvertOptions:
         return GroupBy.parse(self.group_by) if self.group_by else None
 
     @property
+    def splits_by_content(self) -> bool:
+        """Whether files are read to assign splits."""
+        return self.split_by != "uri"
+
+    @property
+    def finds_alike(self) -> bool:
+        """Whether images are compared to assign splits."""
+        return self.split_by == "near"
+
+    @property
     def finds_copies(self) -> bool:
         """Whether rows that name different files with the same bytes are looked for."""
         return self.duplicates != "keep"
@@ -420,7 +431,7 @@ class ConvertOptions:
     @property
     def decides_together(self) -> bool:
         """Whether all rows must be known before any is planned."""
-        return self.finds_copies or self.stratify != "none"
+        return self.finds_copies or self.finds_alike or self.stratify != "none"
 
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""

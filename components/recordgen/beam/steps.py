@@ -16,7 +16,7 @@ from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, RecordgenError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import check_reach, content_keys, payload_infos
+from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
 from recordgen.planning.bucket_files import BucketFile, ShardOutline, cut
 from recordgen.planning.decide import decide, facts_of
@@ -268,7 +268,7 @@ def settled(parts: Sequence[Any], options: ConvertOptions, folders: frozenset[st
         task=task_for(options),
         drop_unnamed=any(isinstance(part, SplitsNamed) for part in parts),
         infos=partial(payload_infos, options=options),
-        content_keys=partial(content_keys, options=options),
+        contents=partial(contents, options=options),
         known=list(rows_of(KnownRow, together(KnownRow, chain.from_iterable(known)))),
         folders=folders,
     )

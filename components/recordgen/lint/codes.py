@@ -47,7 +47,9 @@ CHECKS: Mapping[str, Check] = {
     ),
     "CONFLICT": Check(ERROR, REPEATED, remedy="correct the label that is wrong"),
     "DUPLICATE": Check(WARNING, REPEATED),
-    "NEAR_LEAK": Check(WARNING, ALIKE),
+    "NEAR_LEAK": Check(
+        WARNING, ALIKE, remedy="--split-by near keeps such images in one split where rows name none"
+    ),
     "NEAR_DUPLICATE": Check(WARNING, ALIKE),
     # images; numbers of the first four: the table of `python -m benchmarks.lint_precision`
     "DARK": Check(WARNING, ODD_IMAGES, 40),

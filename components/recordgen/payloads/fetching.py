@@ -15,13 +15,19 @@ from functools import partial
 from itertools import repeat
 from threading import BoundedSemaphore, Event
 from types import TracebackType
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
 from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
-from recordgen.options import ConvertOptions
+from recordgen.lint.looks import SmallPicture
+from recordgen.options import ConvertOptions, default_threads
 from recordgen.ordered import map_in_order
-from recordgen.payloads.image import check_size, too_many_bytes
+from recordgen.payloads.image import (
+    check_size,
+    looking_options,
+    picture_in_small,
+    too_many_bytes,
+)
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rejects import Named, RejectCode
 from recordgen.rows.planned import PlannedRow
@@ -154,13 +160,28 @@ def _local_infos(
         yield info if info is not None and info.size in sizes else ask(named, stop)
 
 
-def content_keys(rows: Sequence[Named], options: ConvertOptions) -> Iterable[bytes | PayloadError]:
-    """Return the sha256 of each payload, or why it is refused. Raises: StorageError."""
+class Content(NamedTuple):
+    """What is in a payload.
+
+    Attributes:
+        digest: its sha256.
+        picture: the image in small; None: nobody compares images, or it does not decode.
+    """
+
+    digest: bytes
+    picture: SmallPicture | None = None
+
+
+def contents(rows: Sequence[Named], options: ConvertOptions) -> Iterable[Content | PayloadError]:
+    """Return what is in each payload, or why it is refused. Raises: StorageError."""
     uris, sources = [row.uri for row in rows], [row.source for row in rows]
     sized = zip(rows, payload_infos(uris, sources, options), strict=True)
-    ask = partial(_content_key, options=options, access=options.access)
+    looking = looking_options(options) if options.finds_alike else None
+    ask = partial(_content, options=options, access=options.access, looking=looking)
     is_far = _any_far(map(_path, rows))
-    return _ask_all(ask, sized, is_far=is_far, bytes_of=_size)
+    # Decoding keeps threads busy; reading local files does not.
+    threads = (options.threads or default_threads()) if options.finds_alike else 1
+    return _ask_all(ask, sized, is_far=is_far, threads=threads, bytes_of=_size)
 
 
 def check_reach(path: str, source: str, access: Access) -> None:
@@ -185,16 +206,25 @@ def _ask_all(
     items: Iterable[_Asked],
     *,
     is_far: bool,
+    threads: int = 1,
     bytes_of: Callable[[_Asked], int] | None = None,
 ) -> Iterator[_Answer]:
-    """Ask about every item in order: about many at once if any payload is far away."""
+    """Ask about every item in order: about many at once if any payload is far away.
+
+    Args:
+        ask: gives an answer.
+        items: what is asked about.
+        is_far: whether any payload is far away.
+        threads: how many ask if none is.
+        bytes_of: what an item takes in memory.
+    """
     stop = Event()
-    if not is_far:
+    if not is_far and threads == 1:
         return (ask(item, stop) for item in items)
     return map_in_order(
         lambda item: ask(item, stop),
         items,
-        threads=FAR_REQUESTS,
+        threads=FAR_REQUESTS if is_far else threads,
         bytes_of=bytes_of,
         max_bytes=IN_FLIGHT_BYTES,
         on_leave=stop.set,
@@ -225,13 +255,14 @@ def _looked_up(path: str, source: str, stop: Event, options: ConvertOptions) -> 
         return storage.info(path, RequestContext(policy, stop, options.max_image_bytes))
 
 
-def _content_key(
+def _content(
     item: tuple[Named, FileInfo | PayloadError],
     stop: Event,
     *,
     options: ConvertOptions,
     access: Access,
-) -> bytes | PayloadError:
+    looking: ConvertOptions | None,
+) -> Content | PayloadError:
     row, info = item
     if isinstance(info, PayloadError):
         return info
@@ -242,7 +273,8 @@ def _content_key(
             data = storage.read_bytes(path, options.max_image_bytes, context)
         except _REFUSALS as exc:
             return _refusal(exc, path, options)
-        return hashlib.sha256(data).digest()
+    picture = None if looking is None else picture_in_small(data, looking)
+    return Content(hashlib.sha256(data).digest(), picture)
 
 
 def _size(item: tuple[Named, FileInfo | PayloadError]) -> int:

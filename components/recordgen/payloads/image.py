@@ -18,6 +18,7 @@ from __future__ import annotations
 import io
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -90,6 +91,24 @@ def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
     if options.check == "none":
         return _unchecked(data, kind)
     return _check_jpeg(data, options) if kind == "jpeg" else _check_other(data, kind, options)
+
+
+def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | None:
+    """Return what a check of near-duplicates looks at; None: the image does not decode.
+
+    Args:
+        data: the file's bytes.
+        options: see :func:`looking_options`.
+    """
+    try:
+        return check_image(data, options).small
+    except PayloadError:
+        return None  # who makes the example says why
+
+
+def looking_options(options: ConvertOptions) -> ConvertOptions:
+    """Return the options with which :func:`check_image` looks at each image, as it is stored."""
+    return replace(options, check="decode", max_side=None, select=("NEAR_LEAK",), ignore=())
 
 
 def check_size(size: int, options: ConvertOptions) -> None:

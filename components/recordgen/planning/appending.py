@@ -105,6 +105,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         return None
     if options.decides_together:
         given = "stratify" if options.stratify != "none" else "duplicates"
+        given = "split_by" if options.finds_alike else given
         raise UsageError(
             f"{given}={getattr(options, given)} looks at all rows together, and --append adds to "
             f"rows whose split is decided; leave it out, or convert all of them anew, with "

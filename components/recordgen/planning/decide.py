@@ -1,4 +1,4 @@
-"""What only all rows together decide: copies of a payload, and the shares of each class.
+"""What only all rows together decide: copies, near-duplicates, and the shares of each class.
 
 Buckets are resolved one by one. Where an option needs more, each bucket leaves its settled rows in
 a file and hands on a few facts about each of them; one step decides, and each bucket is planned:
@@ -24,6 +24,7 @@ from recordgen import storage
 from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom
 from recordgen.errors import DataError
 from recordgen.options import ConvertOptions
+from recordgen.planning.near import LOOKS, shared_hashes
 from recordgen.rows.columns import Columns, values_of
 from recordgen.rows.placing import placing
 from recordgen.tasks.task import Task
@@ -40,18 +41,21 @@ def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
     Args:
         rows: see :class:`recordgen.planning.resolve.Settled`.
         task: knows the label of an annotation.
-        options: ``duplicates`` and ``stratify``.
+        options: ``duplicates``, ``split_by`` and ``stratify``.
     """
     facts = {name: rows[name] for name in ("split", "split_hash")}
     if options.stratify == "label":
         labels = task.one_labels(rows["annotation"].combine_chunks())
         facts["label"] = pc.fill_null(labels, "").dictionary_encode()
-    if options.finds_copies:
-        facts |= {name: rows[name] for name in ("source", "line")}
-        facts["has_label"] = pc.is_valid(rows["annotation"])
+    if options.finds_copies or options.finds_alike:
         # Half of a sha256 tells payloads apart as well as a row's place tells rows apart.
         digests = (digest and digest[:16] for digest in rows["content"].to_pylist())
         facts["content"] = pa.array(digests, pa.binary())
+    if options.finds_alike:
+        facts |= {name: rows[name] for name in LOOKS}
+    if options.finds_copies:
+        facts |= {name: rows[name] for name in ("source", "line")}
+        facts["has_label"] = pc.is_valid(rows["annotation"])
         named = zip(values_of(rows["uri"]), values_of(rows["source"]), strict=True)
         facts["payload"] = pa.array([_payload(uri, source) for uri, source in named], pa.uint64())
     return pa.table(facts)
@@ -68,12 +72,13 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
 
     Args:
         facts: by bucket.
-        options: ``duplicates``, ``stratify``, and how splits are assigned.
+        options: ``duplicates``, ``split_by``, ``stratify``, and how splits are assigned.
 
     Yields:
         Each bucket and its decisions: ``kept``: the row is no copy of another one; with
-        ``stratify`` also ``split``; ``assigned``: the row does not name it; and ``moved``:
-        ``eval_from`` put it there.
+        ``split_by=near`` also ``split_hash``, which decides the split; with ``stratify`` also
+        ``split``; ``assigned``: the row does not name it; and ``moved``: ``eval_from`` put it
+        there.
 
     Raises:
         DataError: there are copies, and ``duplicates=fail`` forbids them.
@@ -88,6 +93,8 @@ def decide(facts: Mapping[int, Columns], options: ConvertOptions) -> Iterator[tu
         if options.duplicates == "fail" and not kept.all():
             raise _copies_found(together, first)
     decided = {"kept": pa.array(kept)}
+    if options.finds_alike:
+        decided["split_hash"] = pa.array(shared_hashes(together))
     if options.stratify == "label":
         decided |= _stratified(together, kept, options)
     table = pa.table(decided)

@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from recordgen import storage
 from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.planning.near import Looks
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.columns import (
     Columns,
@@ -43,7 +44,13 @@ from recordgen.rows.row import content_digest, is_content_uri
 from recordgen.storage import FileInfo
 from recordgen.tasks.task import AnnotationError, Sizes, Task
 
+if TYPE_CHECKING:
+    from recordgen.payloads.fetching import Content
+
 _Answer = TypeVar("_Answer")
+
+#: rows → what is in the payload of each, or why it is refused
+AskContents: TypeAlias = Callable[[Sequence[PlacedRow]], Iterable["Content | PayloadError"]]
 
 #: (uris, import files) → the size and version of each payload, or why it is refused
 AskInfos: TypeAlias = Callable[[Sequence[str], Sequence[str]], Iterable["FileInfo | PayloadError"]]
@@ -121,7 +128,7 @@ def settle_bucket(
     task: Task,
     drop_unnamed: bool,
     infos: AskInfos,
-    content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
+    contents: AskContents,
     known: Sequence[KnownRow] = (),
     folders: Collection[str] = (),
 ) -> Settled:
@@ -134,8 +141,8 @@ def settle_bucket(
         drop_unnamed: leave out rows without a split.
         infos: returns the size and version of payloads in storage, or why one is refused; it gets
             their uris, and the import file that names each.
-        content_keys: returns each payload's sha256; called only for ``split_by=content`` and to
-            find copies.
+        contents: returns what is in each payload, or why it is refused; called only if
+            ``split_by`` or ``duplicates`` ask for it.
         known: examples of the dataset that is appended to, of this bucket.
         folders: those of the import files that it was made of.
     """
@@ -145,12 +152,12 @@ def settle_bucket(
     rows = settled.rows.filter(pc.is_valid(settled.rows["split"])) if drop_unnamed else settled.rows
     settled.dropped = len(settled.rows) - len(rows)
     rows = _sized(rows, task, infos, rejects)
-    by_content = options.split_by == "content"
-    if by_content or options.finds_copies:
+    if options.splits_by_content or options.finds_copies:
         undecided = (None,) if share is None else (None, share.split)
         asked = None if options.finds_copies else undecided
-        rows = _with_content(rows, asked, task, content_keys, rejects)
-    if by_content:
+        looks = Looks() if options.finds_alike else None
+        rows = _with_content(rows, asked, task, contents, rejects, looks)
+    if options.splits_by_content:
         rows = _placed_by_content(rows, options.seed)
     return replace(settled, rows=rows)
 
@@ -181,6 +188,9 @@ def plan_bucket(
         found = _in_splits(rows, options.split_fractions, options.eval_share)
     else:
         kept = decided["kept"]
+        if options.finds_alike:
+            at = rows.schema.get_field_index("split_hash")
+            rows = rows.set_column(at, "split_hash", decided["split_hash"])
         rows, decided = rows.filter(kept), decided.filter(kept)
         copies = len(kept) - len(rows)
         if options.stratify == "none":
@@ -589,8 +599,9 @@ def _with_content(
     rows: Columns,
     undecided: Collection[str | None] | None,
     task: Task,
-    content_keys: Callable[[Sequence[PlacedRow]], Iterable[bytes | PayloadError]],
+    contents: AskContents,
     rejects: list[Reject],
+    looks: Looks | None,
 ) -> Columns:
     """Return the rows with ``content``, the sha256 of their payload, where that is a file or text.
 
@@ -598,32 +609,36 @@ def _with_content(
         rows: columns of PlacedRow.
         undecided: only rows that name one of these splits are asked about; None: all are.
         task: knows where payloads are.
-        content_keys: reads payloads.
+        contents: reads payloads.
         rejects: gets the rows whose payload cannot be read.
+        looks: looks at images, and its columns stand beside ``content``; None: nobody does.
     """
     items = list(rows_of(PlacedRow, rows))
     is_asked = [undecided is None or row.split in undecided for row in items]
     in_files = [
         row for row, asked in zip(items, is_asked, strict=True) if asked and task.is_stored(row.uri)
     ]
-    answers = iter(content_keys(in_files))
-    found: list[_Content | PayloadError] = []
+    answers = iter(contents(in_files))
+    found: list[bytes | PayloadError | None] = []
     for row, asked in zip(items, is_asked, strict=True):
-        answer: bytes | PayloadError | None = None
+        digest: bytes | None = None
+        picture = None
         if asked and is_content_uri(row.uri):
-            answer = content_digest(row.uri)
+            digest = content_digest(row.uri)
         elif asked and task.is_stored(row.uri):
             answer = next(answers)
-        found.append(answer if isinstance(answer, PayloadError) else _Content(answer))
+            if isinstance(answer, PayloadError):
+                found.append(answer)
+                continue
+            digest, picture = answer
+        found.append(digest)
+        if looks is not None:
+            looks.add(picture)
     rows, kept = _without_refused(rows, found, rejects)
-    digests = pa.array([content.digest for content in kept], pa.binary())
-    return rows.append_column("content", digests)
-
-
-class _Content(NamedTuple):
-    """The sha256 of a payload; None: it was not read."""
-
-    digest: bytes | None
+    rows = rows.append_column("content", pa.array(kept, pa.binary()))
+    for name, column in (looks.columns() if looks is not None else {}).items():
+        rows = rows.append_column(name, column)
+    return rows
 
 
 def _placed_by_content(rows: Columns, seed: int) -> Columns:

@@ -82,9 +82,10 @@ class Declared(Task):
                 f'schema={{"photo": "image", "age": "int"}}'
             )
         schema = Schema.from_json(options.schema)
-        if options.split_by == "content" and schema.table.only_image is None:
+        if options.splits_by_content and schema.table.only_image is None:
             raise UsageError(
-                "split_by=content goes by the content of the only image, and the schema has "
+                f"split_by={options.split_by} goes by the content of the only image, and the "
+                f"schema has "
                 f"{len(schema.table.images)} columns of images; use split_by=uri"
             )
         if options.finds_copies and schema.table.only_image is None:

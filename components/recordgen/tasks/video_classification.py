@@ -125,10 +125,10 @@ class VideoClassification(Task):
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
-        if options.split_by == "content":
+        if options.splits_by_content:
             raise UsageError(
-                f"split_by=content reads what rows name, and {cls.name} never opens a video; use "
-                f"split_by=uri, which keeps all segments of a video in one split"
+                f"split_by={options.split_by} reads what rows name, and {cls.name} never opens a "
+                f"video; use split_by=uri, which keeps all segments of a video in one split"
             )
         if options.finds_copies:
             raise UsageError(
