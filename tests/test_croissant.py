@@ -11,11 +11,13 @@ from typing import Any
 import mlcroissant
 import numpy as np
 import pytest
+from pyarrow import parquet as pq
 
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.records.tfrecord import masked_crc
 from recordgen.standards.croissant import croissant_text
+from tests.conftest import encoded, noise
 from tests.golden import NEEDED, ROOT, SAMPLES
 
 pytestmark = pytest.mark.once
@@ -95,6 +97,39 @@ def test_the_index_has_a_record_for_each_example(outputs: Mapping[str, Path], na
             else:
                 listed = value if isinstance(value, list) else [value]
                 assert listed == pytest.approx(values) if listed else not values
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_conversion_can_be_read_row_by_row(outputs: Mapping[str, Path], name: str) -> None:
+    """What examples.parquet says of each example, also where a column has gaps."""
+    found = records(outputs[name], "rows")
+    rows = pq.read_table(outputs[name] / "examples.parquet").to_pylist()
+    assert len(found) == len(rows) == read_dataset(str(outputs[name])).examples
+    has_images = "brightness" in found[0]
+    assert has_images == (rows[0]["format"] is not None)
+    for record, row in zip(found, rows, strict=True):
+        expected = {column: row[column] for column in record}
+        assert {column: none_of(value) for column, value in record.items()} == expected
+
+
+def none_of(value: Any) -> Any:
+    """Return None for what pandas makes of a null."""
+    return None if value is None or value != value or value == "nan" else value
+
+
+def test_a_folder_without_measures(tmp_path: Path) -> None:
+    """Of images that nobody looked at; a label is missing here and there."""
+    for line in range(2):
+        (tmp_path / f"{line}.png").write_bytes(encoded(noise(seed=line), "PNG"))
+    (tmp_path / "rows.csv").write_text("TRAIN,0.png,a\nTRAIN,1.png\n")
+    convert(tmp_path / "rows.csv", tmp_path / "out", ignore="ALL", check="none")
+    found = records(tmp_path / "out", "rows")
+    assert [none_of(item["annotation"]) for item in found] == ["a", None]
+    assert [none_of(item["brightness"]) for item in found] == [None, None]
+    assert [item["width"] for item in found] == [16, 16]
+    (tmp_path / "1.png").write_bytes((tmp_path / "1.png").read_bytes()[:10])
+    convert(tmp_path / "rows.csv", tmp_path / "out", check="none", overwrite=True)
+    assert "width" not in records(tmp_path / "out", "rows")[0]
 
 
 def test_splits_shards_and_labels_are_records(outputs: Mapping[str, Path]) -> None:

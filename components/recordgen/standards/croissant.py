@@ -3,8 +3,9 @@
 ``mlcroissant.Dataset("OUT/croissant.json").records("labels")`` → the labels, record by record.
 
 The record sets ``splits``, ``shards`` and ``labels`` hold their records. ``examples`` describes the
-features of the TFRecords, which Croissant's own loader does not read; ``index`` (see
-:mod:`recordgen.standards.example_index`) has one record per example, which it does read.
+features of the TFRecords, which Croissant's own loader does not read. ``rows`` has one record per
+example, from ``examples.parquet``, which it does read: where it is, what its row says, what its
+image looks like; and ``index`` (see :mod:`recordgen.standards.example_index`) its features.
 
 Rules: "Croissant Format Specification" 1.1, docs.mlcommons.org/croissant. Properties that nobody
 told us, such as the licence, are missing: a loader warns of them.
@@ -18,12 +19,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recordgen.dataset.manifest import Dataset
+from recordgen.dataset.manifest import EXAMPLES_FILE, Dataset
 from recordgen.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.features import FeatureSpec
 from recordgen.standards.stored_features import dataset_name, is_image, stored_features
 
 CROISSANT_FILE = "croissant.json"
+
+_ROWS_FILES = "examples-parquet"
+
+# Columns of examples.parquet with their types in Croissant; the second ones are of images alone.
+# Not the import file, which may be a path of a machine, and no columns of whole numbers with gaps,
+# which mlcroissant cannot read.
+_ROW_COLUMNS: Mapping[str, str] = {
+    "split": "sc:Text",
+    "shard": "sc:Text",
+    "record": "cr:Int32",
+    "line": "cr:Int64",
+    "uri": "sc:Text",
+    "annotation": "sc:Text",
+    "content": "cr:UInt64",
+}
+_IMAGE_COLUMNS: Mapping[str, str] = {
+    "format": "sc:Text",
+    **dict.fromkeys(("width", "height"), "cr:Int32"),
+    **dict.fromkeys(("brightness", "contrast", "entropy", "sharpness"), "cr:Float32"),
+}
 
 #: The index of all examples, see :mod:`recordgen.standards.example_index`.
 INDEX_FILE = "records.parquet"
@@ -128,7 +149,11 @@ class IndexFile:
 
 
 def croissant_text(
-    dataset: Dataset, files: Mapping[str, str], index: IndexFile | None = None
+    dataset: Dataset,
+    files: Mapping[str, str],
+    index: IndexFile | None = None,
+    *,
+    has_rows: bool = True,
 ) -> str:
     """Return the content of ``croissant.json``.
 
@@ -136,9 +161,13 @@ def croissant_text(
         dataset: what is described.
         files: texts that lie beside the shards and describe labels, by the file's name.
         index: the index of all examples; None: there is none.
+        has_rows: whether ``examples.parquet`` lies beside the shards.
     """
     records = [_splits(dataset), _shards(dataset), _labels(dataset), _examples(dataset)]
     distribution = [_shard_files(dataset), *_text_files(files)]
+    if has_rows:
+        records.append(_rows(dataset))
+        distribution.append(_rows_files())
     if index is not None:
         records.append(_index(dataset, index))
         distribution.append(_index_file(index))
@@ -293,20 +322,55 @@ def _examples(dataset: Dataset) -> dict[str, Any] | None:
     }
 
 
-def _index(dataset: Dataset, index: IndexFile) -> dict[str, Any]:
-    features = stored_features(dataset)
-    source = {"fileObject": {"@id": INDEX_FILE}}
-    specs = {name: features[name] for name in index.features}
-    places = [
+def _rows_files() -> dict[str, Any]:
+    # A file set, because a file object needs a sha256: the file names import files, so the same
+    # dataset of another folder has another one.
+    return {
+        "@type": "cr:FileSet",
+        "@id": _ROWS_FILES,
+        "name": _ROWS_FILES,
+        "encodingFormat": "application/x-parquet",
+        "includes": EXAMPLES_FILE,
+    }
+
+
+def _rows(dataset: Dataset) -> dict[str, Any]:
+    source = {"fileSet": {"@id": _ROWS_FILES}}
+    # Of all, or none: see above about gaps.
+    has_images = all(split.images is not None for split in dataset.splits.values())
+    columns = {**_ROW_COLUMNS, **(_IMAGE_COLUMNS if has_images else {})}
+    return {
+        "@type": "cr:RecordSet",
+        "@id": "rows",
+        "name": "rows",
+        "description": "One record per example, by import file and line: split, shard, the "
+        "record's number there, line, uri, what the row says, a digest of the payload, and "
+        "measures of the image.",
+        "field": _columns("rows", columns, source),
+    }
+
+
+def _columns(
+    record_set: str, columns: Mapping[str, str], source: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the fields that are columns of a file, given their types."""
+    return [
         {
             "@type": "cr:Field",
-            "@id": f"index/{name}",
+            "@id": f"{record_set}/{name}",
             "name": name,
             "dataType": data_type,
             "source": {**source, "extract": {"column": name}},
         }
-        for name, data_type in INDEX_COLUMNS.items()
+        for name, data_type in columns.items()
     ]
+
+
+def _index(dataset: Dataset, index: IndexFile) -> dict[str, Any]:
+    features = stored_features(dataset)
+    source = {"fileObject": {"@id": INDEX_FILE}}
+    specs = {name: features[name] for name in index.features}
+    places = _columns("index", INDEX_COLUMNS, source)
     return {
         "@type": "cr:RecordSet",
         "@id": "index",

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 from recordgen import storage
-from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.dataset.manifest import EXAMPLES_FILE, Dataset, read_dataset
 from recordgen.errors import RecordError
 from recordgen.features import LIST_DTYPES, FeatureSpec
 from recordgen.records.example import parse_example
@@ -58,7 +58,8 @@ def write_index(output: str | os.PathLike[str]) -> str:
     with storage.replacing(path) as file:
         _write_rows(file, columns, _rows(root, dataset, columns))
     index = IndexFile(*_sha256_and_bytes(path), tuple(columns))
-    text = croissant_text(dataset, label_files(dataset), index)
+    has_rows = storage.exists(storage.join(root, EXAMPLES_FILE))
+    text = croissant_text(dataset, label_files(dataset), index, has_rows=has_rows)
     storage.write_text(storage.join(root, CROISSANT_FILE), text)
     return path
 

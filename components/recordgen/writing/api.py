@@ -267,5 +267,5 @@ def _put(
         kept = frozenset(shard.file for item in others.splits.values() for shard in item.shards)
         lease.check_held(staging.lease)
         put_dataset(staging, target, others)  # the split is not there while its shards are moved
-    texts = {CROISSANT_FILE: croissant_text(dataset, {})}
+    texts = {CROISSANT_FILE: croissant_text(dataset, {}, has_rows=False)}
     commit(staging, target, dataset, texts=texts, kept=kept, staged=staged)
