@@ -183,8 +183,9 @@ def test_rows_that_name_a_split_keep_it(folder: Path, tmp_path: Path) -> None:
     assert (splits["0.png"], splits["0-small.png"]) == ("test", "train")
     assert splits["1.png"] == splits["1-dark.jpg"]
     assert [(item.line, item.code) for item in result.rejects] == [(3, "truncated")]
-    with pytest.raises(UsageError, match="split_by=near looks at all rows together"):
-        recordgen.convert(rows_csv(folder, rows), tmp_path / "out", append=True, **given)
+    for more in (given, {}):
+        with pytest.raises(UsageError, match="split_by=near compares all images with one another"):
+            recordgen.convert(rows_csv(folder, rows), tmp_path / "out", append=True, **more)
 
 
 # task, what else is given, words of the error

@@ -103,9 +103,8 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         )
     if not storage.exists(storage.join(output, DATASET_FILE)):
         return None
-    if options.decides_together:
+    if options.decides_together and not options.finds_alike:
         given = "stratify" if options.stratify != "none" else "duplicates"
-        given = "split_by" if options.finds_alike else given
         raise UsageError(
             f"{given}={getattr(options, given)} looks at all rows together, and --append adds to "
             f"rows whose split is decided; leave it out, or convert all of them anew, with "
@@ -120,6 +119,11 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
     ours = options.recorded()
     # A field that this version has and that one had not was at its default.
     theirs = {**ConvertOptions().recorded(), **dataset.options, "task": dataset.task}
+    if "near" in (options.split_by, theirs["split_by"]):
+        raise UsageError(
+            f"{output}: split_by=near compares all images with one another, and --append does not "
+            f"look at those that are there; convert all of them anew, with --overwrite"
+        )
     other = [name for name in ours if ours[name] != theirs[name] and name not in _MAY_DIFFER]
     if other:
         raise UsageError(
