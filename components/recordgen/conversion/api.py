@@ -330,7 +330,8 @@ def _convert_source(
         def path_of(file: str) -> str:
             return storage.join(output, file) if file in kept else run.staging.path(file)
 
-        report = render_dataset(dataset, rejects, path_of, list(lint.first(FINDINGS_SHOWN)))
+        shown = list(lint.first(FINDINGS_SHOWN))
+        report = render_dataset(dataset, rejects, path_of, shown, facts.columns)
         texts = texts_beside(dataset, rejects, report)
         streams = {
             FINDINGS_FILE: (line.encode() for line in to_lines(found)),

@@ -77,7 +77,7 @@ def find_repeated(
         def message(at: int) -> str:
             return f"the same {task.noun} as {facts.place(pairs.partners[at])}"
 
-        return Hits(code, pairs.rows, message)
+        return Hits(code, pairs.rows, message, pairs.partners)
 
     yield same("LEAK", groups.across_splits())
     if task.by_address:
@@ -98,7 +98,7 @@ def _conflicts(facts: Facts, task: LintedTask, groups: Groups) -> Hits:
         where = facts.place(pairs.partners[at])
         return f"{here} here, but {there} for the same {task.noun} in {where}"
 
-    return Hits("CONFLICT", pairs.rows, message)
+    return Hits("CONFLICT", pairs.rows, message, pairs.partners)
 
 
 def _is_repeated(ordered: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:

@@ -285,12 +285,18 @@ class Facts:
         """Return the split of an example."""
         return str(self._value("split", row))
 
-    def finding(self, code: str, level: str, row: int, message: str) -> LintFinding:
-        """Return a finding about an example."""
+    def finding(
+        self, code: str, level: str, row: int, message: str, other: int | None = None
+    ) -> LintFinding:
+        """Return a finding about an example, and the one that it was compared with."""
         said = self._said(row)
-        return LintFinding(
+        found = LintFinding(
             code, level, said["source"], said["line"], said["uri"], self.split(row), message
         )
+        if other is None:
+            return found
+        there = self._said(other)
+        return found._replace(other_source=there["source"], other_line=there["line"])
 
     def _said(self, row: int) -> Mapping[str, Any]:
         return {name: self._value(name, row) for name in ("source", "line", "uri")}

@@ -21,11 +21,13 @@ class Hits(NamedTuple):
         code: of the check.
         rows: the examples, each once.
         message: says what was found, given the place of an example in ``rows``.
+        partners: the example that each one was compared with; None: each was looked at alone.
     """
 
     code: str
     rows: Rows
     message: Callable[[int], str]
+    partners: Rows | None = None
 
 
 class LintFinding(NamedTuple):
@@ -39,6 +41,9 @@ class LintFinding(NamedTuple):
         uri: the payload's address as the line gives it.
         split: where the example is.
         message: what was found.
+        other_source: the import file of the example that it was compared with; empty: there is
+            none, and the line of JSON has neither this field nor the next.
+        other_line: 1-based line in that file.
     """
 
     code: str
@@ -48,6 +53,8 @@ class LintFinding(NamedTuple):
     uri: str
     split: str
     message: str
+    other_source: str = ""
+    other_line: int = 0
 
     def __str__(self) -> str:
         where = f"{self.source}:{self.line}" if self.source else "dataset"
@@ -66,4 +73,7 @@ def first_of_each(findings: Iterable[LintFinding], count: int) -> Iterator[LintF
 def to_lines(findings: Iterable[LintFinding]) -> Iterator[str]:
     """Yield the line of JSON that ``lint.jsonl`` has for each finding."""
     for item in findings:
-        yield json.dumps(item._asdict(), ensure_ascii=False) + "\n"
+        values = item._asdict()
+        if not item.other_source:
+            del values["other_source"], values["other_line"]
+        yield json.dumps(values, ensure_ascii=False) + "\n"

@@ -84,4 +84,4 @@ def _near(code: str, facts: Facts, pairs: Pairs) -> Hits:
     def message(at: int) -> str:
         return f"nearly the same image as {facts.place(pairs.partners[at])}"
 
-    return Hits(code, pairs.rows, message)
+    return Hits(code, pairs.rows, message, pairs.partners)

@@ -57,7 +57,8 @@ class Lint:
             if hits.code == code:
                 for at, row in enumerate(hits.rows):
                     level = CHECKS[code].level
-                    yield self._facts.finding(code, level, row, hits.message(at))
+                    other = None if hits.partners is None else hits.partners[at]
+                    yield self._facts.finding(code, level, row, hits.message(at), other)
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of ``lint.jsonl``."""

@@ -39,10 +39,11 @@ def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]
         if last < 0 or videos[last] != videos[row] or end > segments[last][2]:
             last = row
     rows = np.array(sorted(found), np.intp)
+    partners = np.array([found[row] for row in rows], np.intp)
 
     def message(at: int) -> str:
-        partner = found[int(rows[at])]
+        partner = int(partners[at])
         label, start, end = segments[partner]
         return f"overlaps {start:g} to {end:g} s, {label!r}, in {facts.place(partner)}"
 
-    yield Hits("OVERLAP", rows, message)
+    yield Hits("OVERLAP", rows, message, partners)

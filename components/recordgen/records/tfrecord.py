@@ -209,6 +209,32 @@ def read_records(path: str) -> Iterator[bytes]:
             raise RecordError(f"{path}: damaged gzip stream after offset {offset}: {exc}") from exc
 
 
+def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """Yield some records of a TFRecord file with their indexes, from 0 and in order.
+
+    The others are skipped, which needs no reading of files on this machine that are not compressed.
+    Indexes behind the last record give nothing.
+
+    Raises: as :func:`read_records`.
+    """
+    wanted = sorted(set(indexes))
+    with storage.open_read(path) as raw:
+        file = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
+        index = offset = 0
+        try:
+            while wanted and (head := file.read(_HEAD_BYTES)):
+                if index == wanted[0]:
+                    record = _read_one(file, head, path, offset)
+                    yield wanted.pop(0), record
+                    offset += _HEAD_BYTES + len(record) + _CRC.size
+                else:
+                    offset += _HEAD_BYTES + _record_bytes(head, path, offset) + _CRC.size
+                    file.seek(offset)
+                index += 1
+        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+            raise RecordError(f"{path}: damaged gzip stream after offset {offset}: {exc}") from exc
+
+
 def _record_bytes(head: bytes, path: str, offset: int) -> int:
     """Return the length that a record's first bytes say, if they can be believed."""
     if len(head) < _HEAD_BYTES:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import groupby
-from operator import attrgetter
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from recordgen.dataset.manifest import Dataset
-from recordgen.lint.codes import ERROR
-from recordgen.lint.findings import LintFinding
+from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import ConvertOptions
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.records.boxes import StoredBox
 from recordgen.rejects import Reject
 from recordgen.report.balance import class_balance
-from recordgen.report.pictures import Picture
+from recordgen.report.contents import Contents
+from recordgen.report.distributions import HEAT_SIDE
+from recordgen.report.exhibits import Exhibit
+from recordgen.report.shown_findings import CodeGroup
 from recordgen.report.units import megabytes
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (
@@ -36,7 +38,7 @@ from recordgen.tasks.object_detection import (
 )
 
 REJECTS_SHOWN = 50
-FINDINGS_SHOWN = 10  # of each code
+FINDINGS_SHOWN = 12  # of each code
 
 # More boxes on one small picture would only cover it.
 _BOXES_DRAWN = 100
@@ -44,10 +46,14 @@ _BOXES_DRAWN = 100
 _SOURCES_SHOWN = 20
 _CLASSES_LISTED = 1000
 _LABELS_SHOWN = 20  # under one picture
+_LABELS_CHOSEN = 300  # to filter findings by
 _TEXT_SHOWN = 300  # characters of a label, uri or message
 
 # ``dataset.json`` holds the final value of these options, given or detected.
 _ALWAYS_SHOWN = ("seed", "task", "input_format")
+
+# Characters that nobody sees or that turn the direction of text, so that one name poses as another.
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
 
 # The kinds of ``rows.adjusted``.
 _WORDS = {
@@ -69,25 +75,39 @@ class Option(NamedTuple):
 def to_html(
     dataset: Dataset,
     rejects: Sequence[Reject],
-    pictures: Mapping[str, Sequence[Picture]],
-    findings: Sequence[LintFinding] = (),
+    *,
+    examples: Mapping[str, Sequence[Exhibit]] | None = None,
+    groups: Sequence[CodeGroup] = (),
+    contents: Contents = Contents(),
 ) -> str:
     """Return the page as text.
 
     Args:
         dataset: the content of ``dataset.json``.
         rejects: the rows to list.
-        pictures: by split.
-        findings: what is wrong with the data, the first of each code.
+        examples: some of each split.
+        groups: what is wrong with the data, the first findings of each code.
+        contents: what the examples hold.
     """
+    shown = {item.finding.message for group in groups for item in group.items}
+    labels = {text for group in groups for item in group.items for text in item.labels}
+    script = _script()
     return _template().render(
         dataset=dataset,
         balance=class_balance(dataset),
         options=changed_options(dataset.options),
         rejects=rejects,
-        findings={code: list(items) for code, items in groupby(findings, attrgetter("code"))},
+        notes=[text for text in dataset.warnings if text not in shown],
+        groups=groups,
+        labels=sorted(labels)[:_LABELS_CHOSEN],
         error=ERROR,
-        pictures=pictures,
+        errors=count_level(dataset.lint, ERROR),
+        warned=count_level(dataset.lint, WARNING),
+        examples={name: items for name, items in (examples or {}).items() if items},
+        contents=contents,
+        heat_side=HEAT_SIDE,
+        script=Markup(script),
+        script_hash=_digest(script),
         sources_shown=_SOURCES_SHOWN,
         classes_listed=_CLASSES_LISTED,
         labels_shown=_LABELS_SHOWN,
@@ -127,6 +147,8 @@ def _template() -> Template:
         "page.html",
         data_uri=_data_uri,
         outlines=outlines,
+        places=_places,
+        steps=_steps,
         in_words=lambda kind: _WORDS.get(kind, kind),
     )
 
@@ -144,6 +166,8 @@ def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Tem
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
+        loader=FunctionLoader(lambda name: _file("recordgen.report", name)),
         keep_trailing_newline=True,
     )
     environment.filters.update(
@@ -154,14 +178,47 @@ def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Tem
         percent=_percent,
         **filters,
     )
-    style = resources.files("recordgen.report").joinpath("style.css").read_text(encoding="utf-8")
-    environment.globals["style"] = Markup(style.rstrip("\n"))
-    page = resources.files(package).joinpath(file)
-    return environment.from_string(page.read_text(encoding="utf-8"))
+    environment.globals["style"] = Markup(_file("recordgen.report", "style.css").rstrip("\n"))
+    return environment.from_string(_file(package, file))
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _TEXT_SHOWN else f"{text[: _TEXT_SHOWN - 1]}…"
+def _file(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    return _file(__package__, "page.js").strip("\n")
+
+
+def _digest(script: str) -> str:
+    """Return what a content security policy calls a script that may run, and no other."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _visible(value: Any) -> Any:
+    """Show characters that cannot be seen: U+202E, which turns text round, as ``⟨202E⟩``."""
+    if type(value) is not str or value.isascii() and value.isprintable():
+        return value
+    return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
+
+
+def _short(text: str, most: int = _TEXT_SHOWN) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _places(names: Sequence[str], among: Iterable[str]) -> str:
+    """Return the places of names among others, for the script: no name can break its list."""
+    places = {name: place for place, name in enumerate(among)}
+    return " ".join(str(places[name]) for name in names if name in places)
+
+
+def _steps(heights: Sequence[float]) -> str:
+    """Return bars as the path of their outline, 100 wide and up to 48 of 50 high."""
+    width = 100 / len(heights)
+    tops = (f"V{50 - 48 * each:.1f}H{width * at:.2f}" for at, each in enumerate(heights, start=1))
+    return f"M0 50{''.join(tops)}V50z"
 
 
 def _percent(part: float, whole: float = 1.0) -> str:

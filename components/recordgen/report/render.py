@@ -5,15 +5,26 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pyarrow import parquet
 
 from recordgen import storage
-from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE, REPORT_FILE, Dataset, read_dataset
+from recordgen.dataset.manifest import (
+    EXAMPLES_FILE,
+    LINT_FILE,
+    REJECTS_FILE,
+    REPORT_FILE,
+    Dataset,
+    read_dataset,
+)
 from recordgen.errors import SourceError
 from recordgen.lint.findings import LintFinding, first_of_each
 from recordgen.rejects import Reject
+from recordgen.report.contents import COLUMNS, contents_of
 from recordgen.report.page import FINDINGS_SHOWN, REJECTS_SHOWN, to_html
-from recordgen.report.pictures import read_pictures
+from recordgen.report.shown_findings import groups_of, places_of
+from recordgen.report.shown_records import read_shown
 
 # A line of ours holds a uri and a message, and is shorter.
 _MAX_LINE_BYTES = 1 << 16
@@ -42,7 +53,8 @@ def render_report(output: str | os.PathLike[str]) -> str:
     rejects = first_lines(storage.join(root, REJECTS_FILE), Reject, REJECTS_SHOWN)
     findings = first_lines(storage.join(root, LINT_FILE), LintFinding, _FINDINGS_READ)
     first = list(first_of_each(findings, FINDINGS_SHOWN))
-    return render_dataset(dataset, rejects, lambda file: storage.join(root, file), first)
+    facts = _read_facts(storage.join(root, EXAMPLES_FILE))
+    return render_dataset(dataset, rejects, lambda file: storage.join(root, file), first, facts)
 
 
 def write_report(output: str | os.PathLike[str], to: str | None = None) -> str:
@@ -66,6 +78,7 @@ def render_dataset(
     rejects: Sequence[Reject],
     path_of: Callable[[str], str],
     findings: Sequence[LintFinding] = (),
+    facts: Any = None,
 ) -> str:
     """Return the page for a dataset whose shards need not be at their places yet.
 
@@ -74,9 +87,30 @@ def render_dataset(
         rejects: the rows that were left out, or the first of them.
         path_of: says where a shard lies that ``dataset.json`` names.
         findings: what is wrong with the data, the first of each code.
+        facts: the table of all examples, as ``examples.parquet`` has it; None: there is none.
     """
-    pictures = read_pictures(dataset, path_of)
-    return to_html(dataset, rejects[:REJECTS_SHOWN], pictures, findings)
+    places = places_of(findings, facts)
+    records = read_shown(dataset, path_of, list(dict.fromkeys(places.values())))
+    return to_html(
+        dataset,
+        rejects[:REJECTS_SHOWN],
+        examples=records.examples,
+        groups=groups_of(findings, dataset.lint, places, records.at),
+        contents=contents_of(dataset, facts, records.sample),
+    )
+
+
+def _read_facts(path: str) -> Any:
+    """Return the columns of ``examples.parquet`` that a page needs; None: there is no such file."""
+    try:
+        with storage.open_read(path) as raw:
+            file = parquet.ParquetFile(raw)
+            names = [name for name in COLUMNS if name in file.schema_arrow.names]
+            return file.read(names)
+    except FileNotFoundError:
+        return None  # datasets written from Python, and older ones, have none
+    except (OSError, ValueError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc
 
 
 def first_lines(path: str, kind: type[_Line], most: int) -> list[_Line]:

@@ -1,0 +1,195 @@
+"""What examples hold, by split: sizes and brightness of images, boxes, texts, columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.dataset.manifest import Dataset
+from recordgen.features import TEXT, TOKENS
+from recordgen.options import ConvertOptions
+from recordgen.report.balance import evenly
+from recordgen.report.distributions import (
+    HeatMap,
+    Histogram,
+    TopValues,
+    heat_map,
+    histogram,
+    top_values,
+)
+from recordgen.report.exhibits import Record, as_text, is_own_value
+from recordgen.tasks import TASKS
+
+#: The columns of ``examples.parquet`` that a page needs.
+COLUMNS = (
+    *("split", "shard", "record", "source", "line", "uri", "annotation"),
+    *("height", "width", "brightness", "contrast", "sharpness"),
+)
+
+_COLUMNS_SHOWN = 24
+
+# Boxes are read from so many examples of a split, evenly spread over it.
+_BOXED_EXAMPLES = 5000
+
+# A column of texts has its lengths shown instead of its values if more of these are different.
+_DIFFERENT = 0.5
+_FEW = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a page draws of the examples.
+
+    Attributes:
+        images: of all images.
+        values: of texts and columns.
+        left_out: columns that are not drawn, because there are too many.
+        sampled: how many examples of each split ``values`` are of, where these are not all.
+        heat: where boxes lie, by split.
+        boxes: sizes and numbers of boxes.
+    """
+
+    images: Sequence[Histogram] = ()
+    values: Sequence[Histogram | TopValues] = ()
+    left_out: int = 0
+    sampled: Mapping[str, int] = field(default_factory=dict)
+    heat: Mapping[str, HeatMap] = field(default_factory=dict)
+    boxes: Sequence[Histogram] = ()
+
+
+def contents_of(dataset: Dataset, facts: Any, sample: Mapping[str, Sequence[Record]]) -> Contents:
+    """Return what the examples of a dataset hold.
+
+    Args:
+        dataset: its splits and task.
+        facts: a table with :data:`COLUMNS`, or some of them: of all examples.
+        sample: records of each split that hold no image.
+    """
+    by_split = {name: _of_split(facts, name) for name in dataset.splits} if facts else {}
+    heat, boxes = _boxes(dataset, by_split)
+    values, left_out = _values(dataset, sample)
+    sampled = {name: len(records) for name, records in sample.items()}
+    if all(count == dataset.splits[name].examples for name, count in sampled.items()):
+        sampled = {}
+    return Contents(_images(by_split), values, left_out, sampled, heat, boxes)
+
+
+def _of_split(facts: Any, name: str) -> Any:
+    names = [column for column in COLUMNS[6:] if column in facts.column_names]
+    return facts.select(names).filter(pc.equal(facts["split"].cast(pa.string()), name))
+
+
+def _images(by_split: Mapping[str, Any]) -> Sequence[Histogram]:
+    def numbers(name: str) -> dict[str, npt.NDArray[Any]]:
+        return {
+            split: table[name].cast(pa.float64()).to_numpy()
+            for split, table in by_split.items()
+            if name in table.column_names
+        }
+
+    width, height = numbers("width"), numbers("height")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = {name: width[name] / height[name] for name in width if name in height}
+    found = (
+        histogram("Width, pixels", width),
+        histogram("Height, pixels", height),
+        histogram("Aspect ratio, width / height", ratio),
+        histogram("Brightness, 0 to 255", numbers("brightness")),
+        histogram("Contrast, 0 to 127.5", numbers("contrast")),
+        histogram("Sharpness, 1 is sharp", numbers("sharpness")),
+    )
+    return [item for item in found if item is not None]
+
+
+def _boxes(
+    dataset: Dataset, by_split: Mapping[str, Any]
+) -> tuple[Mapping[str, HeatMap], Sequence[Histogram]]:
+    task = TASKS.get(dataset.task)
+    if task is None or not hasattr(task, "boxes"):
+        return {}, []
+    read: Any = task.of(ConvertOptions(task=dataset.task))
+    corners, counts, areas = {}, {}, {}
+    for name, table in by_split.items():
+        rows = evenly(range(len(table)), _BOXED_EXAMPLES)
+        said = table["annotation"].take(pa.array(rows, pa.int64())).to_pylist()
+        found = [() if text is None else read.boxes(text) for text in said]
+        counts[name] = np.array([len(boxes) for boxes in found], np.float64)
+        corners[name] = np.array(
+            [box[1:5] for boxes in found for box in boxes], np.float64
+        ).reshape(-1, 4)
+        sides = np.maximum(corners[name][:, 2:] - corners[name][:, :2], 0)
+        areas[name] = 100 * sides[:, 0] * sides[:, 1]
+    heat = {name: heat_map(boxes) for name, boxes in corners.items()}
+    drawn = (
+        histogram("Boxes in an image", counts),
+        histogram("Area of a box, % of the image", areas),
+    )
+    return (
+        {name: found for name, found in heat.items() if found is not None},
+        [item for item in drawn if item is not None],
+    )
+
+
+def _values(
+    dataset: Dataset,
+    sample: Mapping[str, Sequence[Record]],
+) -> tuple[Sequence[Histogram | TopValues], int]:
+    names = {name for records in sample.values() for record in records for name in record}
+    ordered = dict.fromkeys((*dataset.features, *sorted(names)))
+    own = [name for name in ordered if name in names and is_own_value(name)]
+    found = [_lengths("Length of the text, characters", sample, TEXT)]
+    if TOKENS in names:
+        found.append(
+            histogram(
+                "Tokens in a text",
+                {
+                    split: np.array([len(record.get(TOKENS, ())) for record in records], float)
+                    for split, records in sample.items()
+                },
+            )
+        )
+    found += [_column(name, sample) for name in own[:_COLUMNS_SHOWN]]
+    return [item for item in found if item is not None], max(0, len(own) - _COLUMNS_SHOWN)
+
+
+def _lengths(
+    title: str, sample: Mapping[str, Sequence[Record]], name: str
+) -> Histogram | TopValues | None:
+    return histogram(
+        title,
+        {
+            split: np.array(
+                [len(as_text(value)) for record in records for value in record.get(name, ())],
+                np.float64,
+            )
+            for split, records in sample.items()
+        },
+    )
+
+
+def _column(name: str, sample: Mapping[str, Sequence[Record]]) -> Histogram | TopValues | None:
+    """Return what a feature holds: numbers as a histogram, texts by their frequency."""
+    values = {
+        split: [value for record in records for value in record.get(name, ())]
+        for split, records in sample.items()
+    }
+    everything = [value for found in values.values() for value in found]
+    if any(isinstance(value, bytes) for value in everything):
+        texts = {split: [*map(as_text, found)] for split, found in values.items()}
+        different = len({text for found in texts.values() for text in found})
+        if different > max(_FEW, _DIFFERENT * len(everything)):
+            return _lengths(f"{name}, characters", sample, name)
+        return top_values(name, texts)
+    numbers = {
+        split: np.array(
+            [value for record in records for value in record.get(name) or (np.nan,)], np.float64
+        )
+        for split, records in sample.items()
+    }
+    return histogram(name, numbers)

@@ -1,0 +1,286 @@
+"""Numbers and values by split → what a page draws of them: histograms, bars, a heat map.
+
+    {"train": [1, 2, 2], "eval": [9]}  ─histogram─▶  Histogram(bars, ticks, quantiles)
+
+Each split is drawn as shares of itself, so that a small one can be compared with a large one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: Arrays of numbers by split; NaN: not known.
+Numbers = Mapping[str, npt.NDArray[Any]]
+
+#: Cells on each side of a heat map.
+HEAT_SIDE = 24
+
+#: Levels of a heat map.
+HEAT_LEVELS = 8
+
+_BINS = 32
+_TICKS = 4
+
+# Numbers that reach over so many times the lower ones are drawn on a logarithmic scale.
+_LOG_RANGE = 30
+
+# What lies beyond these quantiles is drawn at the edge, if it would squeeze the rest.
+_EDGES = 0.005, 0.995
+_SQUEEZED = 3
+
+_TOP = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The numbers of one split.
+
+    Attributes:
+        split: its name.
+        count: how many are known.
+        missing: how many are not.
+        heights: of each bar, 0 to 1, 1 being the highest bar of all splits.
+        quantiles: the least, the median and the largest, as text; empty: none is known.
+    """
+
+    split: str
+    count: int
+    missing: int
+    heights: Sequence[float]
+    quantiles: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Numbers by split.
+
+    Attributes:
+        title: what they are.
+        series: by split.
+        ticks: places, 0 (left) to 1, and the numbers there.
+        is_log: whether the scale is logarithmic.
+    """
+
+    title: str
+    series: Sequence[Series]
+    ticks: Sequence[tuple[float, str]]
+    is_log: bool
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a number is not known."""
+        return any(item.missing for item in self.series)
+
+
+@dataclass(frozen=True, slots=True)
+class ValueShare:
+    """One value: its share of each split, in the order of the splits."""
+
+    value: str
+    shares: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class TopValues:
+    """The most frequent values by split.
+
+    Attributes:
+        title: what they are.
+        splits: the names of the splits.
+        values: the most frequent first.
+        others: how many further values there are.
+    """
+
+    title: str
+    splits: Sequence[str]
+    values: Sequence[ValueShare]
+    others: int
+
+    @property
+    def most(self) -> float:
+        """The largest share."""
+        return max(share for item in self.values for share in item.shares)
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Where boxes lie.
+
+    Attributes:
+        paths: by level, from the second on, the cells as SVG path data; cells are squares of 1.
+        boxes: how many there are.
+        most: how many of them cover the cell that most of them cover.
+        centre: the share of all cells covered that lie in the middle ninth of the image.
+    """
+
+    paths: Sequence[str]
+    boxes: int
+    most: int
+    centre: float
+
+
+def histogram(title: str, numbers: Numbers) -> Histogram | None:
+    """Return a histogram of numbers by split; None: none of them is known.
+
+    Args:
+        title: what they are.
+        numbers: by split, float or int.
+    """
+    known = {
+        name: values[np.isfinite(values)].astype(np.float64) for name, values in numbers.items()
+    }
+    everything = np.concatenate([*known.values(), np.zeros(0)])
+    if not len(everything):
+        return None
+    edges, is_log, is_clipped = _bin_edges(everything)
+    heights = {
+        name: np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0] / max(1, len(values))
+        for name, values in known.items()
+    }
+    highest = max(float(bars.max()) for bars in heights.values())
+    return Histogram(
+        title,
+        [
+            Series(
+                name,
+                len(known[name]),
+                len(numbers[name]) - len(known[name]),
+                (bars / highest).round(3).tolist(),
+                _quantiles(known[name]),
+            )
+            for name, bars in heights.items()
+        ],
+        _ticks(edges, is_log, is_clipped),
+        is_log,
+    )
+
+
+def _bin_edges(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], bool, tuple[bool, bool]]:
+    """Return the bins' edges, whether they grow by factors, and which end has what lies beyond."""
+    least, most = float(values.min()), float(values.max())
+    low, high = (float(edge) for edge in np.quantile(values, _EDGES))
+    is_log = low > 0 and high / low > _LOG_RANGE
+    is_clipped = (False, False)
+    if not is_log and high > low and most - least > _SQUEEZED * (high - low):
+        is_clipped = (least < low, most > high)
+        least, most = low, high
+    if bool((values == values.round()).all()) and most - least < _BINS:
+        return np.arange(round(least), round(most) + 2) - 0.5, False, is_clipped
+    if least == most:
+        return np.array([least - 0.5, most + 0.5]), False, is_clipped
+    if is_log and least > 0:
+        return np.geomspace(least, most, _BINS + 1), True, is_clipped
+    return np.linspace(least, most, _BINS + 1), False, is_clipped
+
+
+def _ticks(
+    edges: npt.NDArray[Any], is_log: bool, is_clipped: tuple[bool, bool]
+) -> list[tuple[float, str]]:
+    bins = len(edges) - 1
+    if bins < _BINS:  # whole numbers, in the middle of their bars
+        step = max(1, -(-bins // 8))
+        found = [((at + 0.5) / bins, float(edges[at] + 0.5)) for at in range(0, bins, step)]
+    else:
+        places = [at / _TICKS for at in range(_TICKS + 1)]
+        ends = (float(edges[0]), float(edges[-1]))
+        found = [
+            (place, ends[0] * (ends[1] / ends[0]) ** place if is_log else _between(ends, place))
+            for place in places
+        ]
+    texts = [number_text(number) for _, number in found]
+    if is_clipped[0]:
+        texts[0] = f"≤ {texts[0]}"
+    if is_clipped[1]:
+        texts[-1] = f"≥ {texts[-1]}"
+    return [(round(place, 3), text) for (place, _), text in zip(found, texts, strict=True)]
+
+
+def _between(ends: tuple[float, float], place: float) -> float:
+    return ends[0] + (ends[1] - ends[0]) * place
+
+
+def _quantiles(values: npt.NDArray[Any]) -> list[str]:
+    if not len(values):
+        return []
+    return [number_text(float(value)) for value in np.quantile(values, (0, 0.5, 1))]
+
+
+def number_text(number: float) -> str:
+    """Return a number as a person reads it: three digits, all of those of a whole number."""
+    if number == round(number) and abs(number) < 1e9:
+        return f"{number:,.0f}"
+    if 1000 <= abs(number) < 1e9:
+        return f"{number:,.0f}"
+    return f"{number:.3g}"
+
+
+def top_values(title: str, values: Mapping[str, Sequence[str]]) -> TopValues | None:
+    """Return the most frequent values by split; None: there are none.
+
+    Args:
+        title: what they are.
+        values: by split.
+    """
+    counts = {name: Counter(found) for name, found in values.items()}
+    total = sum(counts.values(), Counter[str]())
+    if not total:
+        return None
+    top = sorted(total, key=lambda value: (-total[value], value))[:_TOP]
+    sizes = {name: max(1, sum(found.values())) for name, found in counts.items()}
+    return TopValues(
+        title,
+        list(values),
+        [
+            ValueShare(value, [found[value] / sizes[name] for name, found in counts.items()])
+            for value in top
+        ],
+        len(total) - len(top),
+    )
+
+
+def heat_map(boxes: npt.NDArray[Any]) -> HeatMap | None:
+    """Count the boxes that cover each cell of an image; None: there are no boxes.
+
+    Args:
+        boxes: xmin, ymin, xmax, ymax as shares of the image: float [n, 4].
+    """
+    if not len(boxes):
+        return None
+    first = np.clip(np.floor(boxes[:, :2] * HEAT_SIDE), 0, HEAT_SIDE - 1).astype(np.intp)
+    last = np.clip(np.ceil(boxes[:, 2:] * HEAT_SIDE), first + 1, HEAT_SIDE).astype(np.intp)
+    # A box adds 1 at its first corner and takes it away behind the others; running sums fill it.
+    corners = np.zeros((HEAT_SIDE + 1, HEAT_SIDE + 1), np.int64)
+    for rows, columns, sign in (
+        (first[:, 1], first[:, 0], 1),
+        (first[:, 1], last[:, 0], -1),
+        (last[:, 1], first[:, 0], -1),
+        (last[:, 1], last[:, 0], 1),
+    ):
+        np.add.at(corners, (rows, columns), sign)
+    covered = corners.cumsum(axis=0).cumsum(axis=1)[:HEAT_SIDE, :HEAT_SIDE]
+    most = int(covered.max())
+    levels = -(-covered * (HEAT_LEVELS - 1) // most)
+    third = HEAT_SIDE // 3
+    middle = covered[third : 2 * third, third : 2 * third].sum() / covered.sum()
+    return HeatMap(
+        [_cells(levels == level) for level in range(1, HEAT_LEVELS)],
+        len(boxes),
+        most,
+        float(middle),
+    )
+
+
+def _cells(is_there: npt.NDArray[np.bool_]) -> str:
+    """Return cells as SVG path data, those that touch in a row as one."""
+    pieces = []
+    for y, row in enumerate(is_there):
+        turns = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))
+        for left, right in turns.reshape(-1, 2).tolist():
+            pieces.append(f"M{left} {y}h{right - left}v1h-{right - left}z")
+    return "".join(pieces)
