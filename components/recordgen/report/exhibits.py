@@ -1,6 +1,6 @@
 """A record as a page shows it: a picture with boxes, a text with entities, a row of a table.
 
-{"text": [b"Anna in Oslo"], "entity/start": [8], …}  →  Exhibit(text=(Piece("Anna in "), Piece("Oslo", "city")))
+A text with an entity becomes ``(Piece("Anna in "), Piece("Oslo", "city"))``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -114,10 +115,8 @@ def exhibit(record: Record, dataset: Dataset) -> Exhibit:
     image = image_of(record)
     thumbnail = None
     if image is not None:
-        try:
+        with suppress(PayloadError, MemoryError):
             thumbnail = to_thumbnail(image, SIDE)
-        except (PayloadError, MemoryError):
-            pass
     uri = next((value for name in _SOURCE_IDS for value in record.get(name, ())), b"")
     text = _first(record, features.TEXT)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)

@@ -78,7 +78,7 @@ def to_html(
     *,
     examples: Mapping[str, Sequence[Exhibit]] | None = None,
     groups: Sequence[CodeGroup] = (),
-    contents: Contents = Contents(),
+    contents: Contents | None = None,
 ) -> str:
     """Return the page as text.
 
@@ -104,7 +104,7 @@ def to_html(
         errors=count_level(dataset.lint, ERROR),
         warned=count_level(dataset.lint, WARNING),
         examples={name: items for name, items in (examples or {}).items() if items},
-        contents=contents,
+        contents=contents or Contents(),
         heat_side=HEAT_SIDE,
         script=Markup(script),
         script_hash=_digest(script),
@@ -199,7 +199,7 @@ def _digest(script: str) -> str:
 
 def _visible(value: Any) -> Any:
     """Show characters that cannot be seen: U+202E, which turns text round, as ``⟨202E⟩``."""
-    if type(value) is not str or value.isascii() and value.isprintable():
+    if type(value) is not str or (value.isascii() and value.isprintable()):
         return value
     return _UNSEEN.sub(lambda found: f"⟨{ord(found[0]):04X}⟩", value)
 

@@ -102,10 +102,9 @@ def read_shown(
 
 
 def _has_images(dataset: Dataset) -> bool:
-    specs = dataset.features or (
-        TASKS[dataset.task].features if dataset.task in TASKS else {IMAGE_ENCODED: None}
-    )
-    return any(name.endswith("/encoded") for name in specs)
+    if dataset.features or dataset.task not in TASKS:
+        return any(name.endswith("/encoded") for name in dataset.features)
+    return IMAGE_ENCODED in TASKS[dataset.task].features
 
 
 def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str, Sequence[Record]]:
