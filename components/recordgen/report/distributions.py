@@ -165,7 +165,7 @@ def _bin_edges(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], bool, tuple[
     """Return the bins' edges, whether they grow by factors, and which end has what lies beyond."""
     least, most = float(values.min()), float(values.max())
     low, high = (float(edge) for edge in np.quantile(values, _EDGES))
-    is_log = low > 0 and high / low > _LOG_RANGE
+    is_log = least > 0 and high > _LOG_RANGE * low
     is_clipped = (False, False)
     if not is_log and high > low and most - least > _SQUEEZED * (high - low):
         is_clipped = (least < low, most > high)
@@ -174,7 +174,7 @@ def _bin_edges(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], bool, tuple[
         return np.arange(round(least), round(most) + 2) - 0.5, False, is_clipped
     if least == most:
         return np.array([least - 0.5, most + 0.5]), False, is_clipped
-    if is_log and least > 0:
+    if is_log:
         return np.geomspace(least, most, _BINS + 1), True, is_clipped
     return np.linspace(least, most, _BINS + 1), False, is_clipped
 

@@ -56,8 +56,8 @@ class ShownRecords:
 
     Attributes:
         examples: by split.
-        sample: the first records of some shards by split: they lie in the order of a hash, so
-            they are drawn by chance. Empty for images.
+        sample: the first records of some shards by split; they lie in the order of a hash, so
+            they are drawn by chance.
         at: the records that were asked for, and could be afforded.
     """
 
@@ -96,7 +96,7 @@ def read_shown(
             name: sorted(islice(found, len(items)), key=lambda item: (item.labels, item.uri))
             for name, items in chosen.items()
         },
-        {} if _has_images(dataset) else sample,
+        sample,
         dict(zip(at, found, strict=True)),
     )
 
@@ -109,11 +109,12 @@ def _has_images(dataset: Dataset) -> bool:
 
 def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str, Sequence[Record]]:
     splits = dict(islice(dataset.splits.items(), _ALL_SHOWN))
-    has_images = _has_images(dataset)
+    # Examples of an image and its labels have no values that are counted.
+    is_plain = not dataset.features and _has_images(dataset)
     reads = [
         (name, path_of(shard.file), number)
         for name, split in splits.items()
-        for shard, number in _reading(split, has_images)
+        for shard, number in _reading(split, is_plain)
     ]
     found: dict[str, list[Record]] = defaultdict(list)
     for name, records in map_in_order(_read_front, reads, threads=default_threads()):
@@ -121,7 +122,7 @@ def _read_sample(dataset: Dataset, path_of: Callable[[str], str]) -> Mapping[str
     return found
 
 
-def _reading(split: Split, has_images: bool) -> Iterator[tuple[Shard, int]]:
+def _reading(split: Split, is_plain: bool) -> Iterator[tuple[Shard, int]]:
     """Yield which shards to read, and how many records from the front of each."""
     shards = [shard for shard in split.shards if shard.examples]
     if not shards:
@@ -133,7 +134,7 @@ def _reading(split: Split, has_images: bool) -> Iterator[tuple[Shard, int]]:
         several = evenly(shards, max(2, -(-_SHOWN_PER_SPLIT * len(shards) // split.examples)))
     affordable = max(1, _SPLIT_BYTES * split.examples // max(1, split.bytes))
     opened = evenly(several, min(_SHOWN_PER_SPLIT, affordable))
-    most = _IMAGES_PER_SHARD if has_images else max(1, _RECORDS_PER_SPLIT // len(opened))
+    most = _IMAGES_PER_SHARD if is_plain else max(1, _RECORDS_PER_SPLIT // len(opened))
     for shard in opened:
         yield shard, min(most, affordable // len(opened))
 
