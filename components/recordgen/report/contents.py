@@ -28,7 +28,7 @@ from recordgen.tasks import TASKS
 
 #: The columns of ``examples.parquet`` that a page needs.
 COLUMNS = (
-    *("split", "shard", "record", "source", "line", "uri", "annotation"),
+    *("split", "shard", "record", "source", "line", "annotation"),
     *("height", "width", "brightness", "contrast", "sharpness"),
 )
 
@@ -40,6 +40,9 @@ _BOXED_EXAMPLES = 5000
 # A column of texts has its lengths shown instead of its values if more of these are different.
 _DIFFERENT = 0.5
 _FEW = 20
+
+# The numbers of examples by split.
+_Rows = Mapping[str, npt.NDArray[np.intp]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +74,32 @@ def contents_of(dataset: Dataset, facts: Any, sample: Mapping[str, Sequence[Reco
         facts: a table with :data:`COLUMNS`, or some of them: of all examples.
         sample: records of each split that hold no image.
     """
-    by_split = {name: _of_split(facts, name) for name in dataset.splits} if facts else {}
-    heat, boxes = _boxes(dataset, by_split)
+    rows = _rows_by_split(dataset, facts)
+    heat, boxes = _boxes(dataset, facts, rows)
     values, left_out = _values(dataset, sample)
     sampled = {name: len(records) for name, records in sample.items()}
     if all(count == dataset.splits[name].examples for name, count in sampled.items()):
         sampled = {}
-    return Contents(_images(by_split), values, left_out, sampled, heat, boxes)
+    return Contents(_images(facts, rows), values, left_out, sampled, heat, boxes)
 
 
-def _of_split(facts: Any, name: str) -> Any:
-    names = [column for column in COLUMNS[6:] if column in facts.column_names]
-    return facts.select(names).filter(pc.equal(facts["split"].cast(pa.string()), name))
+def _rows_by_split(dataset: Dataset, facts: Any) -> _Rows:
+    """Return the numbers of the examples of each split."""
+    if not facts:
+        return {}
+    splits = facts["split"].cast(pa.string())
+    return {
+        name: np.flatnonzero(pc.equal(splits, name).to_numpy())
+        for name in dataset.splits
+    }
 
 
-def _images(by_split: Mapping[str, Any]) -> Sequence[Histogram]:
+def _images(facts: Any, rows: _Rows) -> Sequence[Histogram]:
     def numbers(name: str) -> dict[str, npt.NDArray[Any]]:
-        return {
-            split: table[name].cast(pa.float64()).to_numpy()
-            for split, table in by_split.items()
-            if name in table.column_names
-        }
+        if not rows or name not in facts.column_names:
+            return {}
+        values = facts[name].cast(pa.float64()).to_numpy()
+        return {split: values[chosen] for split, chosen in rows.items()}
 
     width, height = numbers("width"), numbers("height")
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -108,16 +116,16 @@ def _images(by_split: Mapping[str, Any]) -> Sequence[Histogram]:
 
 
 def _boxes(
-    dataset: Dataset, by_split: Mapping[str, Any]
+    dataset: Dataset, facts: Any, rows: _Rows
 ) -> tuple[Mapping[str, HeatMap], Sequence[Histogram]]:
     task = TASKS.get(dataset.task)
     if task is None or not hasattr(task, "boxes"):
         return {}, []
     read: Any = task.of(ConvertOptions(task=dataset.task))
     corners, counts, areas = {}, {}, {}
-    for name, table in by_split.items():
-        rows = evenly(range(len(table)), _BOXED_EXAMPLES)
-        said = table["annotation"].take(pa.array(rows, pa.int64())).to_pylist()
+    for name, every in rows.items():
+        chosen = evenly(range(len(every)), _BOXED_EXAMPLES)
+        said = facts["annotation"].take(pa.array(every[chosen])).to_pylist()
         found = [() if text is None else read.boxes(text) for text in said]
         counts[name] = np.array([len(boxes) for boxes in found], np.float64)
         corners[name] = np.array(
