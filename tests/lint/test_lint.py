@@ -89,6 +89,7 @@ def test_what_is_found(source: str, output: Path) -> None:
     assert leak == {
         **{"code": "LEAK", "level": "error", "source": source, "line": 2},
         **{"uri": "copy_of_a.png", "split": "test", "message": leak["message"]},
+        **{"other_source": source, "other_line": 1},
     }
     dataset = recordgen.read_dataset(str(output))
     assert dataset.lint == Counter(item["code"] for item in lint_of(output))
@@ -118,12 +119,17 @@ def test_the_report_shows_the_first_of_each_code(source: str, output: Path) -> N
     """Errors stand open; what the page says comes from lint.jsonl as well."""
     page = (output / "report.html").read_text()
     assert render_report(output) == page
-    found = re.findall(r"<details( open)?>\n<summary><code>(\w+)</code>: (\d+) \((\w+)\)", page)
+    found = re.findall(
+        r'data-code="\w+"( open)?>\n<summary><code>(\w+)</code> <span class="level">(\w+)</span> '
+        r'<span class="dim">(\d+)',
+        page,
+    )
     dataset = recordgen.read_dataset(str(output))
-    assert [(code, int(count)) for _, code, count, _ in found] == list(dataset.lint.items())
-    assert all((level == "error") == bool(is_open) for is_open, *_, level in found)
+    assert [(code, int(count)) for _, code, _, count in found] == list(dataset.lint.items())
+    whole = {item["code"] for item in lint_of(output) if not item["source"]}
+    assert all((level == "error" or code in whole) == bool(o) for o, code, level, _ in found)
     leak = page.split("<code>LEAK</code>")[1].split("</details>")[0]
-    assert "rows.csv</bdi>:2</td><td>test</td><td><bdi>copy_of_a.png</bdi>" in leak
+    assert 'rows.csv</bdi>:2 <span class="chip">test</span>' in leak
     assert "the same image as" in leak
 
 

@@ -272,10 +272,6 @@ class ObjectDetection(ImageTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def shown(self, annotation: str) -> str:
-        boxes = (f"{box.label!r} in {_shown(box)}" for box in decode_boxes(annotation))
-        return f"{'; '.join(boxes) or 'no box'!s:.80}"
-
     def as_stored(self, annotation: str, image: CheckedImage) -> str:
         size = _decode_size(annotation)
         if size is not None:
