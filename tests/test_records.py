@@ -35,6 +35,7 @@ from recordgen.records.tfrecord import (
     count_frames,
     frame,
     frame_head,
+    read_chosen,
     read_records,
     write_frames,
 )
@@ -232,6 +233,8 @@ def test_files_are_read_by_both(tmp_path: Path, compression: str) -> None:
     dataset = tf.data.TFRecordDataset(str(path), "GZIP" if compression == "gzip" else "")
     assert [record.numpy() for record in dataset] == records
     assert list(read_records(str(path))) == records
+    chosen = list(read_chosen(str(path), [101, 2, 500, 2]))
+    assert chosen == [(2, records[2]), (101, records[101])]
     assert size == path.stat().st_size
     first = path.read_bytes()
     write(path, records, compression)

@@ -21,7 +21,11 @@ from recordgen.dataset.manifest import REPORT_FILE, read_dataset
 from recordgen.errors import SourceError
 from recordgen.lint.codes import CHECKS
 from recordgen.lint.findings import LintFinding
+from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.report.exhibits import Exhibit
 from recordgen.report.render import render_dataset, render_report
+from recordgen.report.shown_findings import groups_of
+from recordgen.report.shown_records import Place
 from tests.conftest import encoded, noise
 from tests.test_report import Page, dataset_of, self_contained
 
@@ -96,12 +100,7 @@ def test_findings_can_be_filtered(page: Page) -> None:
 
 def test_what_is_drawn(page: Page) -> None:
     """Sizes and brightness of images and the places of boxes are drawn by split."""
-    titles = {figure.partition("<bdi>")[2].partition("</bdi>")[0] for figure in charts(page)}
-    assert titles == {
-        *("Width, pixels", "Height, pixels", "Aspect ratio, width / height"),
-        *("Brightness, 0 to 255", "Contrast, 0 to 127.5", "Sharpness, 1 is sharp"),
-        *("Boxes in an image", "Area of a box, % of the image"),
-    }
+    assert drawn(page) == OF_IMAGES | {"Boxes in an image", "Area of a box, % of the image"}
     assert page.table("median")[1:] == [[name, "96", "96", "96"] for name in SPLITS]
     assert {"7 boxes", "1 boxes"} <= set(page.part("boxes").texts)
 
@@ -109,9 +108,16 @@ def test_what_is_drawn(page: Page) -> None:
 SPLITS = ("train", "eval", "test")
 
 
-def charts(page: Page) -> list[str]:
-    """Return the HTML behind each chart's beginning."""
-    return page.html.split('<figure class="chart">')[1:]
+OF_IMAGES = {
+    *("Width, pixels", "Height, pixels", "Aspect ratio, width / height"),
+    *("Brightness, 0 to 255", "Contrast, 0 to 127.5", "Sharpness, 1 is sharp"),
+}
+
+
+def drawn(page: Page) -> set[str]:
+    """Return the titles of what is drawn."""
+    charts = page.html.split('<figure class="chart">')[1:]
+    return {chart.partition("<bdi>")[2].partition("</bdi>")[0] for chart in charts}
 
 
 # task, file, lines, what its examples show, which titles its drawings have
@@ -140,6 +146,7 @@ TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
         {"age", "job", "cook"},
         {"age", "job", "paid"},
     ),
+    ("declared", "a.csv", ["photo,size,use", "a.png,2.5,tea"], {"size", "2.5", "tea"}, {"size"}),
     (
         "video_classification",
         "a.csv",
@@ -150,6 +157,13 @@ TASKS: list[tuple[str, str, list[str], set[str], set[str]]] = [
 ]
 
 
+# What of each task is not in the table above.
+OPTIONS: dict[str, Any] = {
+    "declared": {"schema": {"photo": "image", "size": "float", "use": "label"}},
+    "tabular": {"target_column": "job"},
+}
+
+
 @pytest.mark.parametrize(
     ("task", "name", "lines", "words", "titles"), TASKS, ids=[item[0] for item in TASKS]
 )
@@ -158,11 +172,11 @@ def test_every_task_shows_examples(
 ) -> None:
     """Texts, entities, rows and segments are shown as they are, and what they hold is drawn."""
     (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    recordgen.convert(tmp_path / name, tmp_path / "out", task=task)
+    (tmp_path / "a.png").write_bytes(encoded(noise(), "PNG"))
+    recordgen.convert(tmp_path / name, tmp_path / "out", task=task, **OPTIONS.get(task, {}))
     page = self_contained((tmp_path / "out" / REPORT_FILE).read_text(encoding="utf-8"))
     assert words <= set(page.part("examples").texts)
-    shown = {figure.partition("<bdi>")[2].partition("</bdi>")[0] for figure in charts(page)}
-    assert shown == titles
+    assert drawn(page) - OF_IMAGES == titles
 
 
 def test_texts_of_a_finding_are_side_by_side(tmp_path: Path) -> None:
@@ -205,6 +219,18 @@ def test_a_page_of_a_million_examples(tmp_path: Path) -> None:
     assert len(html) < 5_000_000
     assert page.table("median")[1] == ["train", "0", "2,499", "4,998"]
     assert "1,000,000, the first 12 are shown" in page.texts
+
+
+def test_pictures_have_an_end() -> None:
+    """Findings have pictures up to 2 MB; those behind them are shown without."""
+    thumbnail = Thumbnail(b"x" * 700_000, "png", 8, 8)
+    findings = [LintFinding("DARK", "warning", "a.csv", line, "u", "", "m") for line in range(4)]
+    places = {("a.csv", line): Place("train", "s", line) for line in range(4)}
+    shown = {place: Exhibit(has_image=True, thumbnail=thumbnail) for place in places.values()}
+    [group] = groups_of(findings, {"DARK": 9}, places, shown)
+    pictures = [side.exhibit for item in group.items for side in item.sides]
+    assert [bool(item and item.thumbnail) for item in pictures] == [True, True, False, False]
+    assert (group.count, group.items[0].splits) == (9, ["train"])
 
 
 def test_records_far_behind_are_not_looked_for(output: Path) -> None:
@@ -279,7 +305,8 @@ const choose = (name, text) => {
     field.dispatchEvent(new Event("change", { bubbles: true }));
     return [shown(), document.getElementById("filtered").textContent];
 };
-const found = { code: choose("code", "LEAK") };
+const sideways = document.documentElement.scrollWidth > window.innerWidth;
+const found = { sideways, code: choose("code", "LEAK") };
 form.reset();
 await new Promise((done) => setTimeout(done, 50));
 found.reset = document.getElementById("filtered").textContent;
@@ -297,6 +324,7 @@ def test_the_script_filters(page: Page, tmp_path: Path) -> None:
     every = page.html.count('<li class="finding')
     dogs = sum("1" in value.split() for value in page.values("li", "data-labels"))
     assert found == {
+        "sideways": False,  # on a phone
         "code": [1, f"1 of {every} findings on this page"],
         "reset": f"{every} of {every} findings on this page",
         "label": [dogs, f"{dogs} of {every} findings on this page"],

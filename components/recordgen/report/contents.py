@@ -88,10 +88,7 @@ def _rows_by_split(dataset: Dataset, facts: Any) -> _Rows:
     if not facts:
         return {}
     splits = facts["split"].cast(pa.string())
-    return {
-        name: np.flatnonzero(pc.equal(splits, name).to_numpy())
-        for name in dataset.splits
-    }
+    return {name: np.flatnonzero(pc.equal(splits, name).to_numpy()) for name in dataset.splits}
 
 
 def _images(facts: Any, rows: _Rows) -> Sequence[Histogram]:

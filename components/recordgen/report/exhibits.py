@@ -152,9 +152,9 @@ def labels_of(record: Record, dataset: Dataset) -> tuple[Label, ...]:
 
 def _column_of_labels(dataset: Dataset) -> tuple[str, str]:
     """Return the features of the column that holds a table's labels; empty: there is none."""
-    if "table" in dataset.options:
-        table = json.loads(dataset.options["table"] or "{}")
-        return (table.get("target") or "" if dataset.labels else "", "")
+    if dataset.options.get("table"):
+        target = json.loads(dataset.options["table"]).get("target")
+        return (target or "") if dataset.labels else "", ""
     text = (name for name in dataset.features if name.endswith("/text"))
     name = next((n for n in text if f"{n[: -len('/text')]}/label" in dataset.features), "")
     return name, f"{name[: -len('/text')]}/label"
