@@ -22,9 +22,10 @@ from recordgen.errors import SourceError
 from recordgen.lint.codes import CHECKS
 from recordgen.lint.findings import LintFinding
 from recordgen.payloads.thumbnail import Thumbnail
+from recordgen.records.tfrecord import frame, read_records
 from recordgen.report.exhibits import Exhibit
 from recordgen.report.render import render_dataset, render_report
-from recordgen.report.shown_findings import groups_of
+from recordgen.report.shown_findings import groups_of, places_of
 from recordgen.report.shown_records import Place
 from tests.conftest import encoded, noise
 from tests.test_report import Page, dataset_of, self_contained
@@ -233,18 +234,40 @@ def test_pictures_have_an_end() -> None:
     assert (group.count, group.items[0].splits) == (9, ["train"])
 
 
-def test_records_far_behind_are_not_looked_for(output: Path) -> None:
+def test_each_code_has_its_turn() -> None:
+    """Many findings of one code leave records to look at for the others."""
+    lines = {"LEAK": range(300), "DARK": range(300, 303)}
+    findings = [
+        LintFinding(code, "warning", "a.csv", line, "u", "train", "m")
+        for code, numbers in lines.items()
+        for line in numbers
+    ]
+    facts = pa.table(
+        {
+            **{"source": ["a.csv"] * 303, "line": range(303), "split": ["train"] * 303},
+            **{"shard": ["s"] * 303, "record": range(303)},
+        }
+    )
+    found = [line for _, line in places_of(findings, facts)]
+    assert found[:6] == [0, 300, 1, 301, 2, 302]
+    assert len(found) == 240
+
+
+def test_records_far_behind_are_not_looked_for(output: Path, tmp_path: Path) -> None:
     """A finding about a record that takes long to reach is shown without its picture."""
     dataset = read_dataset(str(output))
     [shard] = dataset.splits["test"].shards
+    record = frame(list(read_records(str(output / shard.file))))
+    path = tmp_path / "many"
+    path.write_bytes(b"".join((*record, *(frame([b""]) * 300_000), *record)))
     facts = pa.table(
         {
-            **{"split": ["test"] * 2, "shard": [shard.file] * 2, "record": [0, 400_000]},
+            **{"split": ["test"] * 2, "shard": [shard.file] * 2, "record": [0, 300_001]},
             **{"source": ["a.csv"] * 2, "line": [1, 2], "annotation": [None, "[]"]},
         }
     )
     found = [LintFinding("DARK", "warning", "a.csv", line, "u", "test", "m") for line in (2, 1)]
-    html = render_dataset(dataset, [], lambda file: str(output / file), found, facts)
+    html = render_dataset(dataset, [], lambda file: str(path), found, facts)
     first, second = findings_of(self_contained(html), "DARK")
     assert (len(first.images), len(second.images)) == (0, 1)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from recordgen.lint.codes import CHECKS
 from recordgen.lint.findings import LintFinding
@@ -100,6 +101,8 @@ def places_of(findings: Sequence[LintFinding], facts: Any) -> Mapping[Line, Plac
     if not facts or not wanted:
         return {}
     is_near = np.isin(facts["line"].to_numpy(), [line for _, line in wanted])
+    sources = pa.array(sorted({source for source, _ in wanted}))
+    is_near &= pc.is_in(facts["source"].cast(pa.string()), value_set=sources).to_numpy()
     names = ("source", "line", "split", "shard", "record")
     near = facts.select(names).take(pa.array(np.flatnonzero(is_near))).to_pydict()
     # A line may name several examples: the first one stands for it.
