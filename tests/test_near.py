@@ -104,7 +104,10 @@ def seen(number: int) -> SmallPicture:
     return small_picture(picture(number))
 
 
-def facts_of_members(members: Sequence[Member | None], place: Any = placing(0)) -> pa.Table:
+FIRST_SEED = placing(0)
+
+
+def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) -> pa.Table:
     """Return the facts of rows; None: a row that was not read."""
     looks = Looks()
     digests = [None if item is None else item[0].to_bytes(16, "big") for item in members]
