@@ -19,7 +19,7 @@ from recordgen.cli import main
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import LintError, UsageError
-from recordgen.lint.codes import CHECKS
+from recordgen.lint.codes import CHECKS, LIKENESS
 from recordgen.lint.labels import find_odd_classes
 from recordgen.options import ConvertOptions, make_options
 from recordgen.records.example import parse_example
@@ -266,7 +266,9 @@ def test_the_page_describes_each_check() -> None:
     assert sections == [(code, check.level.capitalize()) for code, check in CHECKS.items()]
     for code, check in CHECKS.items():
         section = page.split(f"### {code}\n")[1].split("\n#")[0]
-        assert (f"--threshold {code}=" in section) == bool(check.threshold), code
+        assert (f"--threshold {code}=" in section) == bool(check.threshold or code in LIKENESS), (
+            code
+        )
 
 
 @pytest.mark.parametrize(
@@ -275,8 +277,12 @@ def test_the_page_describes_each_check() -> None:
         ({"select": "LEEK"}, "select: no check is named 'LEEK'; did you mean 'LEAK'?"),
         ({"ignore": ["x"]}, "ignore: no check is named 'x'"),
         ({"fail_on": "errors"}, "did you mean 'ERROR'?"),
-        ({"threshold": "LEAK=3"}, "threshold: 'LEAK=3' must be CODE=NUMBER with one of DARK, "),
+        (
+            {"threshold": "LEAK=3"},
+            "threshold: 'LEAK=3' must be CODE=NUMBER with one of NEAR_LEAK, ",
+        ),
         ({"threshold": "FEW_EXAMPLES=none"}, "FEW_EXAMPLES needs a number above 0 (got 'none')"),
+        ({"threshold": "NEAR_LEAK=90"}, "NEAR_LEAK needs a likeness above 0 and at most 1, such"),
     ],
 )
 def test_wrong_options(options: Mapping[str, Any], words: str) -> None:

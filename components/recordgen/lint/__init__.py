@@ -11,6 +11,10 @@ contents.py    payloads that are there twice
 labels.py      classes and splits
 looks.py       pictures at 32×32, and what that is too small to show
 pictures.py    what pictures show: dark, light, blurred, of one colour, nearly the same
-neighbours.py  near-duplicates among 64-bit hashes
+neighbours.py  near-duplicates among 64-bit hashes, or by keys of any kind
+minhash.py     how much two texts share
+seen_texts.py  what is noted of texts
+texts.py       long and garbled texts, labels in their own texts
+alike.py       images and texts that are nearly the same
 run.py         runs the checks that are wanted
 """

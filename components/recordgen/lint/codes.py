@@ -14,8 +14,9 @@ ALL = "ALL"
 #: What runs checks, by import path: a function of facts, task and thresholds that yields
 #: :class:`recordgen.lint.findings.Hits`. A task names those that are about its payloads.
 REPEATED = "recordgen.lint.contents:find_repeated"
-ALIKE = "recordgen.lint.images:find_alike"
+ALIKE = "recordgen.lint.alike:find_alike"
 ODD_IMAGES = "recordgen.lint.images:find_odd_images"
+ODD_TEXTS = "recordgen.lint.texts:find_odd_texts"
 ODD_BOXES = "recordgen.lint.boxes:find_odd_boxes"
 OVERLAPS = "recordgen.lint.videos:find_overlaps"
 
@@ -59,6 +60,10 @@ CHECKS: Mapping[str, Check] = {
     "TINY": Check(WARNING, ODD_IMAGES, 16),
     "ODD_RATIO": Check(WARNING, ODD_IMAGES, 4),
     "SUFFIX": Check(WARNING, ODD_IMAGES),
+    # texts
+    "LONG_TEXT": Check(WARNING, ODD_TEXTS, 20),
+    "MOJIBAKE": Check(WARNING, ODD_TEXTS),
+    "LABEL_IN_TEXT": Check(WARNING, ODD_TEXTS, 90),
     # boxes
     "TINY_BOX": Check(WARNING, ODD_BOXES, 0.01),
     "WHOLE_IMAGE_BOX": Check(WARNING, ODD_BOXES, 98),
@@ -81,8 +86,15 @@ CHECKS: Mapping[str, Check] = {
     "MIXED_SPLITS": Check(WARNING),
 }
 
-#: The checks for which each image is looked at, which takes time.
-ON_LOOKS = frozenset({"NEAR_LEAK", "NEAR_DUPLICATE", "DARK", "LIGHT", "BLURRED", "ONE_COLOUR"})
+#: Codes whose threshold is the least likeness of two payloads, above 0 and at most 1; the default
+#: depends on what is compared.
+LIKENESS = frozenset({"NEAR_LEAK", "NEAR_DUPLICATE"})
+
+#: The checks for which each image or text is looked at, which takes time.
+ON_LOOKS = LIKENESS | {
+    *("DARK", "LIGHT", "BLURRED", "ONE_COLOUR"),
+    *("LONG_TEXT", "MOJIBAKE", "LABEL_IN_TEXT"),
+}
 
 
 def count_level(counts: Mapping[str, int], level: str) -> int:

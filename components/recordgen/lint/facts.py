@@ -19,7 +19,10 @@ from pyarrow import parquet
 from recordgen.dataset.splits import split_order
 from recordgen.lint.findings import LintFinding, Rows
 from recordgen.lint.looks import SmallPicture, look_at
+from recordgen.lint.minhash import SIGNATURE_BYTES, Signatures, similarity
 from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, measured
+from recordgen.lint.seen_texts import SeenText, TextFacts
+from recordgen.lint.seen_texts import measured as measured_texts
 from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
@@ -31,6 +34,9 @@ _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 # How many pictures are looked at together: 64 at once take a third of the time of 64 one by one.
 _AT_ONCE = 64
+
+# Texts cost much less than pictures, so it takes more of them.
+_TEXTS_AT_ONCE = 256
 
 # Of images alone; what an image looks like, only if it was looked at.
 _IMAGE = {"format": _TEXT, "height": pa.int32(), "width": pa.int32()}
@@ -46,7 +52,16 @@ _LOOK = {
     "colourfulness": pa.float32(),
 }
 
-_NOTED = pa.schema({"content": pa.uint64(), **_IMAGE, **_LOOK})
+# Of texts alone, only if they were looked at. What two of them share is estimated from
+# ``signature``, which has the same size as that of images: a column of its own would take its space
+# in every dataset.
+_READ = {
+    "characters": pa.int32(),
+    "garbled": pa.string(),
+    "named_labels": pa.list_(pa.string()),
+}
+
+_NOTED = pa.schema({"content": pa.uint64(), **_IMAGE, **_LOOK, **_READ})
 
 _ALL = pa.schema(
     {
@@ -77,6 +92,9 @@ class Notes:
         self._seen: list[int] = []  # the rows whose image was looked at
         self._pictures: list[SmallPicture] = []  # those that are not measured yet
         self._measured: list[PictureFacts] = []
+        self._read: list[int] = []  # the rows whose text was looked at
+        self._texts: list[SeenText] = []  # those that are not measured yet
+        self._measured_texts: list[TextFacts] = []
 
     @classmethod
     def of(cls, contents: npt.NDArray[np.uint64], rows: int, refused: Sequence[int]) -> Notes:
@@ -104,6 +122,7 @@ class Notes:
         content: bytes | None,
         image: tuple[str, int | None, int | None] | None,
         picture: SmallPicture | None,
+        text: SeenText | None,
     ) -> None:
         """Note the next row.
 
@@ -112,6 +131,7 @@ class Notes:
             content: a digest of what a trainer sees of its payload; None: it is all in the row.
             image: format, height and width.
             picture: the image in small; None: nobody looks at it.
+            text: the text; None: nobody looks at it.
         """
         row = len(self._contents)
         self._contents.append(sort_key if content is None else content_of(content))
@@ -120,6 +140,9 @@ class Notes:
         if picture is not None:
             self._seen.append(row)
             self._pictures.append(picture)
+        if text is not None:
+            self._read.append(row)
+            self._texts.append(text)
 
     def extend(self, more: Notes) -> None:
         """Add the notes of the rows that follow; none of theirs is measured yet."""
@@ -129,17 +152,22 @@ class Notes:
         self._images |= {start + row: image for row, image in more._images.items()}
         self._seen += [start + row for row in more._seen]
         self._pictures += more._pictures
-        if len(self._pictures) >= _AT_ONCE:
-            self._measure()
+        self._read += [start + row for row in more._read]
+        self._texts += more._texts
+        self._measure(_AT_ONCE, _TEXTS_AT_ONCE)
 
-    def _measure(self) -> None:
-        self._measured.append(measured(look_at(self._pictures)))
-        self._pictures = []
+    def _measure(self, pictures: int = 1, texts: int = 1) -> None:
+        """Measure what was seen, if there are at least so many."""
+        if len(self._pictures) >= pictures:
+            self._measured.append(measured(look_at(self._pictures)))
+            self._pictures = []
+        if len(self._texts) >= texts:
+            self._measured_texts.append(measured_texts(self._texts))
+            self._texts = []
 
     def columns(self) -> Columns:
         """Return the notes as columns."""
-        if self._pictures:
-            self._measure()
+        self._measure()
         count = len(self._contents)
         is_refused = np.zeros(count, np.bool_)
         is_refused[self._refused] = True
@@ -150,15 +178,14 @@ class Notes:
                 found[name] = pa.array(values, _NOTED.field(name).type)
         if self._measured:
             found |= self._looks_as_columns(count)
+        if self._measured_texts:
+            found |= self._texts_as_columns(count)
         return pa.Table.from_arrays(
             [found.get(field.name, pa.nulls(count, field.type)) for field in _NOTED], schema=_NOTED
         )
 
     def _looks_as_columns(self, count: int) -> Mapping[str, Any]:
-        # The place of each row's measures among those that are there.
-        places = np.full(count, -1)
-        places[self._seen] = np.arange(len(self._seen))
-        taken = pa.array(places, mask=places < 0)
+        taken = _places(self._seen, count)
         found = {}
         for name, kind in _LOOK.items():
             values: Any = np.concatenate([getattr(facts, name) for facts in self._measured])
@@ -166,6 +193,31 @@ class Notes:
                 values = [signature.tobytes() for signature in values]
             found[name] = pa.array(values, kind, from_pandas=True).take(taken)  # NaN: not known
         return found
+
+    def _texts_as_columns(self, count: int) -> Mapping[str, Any]:
+        texts = self._measured_texts
+        signed = [
+            signature.tobytes() if has_words else None
+            for facts in texts
+            for signature, has_words in zip(facts.signatures, facts.has_words, strict=True)
+        ]
+        values = {
+            "signature": signed,
+            "characters": np.concatenate([facts.characters for facts in texts]),
+            "garbled": [part for facts in texts for part in facts.garbled],
+            "named_labels": [labels for facts in texts for labels in facts.named],
+        }
+        return {
+            name: pa.array(found, _NOTED.field(name).type).take(_places(self._read, count))
+            for name, found in values.items()
+        }
+
+
+def _places(rows: Sequence[int], count: int) -> Any:
+    """Return for each of ``count`` rows its place among some of them; null: it is none of these."""
+    places = np.full(count, -1)
+    places[rows] = np.arange(len(rows))
+    return pa.array(places, mask=places < 0)
 
 
 def content_of(digest: bytes) -> int:
@@ -268,6 +320,22 @@ class Facts:
         joined = b"".join(seen["signature"].to_pylist())
         signature = np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
         return rows, PictureFacts(signature=signature, **values)
+
+    @cached_property
+    def signatures(self) -> tuple[Rows, Signatures]:
+        """The examples whose text was looked at and has words, and their signatures."""
+        is_text = self.columns["characters"].is_valid().to_numpy()
+        rows = np.flatnonzero(self.columns["signature"].is_valid().to_numpy() & is_text)
+        joined = b"".join(self.columns["signature"].take(pa.array(rows)).to_pylist())
+        return rows, np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_BYTES)
+
+    def similarity(self, row: int, other: int) -> float | None:
+        """Estimate how much two texts share, 0 to 1; None: one was not looked at."""
+        rows, signatures = self.signatures
+        one, two = places = np.searchsorted(rows, [row, other])
+        if places.max() >= len(rows) or [*rows[places]] != [row, other]:
+            return None
+        return float(similarity(signatures[one : one + 1], signatures[two : two + 1])[0])
 
     def annotation(self, row: int) -> str | None:
         """Return what a row says of its payload."""

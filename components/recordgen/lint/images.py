@@ -1,4 +1,4 @@
-"""Images: what is odd about one of them, and which are nearly the same."""
+"""Images: what is odd about one of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from recordgen.lint import pictures
-from recordgen.lint.contents import Groups, LintedTask, Pairs
+from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, Rows
 
@@ -58,30 +58,3 @@ def _misnamed(facts: Facts) -> Hits:
         return f"{facts.columns['uri'][row].as_py()} is stored as {formats[row].as_py()}"
 
     return Hits("SUFFIX", rows, message)
-
-
-def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
-    """Yield images that are nearly, but not wholly, the same as another one."""
-    del thresholds
-    seen, looks = facts.looks
-    found = pictures.find_alike(looks)
-    numbers = -1 - np.arange(len(facts))  # whose image was not looked at is alone
-    numbers[seen] = found.groups
-    # Of several copies in a split one is compared: find_repeated names the others.
-    by_content = np.lexsort((facts.splits, facts.contents))
-    contents, splits = facts.contents[by_content], facts.splits[by_content]
-    is_copy = (contents[1:] == contents[:-1]) & (splits[1:] == splits[:-1])
-    copies = by_content[1:][is_copy]
-    numbers[copies] = -1 - copies
-    groups = Groups(facts, numbers)
-    near = (("NEAR_LEAK", groups.across_splits()), ("NEAR_DUPLICATE", groups.within_splits()))
-    for code, (rows, partners) in near:
-        is_other = facts.contents[rows] != facts.contents[partners]
-        yield _near(code, facts, Pairs(rows[is_other], partners[is_other]))
-
-
-def _near(code: str, facts: Facts, pairs: Pairs) -> Hits:
-    def message(at: int) -> str:
-        return f"nearly the same image as {facts.place(pairs.partners[at])}"
-
-    return Hits(code, pairs.rows, message, pairs.partners)

@@ -1,4 +1,4 @@
-"""Near-duplicates among 64-bit hashes, without comparing all pairs.
+"""Near-duplicates among 64-bit hashes, or by keys of any kind, without comparing all pairs.
 
     hashes                          joined by                        groups
     0: 00…0000  1: 00…0111          (0, 1, distance 3)               [0, 0, 2, 2, 4]
@@ -14,7 +14,7 @@ bands are compared. Hashes of real pictures are not spread evenly: 28 bits keep 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -97,6 +97,25 @@ def find_neighbours(
     return forest.neighbours()
 
 
+def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Alike) -> Indices:
+    """Group things that share a key and are alike.
+
+    Args:
+        keys: several times a key of each thing: uint32 [n].
+        count: n.
+        alike: compares the things themselves.
+
+    Returns:
+        int32 [n]: the lowest index of the group of each thing; its own if it has none.
+    """
+    forest = _Forest(count)
+    for each in keys:
+        order = np.argsort(each, kind="stable").astype(np.int32)
+        for first, second in _pairs_in_buckets(each[order], order):
+            forest.join_alike(first, second, np.zeros(len(first), np.uint8), alike)
+    return forest.neighbours().groups
+
+
 def _join_equal(
     hashes: Hashes, kept: Indices, forest: _Forest, alike: Alike | None
 ) -> Iterator[Indices]:
@@ -133,7 +152,11 @@ def _close_pairs(
         for rest in range(_BANDS):
             keys = _keys(hashes, band, rest)
             order = np.argsort(keys, kind="stable").astype(np.int32)
-            yield from _pairs_in_buckets(hashes, keys[order], order, max_distance)
+            for first, second in _pairs_in_buckets(keys[order], order):
+                distance = count_bits(hashes[first] ^ hashes[second])
+                close = distance <= max_distance
+                if close.any():
+                    yield first[close], second[close], distance[close]
 
 
 def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
@@ -150,9 +173,14 @@ def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
 
 
 def _pairs_in_buckets(
-    hashes: Hashes, keys: npt.NDArray[np.uint32], order: Indices, max_distance: int
-) -> Iterator[tuple[Indices, Indices, npt.NDArray[np.uint8]]]:
-    """Compare each hash with those that follow it and have the same key."""
+    keys: npt.NDArray[np.uint32], order: Indices
+) -> Iterator[tuple[Indices, Indices]]:
+    """Yield each thing beside those that follow it and have the same key.
+
+    Args:
+        keys: sorted.
+        order: the thing of each key.
+    """
     for chunk in _chunks(len(keys)):
         at = np.arange(chunk.start, chunk.stop)
         for step in range(1, _WINDOW + 1):
@@ -160,11 +188,7 @@ def _pairs_in_buckets(
             at = at[keys[at] == keys[at + step]]
             if not len(at):
                 break
-            first, second = order[at], order[at + step]
-            distance = count_bits(hashes[first] ^ hashes[second])
-            close = distance <= max_distance
-            if close.any():
-                yield first[close], second[close], distance[close]
+            yield order[at], order[at + step]
 
 
 def _starts(values: Hashes) -> npt.NDArray[np.bool_]:

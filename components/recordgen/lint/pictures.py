@@ -151,11 +151,14 @@ def _cosines() -> tuple[
     return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
 
 
-def find_alike(facts: PictureFacts, *, mirrored: bool = True) -> Neighbours:
+def find_alike(
+    facts: PictureFacts, *, least: float = LEAST_CORRELATION, mirrored: bool = True
+) -> Neighbours:
     """Group pictures that are nearly the same.
 
     Args:
         facts: of all pictures. In a group, pairs lead to the picture with the lowest number.
+        least: see :func:`are_alike`.
         mirrored: whether a picture and its mirror image are the same. It doubles the time: about
             four seconds instead of two for a million pictures.
     """
@@ -166,7 +169,7 @@ def find_alike(facts: PictureFacts, *, mirrored: bool = True) -> Neighbours:
         usable = np.concatenate([usable, usable])
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
-        return are_alike(signatures_of(first), signatures_of(second))
+        return are_alike(signatures_of(first), signatures_of(second), least)
 
     def signatures_of(views: Indices) -> Pixels:
         stack: Pixels = facts.signature[views % count]
@@ -184,7 +187,9 @@ def mirrored_hashes(hashes: Hashes) -> Hashes:
     return mirrored
 
 
-def are_alike(signatures: Pixels, others: Pixels) -> npt.NDArray[np.bool_]:
+def are_alike(
+    signatures: Pixels, others: Pixels, least: float = LEAST_CORRELATION
+) -> npt.NDArray[np.bool_]:
     """Return for pairs of near-duplicates whether their pixels rise and fall together.
 
     Brightness and contrast do not matter.
@@ -192,9 +197,10 @@ def are_alike(signatures: Pixels, others: Pixels) -> npt.NDArray[np.bool_]:
     Args:
         signatures: uint8 [n, h, w].
         others: uint8 [n, h, w]: what they are compared with.
+        least: the correlation from which on two are alike, 0 to 1.
 
     Returns:
-        bool [n]: the correlation of each pair is at least ``LEAST_CORRELATION``.
+        bool [n]
     """
     one, other = (stack.reshape(len(stack), -1).astype(np.int64) for stack in (signatures, others))
     size = signatures.shape[1] * signatures.shape[2]
@@ -203,7 +209,7 @@ def are_alike(signatures: Pixels, others: Pixels) -> npt.NDArray[np.bool_]:
     spread = size * (one * one).sum(axis=1) - ones * ones
     other_spread = size * (other * other).sum(axis=1) - others_sum * others_sum
     both = np.sqrt(spread.astype(np.float64) * other_spread)
-    alike: npt.NDArray[np.bool_] = shared >= LEAST_CORRELATION * both
+    alike: npt.NDArray[np.bool_] = shared >= least * both
     return alike
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.lint.codes import ALL, CHECKS, ERROR, ON_LOOKS, WARNING
+from recordgen.lint.codes import ALL, CHECKS, ERROR, LIKENESS, ON_LOOKS, WARNING
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Selection:
     Attributes:
         codes: the checks that run.
         fatal: those whose findings fail a conversion.
-        thresholds: by code, of the checks that have one.
+        thresholds: by code, of the checks that have one; of those of likeness, only what is given.
     """
 
     codes: frozenset[str]
@@ -29,7 +29,7 @@ class Selection:
 
     @property
     def needs_looks(self) -> bool:
-        """Whether a check needs to know what images look like."""
+        """Whether a check looks at each image or text."""
         return not self.codes.isdisjoint(ON_LOOKS)
 
     @classmethod
@@ -86,7 +86,9 @@ def _codes(option: str, words: Iterable[str]) -> frozenset[str]:
 def _threshold(word: str) -> tuple[str, float]:
     name, _, text = word.partition("=")
     code = name.strip().upper()
-    known = [each for each, check in CHECKS.items() if check.threshold is not None]
+    known = [
+        each for each, check in CHECKS.items() if check.threshold is not None or each in LIKENESS
+    ]
     if code not in known:
         raise UsageError(
             f"threshold: {word!r} must be CODE=NUMBER with one of {', '.join(known)}"
@@ -98,4 +100,8 @@ def _threshold(word: str) -> tuple[str, float]:
         number = 0.0
     if not 0 < number < float("inf"):
         raise UsageError(f"threshold: {code} needs a number above 0 (got {text!r})")
+    if code in LIKENESS and number > 1:
+        raise UsageError(
+            f"threshold: {code} needs a likeness above 0 and at most 1, such as 0.8 (got {text!r})"
+        )
     return code, number

@@ -80,7 +80,8 @@ class LabelledText(TextTask):
         vocabulary: Vocabulary,
         options: ConvertOptions,
     ) -> BuiltExample:
-        text = text_of(row.annotation, payloads).encode()
+        own = text_of(row.annotation, payloads)
+        text = own.encode()
         labels = _labels(row.annotation)
         values: dict[str, FeatureValue] = {
             features.TEXT: text,
@@ -96,6 +97,7 @@ class LabelledText(TextTask):
             _digested(text, labels, row.uri),
             labels,
             content=hashlib.sha256(text).digest(),
+            text=self.seen(own, text, vocabulary, options),
         )
 
     def digested(self, record: bytes) -> bytes:

@@ -22,6 +22,7 @@ from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
     from recordgen.lint.looks import SmallPicture
+    from recordgen.lint.seen_texts import SeenText
     from recordgen.rows.columns import PlannedBatch
     from recordgen.rows.planned import PlannedRow, RowLike
 
@@ -85,6 +86,7 @@ class BuiltExample(NamedTuple):
         content: a digest of what a trainer sees of its payload, labels left out; None: all that
             its row says is its content.
         picture: its image in small, if a check asks for it.
+        text: its text, if a check asks for it.
     """
 
     record: tuple[bytes, ...]
@@ -94,6 +96,7 @@ class BuiltExample(NamedTuple):
     image: tuple[str, int | None, int | None] | None = None
     content: bytes | None = None
     picture: SmallPicture | None = None
+    text: SeenText | None = None
 
 
 @dataclass
@@ -434,7 +437,7 @@ class Task(ABC):
                 facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
-                facts.add(row.sort_key, made.content, made.image, made.picture)
+                facts.add(row.sort_key, made.content, made.image, made.picture, made.text)
         built.facts = facts
         return built
 

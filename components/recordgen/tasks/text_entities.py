@@ -165,8 +165,14 @@ class TextEntities(TextTask):
                 features.ENTITY_LABEL: numbers,
             }
         )
-        content = hashlib.sha256(text.encode()).digest()
-        return BuiltExample(record, b"".join(record), sorted(by_label), content=content)
+        data = text.encode()
+        return BuiltExample(
+            record,
+            b"".join(record),
+            sorted(by_label),
+            content=hashlib.sha256(data).digest(),
+            text=self.seen(text, data, None, options),
+        )
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri], [stored] = values[features.TEXT_SOURCE_ID], values[features.TEXT]

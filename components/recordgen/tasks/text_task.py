@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError
+from recordgen.lint.codes import ALIKE, ODD_TEXTS
+from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import content_uri, is_content_uri
 from recordgen.tasks.task import AnnotationError, RowContent, Task, Texts, check_uri, printable
+
+if TYPE_CHECKING:
+    from recordgen.dataset.vocabulary import Vocabulary
+    from recordgen.lint.seen_texts import SeenText
 
 #: The key of text in a line of JSONL.
 CONTENT_KEY = "textContent"
@@ -58,6 +64,7 @@ class TextTask(Task):
         "jsonl": "recordgen.sources.readers:read_json",
     }
     reading = "recordgen.reading.kinds:TEXTS"
+    checks = (ALIKE, ODD_TEXTS)
 
     def is_stored(self, uri: str) -> bool:
         return not is_content_uri(uri)
@@ -65,6 +72,24 @@ class TextTask(Task):
     def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
         contents = map(TextContent.decode, annotations.to_pylist())
         return [content._replace(text=None).encode() for content in contents]
+
+    def seen(
+        self, text: str, data: bytes, vocabulary: Vocabulary | None, options: ConvertOptions
+    ) -> SeenText | None:
+        """Return what the checks need of a text; None: none is wanted that looks at it.
+
+        Args:
+            text: the text.
+            data: the same in UTF-8.
+            vocabulary: the labels of texts as a whole; None: labels are of parts.
+            options: which checks are wanted.
+        """
+        if not options.lint.needs_looks:
+            return None
+        from recordgen.lint.seen_texts import SeenText  # who only reads rows needs no numpy
+
+        has_names = vocabulary is not None and vocabulary.kind == "text"
+        return SeenText(data, len(text), vocabulary.names if vocabulary and has_names else ())
 
 
 def inline(text: str, said: Any) -> RowContent:

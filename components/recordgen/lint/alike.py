@@ -1,0 +1,81 @@
+"""Payloads that are nearly, but not wholly, the same as another one: images and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.lint import minhash, pictures
+from recordgen.lint.contents import Groups, LintedTask, Pairs
+from recordgen.lint.facts import Facts
+from recordgen.lint.findings import Hits
+from recordgen.lint.neighbours import Indices, group_by_keys
+
+#: How much two texts share if they are nearly the same.
+LEAST_SIMILARITY = 0.7
+
+
+def find_alike(facts: Facts, task: LintedTask, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+    """Yield payloads that are nearly the same as another one."""
+
+    @lru_cache(maxsize=1)  # nearly always both codes have one threshold
+    def groups(least: float | None) -> Groups:
+        return Groups(facts, _numbers(facts, least))
+
+    yield _near("NEAR_LEAK", facts, task, groups(thresholds.get("NEAR_LEAK")).across_splits())
+    within = groups(thresholds.get("NEAR_DUPLICATE")).within_splits()
+    yield _near("NEAR_DUPLICATE", facts, task, within)
+
+
+def _numbers(facts: Facts, least: float | None) -> npt.NDArray[np.intp]:
+    """Return a number for each example, the same for those that are alike."""
+    numbers = -1 - np.arange(len(facts))  # what nobody looked at is alone
+    seen, looks = facts.looks
+    if len(seen):
+        numbers[seen] = seen[
+            pictures.find_alike(looks, least=least or pictures.LEAST_CORRELATION).groups
+        ]
+    rows, signatures = facts.signatures
+    if len(rows):
+        numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]
+    # Of several copies in a split one is compared: find_repeated names the others.
+    by_content = np.lexsort((facts.splits, facts.contents))
+    contents, splits = facts.contents[by_content], facts.splits[by_content]
+    is_copy = (contents[1:] == contents[:-1]) & (splits[1:] == splits[:-1])
+    copies = by_content[1:][is_copy]
+    numbers[copies] = -1 - copies
+    return numbers
+
+
+def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
+    """Group texts that are nearly the same.
+
+    Args:
+        signatures: of all texts, see :mod:`recordgen.lint.minhash`.
+        least: the similarity from which on two texts are, 0 to 1. Below 0.5, many are missed.
+
+    Returns:
+        int32 [n]: the lowest number of the group of each text; its own if it has none.
+    """
+
+    def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
+        shared = minhash.similarity(signatures[first], signatures[second])
+        close: npt.NDArray[np.bool_] = shared >= least
+        return close
+
+    return group_by_keys(minhash.bands(signatures), len(signatures), alike)
+
+
+def _near(code: str, facts: Facts, task: LintedTask, pairs: Pairs) -> Hits:
+    is_other = facts.contents[pairs.rows] != facts.contents[pairs.partners]
+    rows, partners = pairs.rows[is_other], pairs.partners[is_other]
+
+    def message(at: int) -> str:
+        near = f"nearly the same {task.noun} as {facts.place(partners[at])}"
+        similarity = facts.similarity(rows[at], partners[at])
+        return near if similarity is None else f"{near}, similarity {similarity:.2f}"
+
+    return Hits(code, rows, message)
