@@ -18,7 +18,7 @@ import recordgen
 from recordgen import Schema
 from recordgen.console.summaries import format_of
 from recordgen.options import ConvertOptions
-from recordgen.rejects import Reject
+from recordgen.rejects import OddLine, Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch
 from recordgen.sources import automl_csv, csv_records, declared_rows, text_csv, video_lists
 from recordgen.sources import lines as lines_module
@@ -410,8 +410,9 @@ def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
         ("job", "bytes"),
         ("kind", "bytes"),
     ]
-    [lines] = RowReader(found.options).read_batches(ImportFile(str(path)))
+    lines, header = RowReader(found.options).read_batches(ImportFile(str(path)))
     assert isinstance(lines, RowBatch)
+    assert isinstance(header, OddLine)
     assert lines.lines == [2, 4, 5]
     jobs, kinds = parse(pa.array(lines.annotations), 3, [1, 2])
     assert (jobs.to_pylist(), kinds.to_pylist()) == (["nurse", "a, b", " c"], ["a", "b", "a"])

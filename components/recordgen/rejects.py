@@ -78,6 +78,16 @@ class Finding(NamedTuple):
     message: str
 
 
+class OddLine(Finding):
+    """A line that a check names, whatever became of its row; the uri is empty.
+
+    ``lint.jsonl`` has it, not ``findings.jsonl``: the code is one of
+    :data:`recordgen.lint.codes.CHECKS`.
+    """
+
+    __slots__ = ()
+
+
 def to_lines(items: Iterable[Reject | Finding]) -> Iterator[str]:
     """Yield the line of JSON that ``rejects.jsonl`` or ``findings.jsonl`` has for each item."""
     for item in items:

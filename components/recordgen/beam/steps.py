@@ -31,7 +31,7 @@ from recordgen.planning.messages import (
 )
 from recordgen.planning.plan import Base, make_plan, too_many
 from recordgen.planning.resolve import Settled, plan_bucket, settle_bucket
-from recordgen.rejects import Finding, Reject
+from recordgen.rejects import Finding, OddLine, Reject
 from recordgen.rows.columns import (
     by_bucket,
     columns_of,
@@ -116,6 +116,7 @@ class ReadRows(PlanningStep):
         batches: list[RowBatch] = []
         rejects: list[Reject] = []
         findings: list[Finding] = []
+        odd_lines: list[OddLine] = []
         numbers = count()
         rows = size = 0
         for item in self._items(source):
@@ -125,6 +126,8 @@ class ReadRows(PlanningStep):
                 size += sum(map(len, filter(None, item.annotations)))
             elif isinstance(item, Reject):
                 rejects.append(item)
+            elif isinstance(item, OddLine):
+                odd_lines.append(item)
             else:
                 findings.append(item)
             if rows + len(rejects) >= self._block_rows or size >= _BLOCK_CHARACTERS:
@@ -137,6 +140,8 @@ class ReadRows(PlanningStep):
         yield from self._flushed(batches, rejects)
         if findings:
             yield self._left(findings, next(numbers))
+        if odd_lines:
+            yield summarised(ReadSummary(odd_lines=tuple(odd_lines)))
 
     def _items(self, source: Any) -> Iterator[RowBatch | Reject | Finding]:
         items: Iterator[RowBatch | Reject | Finding] = (
@@ -390,7 +395,8 @@ class MakePlan(Step):
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
-        self._staging.write_plan(plan, rejects, findings)
+        odd_lines = sorted(item for summary in read for item in summary.odd_lines)
+        self._staging.write_plan(plan, rejects, findings, odd_lines)
         # With too many rejects the run fails anyway: do not read a single payload for it.
         if not too_many(plan.rejects, plan.read, self._options):
             for outline in cut(plan, files):

@@ -197,7 +197,9 @@ def stop_on_findings(lint: Lint, output: str) -> None:
         )
 
 
-def linted(dataset: Dataset, facts: Facts, options: ConvertOptions) -> tuple[Dataset, Lint]:
+def linted(
+    dataset: Dataset, facts: Facts, staged: StagedPlan, options: ConvertOptions
+) -> tuple[Dataset, Lint]:
     """Return a dataset with what the checks say of it, and all that they have found."""
     task, wanted = task_for(options), options.lint
     about_all = find_odd_classes(
@@ -207,7 +209,7 @@ def linted(dataset: Dataset, facts: Facts, options: ConvertOptions) -> tuple[Dat
         options.eval_from,
         wanted.thresholds,
     )
-    lint = look_at(facts, task, about_all, wanted)
+    lint = look_at(facts, task, about_all, staged.odd_lines, wanted)
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

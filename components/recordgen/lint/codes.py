@@ -27,7 +27,8 @@ class Check:
 
     Attributes:
         level: ``error``: a model trained or measured on the data is misled; ``warning``: look.
-        finder: what finds it, one of the above; empty: :mod:`recordgen.lint.labels`.
+        finder: what finds it, one of the above; empty: :mod:`recordgen.lint.labels`, or
+            the reader of the import file.
         threshold: the number from which on it is found; None: the check has none.
         remedy: what to do, where the code alone does not say it; docs/lint.md has it of all.
     """
@@ -72,6 +73,9 @@ CHECKS: Mapping[str, Check] = {
     "ONE_BOX_SIZE": Check(WARNING, ODD_BOXES, 10),
     # segments of videos
     "OVERLAP": Check(WARNING, OVERLAPS),
+    # import files
+    "REPEATED_HEADER": Check(WARNING),
+    "BYTE_ORDER_MARK": Check(WARNING),
     # classes and splits
     "NOT_TRAINED": Check(WARNING),
     "NOT_EVALUATED": Check(WARNING),

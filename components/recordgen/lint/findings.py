@@ -39,7 +39,7 @@ class LintFinding(NamedTuple):
         source: the import file of the example; empty: it is about the dataset as a whole.
         line: 1-based line in that file; 0: about the dataset.
         uri: the payload's address as the line gives it.
-        split: where the example is.
+        split: where the example is; empty: it is about the line, which may have no example.
         message: what was found.
         other_source: the import file of the example that it was compared with; empty: there is
             none, and the line of JSON has neither this field nor the next.

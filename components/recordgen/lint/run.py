@@ -13,6 +13,7 @@ from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, LintFinding, to_lines
 from recordgen.lint.selection import Selection
 from recordgen.registry import imported
+from recordgen.rejects import OddLine
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Lint:
     counts: Mapping[str, int]
     fatal: Mapping[str, int]
     about_all: Sequence[LintFinding]
+    _lines: Sequence[LintFinding]
     _facts: Facts
     _hits: Sequence[Hits]
 
@@ -52,7 +54,7 @@ class Lint:
             yield from islice(self._of(code), count)
 
     def _of(self, code: str) -> Iterator[LintFinding]:
-        yield from (item for item in self.about_all if item.code == code)
+        yield from (item for item in (*self.about_all, *self._lines) if item.code == code)
         for hits in self._hits:
             if hits.code == code:
                 for at, row in enumerate(hits.rows):
@@ -66,7 +68,11 @@ class Lint:
 
 
 def look_at(
-    facts: Facts, task: LintedTask, about_all: Iterable[tuple[str, str]], selection: Selection
+    facts: Facts,
+    task: LintedTask,
+    about_all: Iterable[tuple[str, str]],
+    odd_lines: Iterable[OddLine],
+    selection: Selection,
 ) -> Lint:
     """Run the checks that are wanted.
 
@@ -74,6 +80,7 @@ def look_at(
         facts: of all examples.
         task: says how annotations are compared and shown.
         about_all: what was found of the dataset as a whole: codes and sentences.
+        odd_lines: what was found of lines of import files.
         selection: what is wanted.
     """
     wanted = selection.codes
@@ -82,6 +89,13 @@ def look_at(
         for code, text in about_all
         if code in wanted
     ]
+    lines = [
+        LintFinding(
+            each.code, CHECKS[each.code].level, each.source, each.line, "", "", each.message
+        )
+        for each in odd_lines
+        if each.code in wanted
+    ]
     found = [
         hits
         for finder in (REPEATED, *task.checks)
@@ -89,9 +103,9 @@ def look_at(
         for hits in imported(finder)(facts, task, selection.thresholds)
         if hits.code in wanted
     ]
-    counts = Counter(item.code for item in general)
+    counts = Counter(item.code for item in (*general, *lines))
     for hits in found:
         counts[hits.code] += len(hits.rows)
     in_order = {code: counts[code] for code in CHECKS if counts[code]}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, general, facts, found)
+    return Lint(in_order, fatal, general, lines, facts, found)

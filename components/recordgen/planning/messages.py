@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recordgen.rejects import Reject
+from recordgen.rejects import OddLine, Reject
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ class ReadSummary:
         rejects: those that cannot be used.
         adjusted: how much was changed to make others usable, by kind.
         findings: files that say what.
+        odd_lines: what the checks say of lines, whatever became of their rows.
     """
 
     read: int = 0
@@ -107,3 +108,4 @@ class ReadSummary:
     rejects: tuple[Reject, ...] = ()
     adjusted: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[FindingsFile, ...] = ()
+    odd_lines: tuple[OddLine, ...] = ()

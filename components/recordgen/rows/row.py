@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import NamedTuple, TypeVar
 
-from recordgen.rejects import Finding, Reject
+from recordgen.rejects import Finding, OddLine, Reject
 
 _Other = TypeVar("_Other", bound="Reject | Finding")
 
@@ -104,14 +104,26 @@ def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Othe
 
 
 class Adjustments:
-    """Collects what is changed to make a row usable, until the row is there."""
+    """Collects what is changed to make a row usable, until the row is there; and odd lines."""
 
     def __init__(self) -> None:
         self._notes: list[tuple[str, str]] = []
+        self._odd_lines: list[OddLine] = []
 
     def add(self, code: str, message: str) -> None:
         """Note one change; see :class:`Finding`."""
         self._notes.append((code, message))
+
+    def add_line(self, source: str, line: int, code: str, message: str) -> None:
+        """Note an odd line, whatever becomes of its row; see :class:`OddLine`."""
+        self._odd_lines.append(OddLine(source, line, "", code, message))
+
+    def taken_lines(self) -> Sequence[OddLine]:
+        """Return the odd lines that were noted since they were last taken."""
+        if not self._odd_lines:
+            return ()
+        found, self._odd_lines = self._odd_lines, []
+        return found
 
     def taken_for(self, row: Row | RowBatch | Reject) -> list[Finding]:
         """Return what was noted since the last row, about this one; a reject has nothing."""
@@ -124,7 +136,7 @@ class Adjustments:
 def with_findings(
     rows: Iterable[Row | RowBatch | Reject], adjusted: Adjustments
 ) -> Iterator[Row | RowBatch | Reject | Finding]:
-    """Yield rows, and behind each of them what was changed in it.
+    """Yield rows, and behind each of them what was changed in it, and odd lines.
 
     Args:
         rows: makes each row when it is asked for, and notes in ``adjusted`` what it changes.
@@ -133,6 +145,8 @@ def with_findings(
     for row in rows:
         yield row
         yield from adjusted.taken_for(row)
+        yield from adjusted.taken_lines()
+    yield from adjusted.taken_lines()
 
 
 _CONTENT = "sha256://"

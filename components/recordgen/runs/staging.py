@@ -47,7 +47,7 @@ from recordgen.planning.bucket_files import (
 )
 from recordgen.planning.messages import FindingsFile
 from recordgen.planning.plan import Plan
-from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.rejects import Finding, OddLine, Reject, to_lines
 from recordgen.rows.columns import Columns, packed, unpacked
 from recordgen.rows.planned import Group
 from recordgen.runs.heartbeat import Heartbeat
@@ -79,6 +79,7 @@ class StagedPlan:
         existing: rows whose example is in the dataset that is appended to.
         rejects: rows rejected while planning.
         findings: files that say what was changed in rows, in order.
+        odd_lines: what the checks say of lines of import files, by file and line.
         detection: how the source was read, where the launcher adds it.
     """
 
@@ -92,6 +93,7 @@ class StagedPlan:
     existing: int
     rejects: tuple[Reject, ...]
     findings: tuple[str, ...] = ()
+    odd_lines: tuple[OddLine, ...] = ()
     detection: Detection | None = None
 
     @property
@@ -144,7 +146,11 @@ class Staging:
             yield from (Finding(**json.loads(line)) for line in text.split("\n") if line)
 
     def write_plan(
-        self, plan: Plan, rejects: Sequence[Reject], findings: Iterable[FindingsFile] = ()
+        self,
+        plan: Plan,
+        rejects: Sequence[Reject],
+        findings: Iterable[FindingsFile] = (),
+        odd_lines: Sequence[OddLine] = (),
     ) -> None:
         """Leave the plan for the launcher, and its vocabulary for workers."""
         vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
@@ -167,6 +173,7 @@ class Staging:
             "existing": plan.existing,
             "rejects": rejects,
             "findings": [item.file for item in findings],
+            "odd_lines": odd_lines,
         }
         storage.write_text(self.path("plan.json"), json.dumps(data, ensure_ascii=False))
 
@@ -178,8 +185,13 @@ class Staging:
             return None
         rejects = tuple(Reject(*item) for item in data.pop("rejects"))
         findings = tuple(data.pop("findings"))
-        vocabulary = self.read_vocabulary()
-        return StagedPlan(vocabulary=vocabulary, rejects=rejects, findings=findings, **data)
+        return StagedPlan(
+            vocabulary=self.read_vocabulary(),
+            rejects=rejects,
+            findings=findings,
+            odd_lines=tuple(OddLine(*item) for item in data.pop("odd_lines")),
+            **data,
+        )
 
     def read_vocabulary(self) -> Vocabulary:
         """Return the labels of all planned rows.

@@ -53,7 +53,7 @@ def parse_lines(
             of which no row can be made.
     """
     parser = LineParser(task, adjusted)
-    return parser.parse_records(read_blocks(lines, source), source, given)
+    return parser.parse_records(read_blocks(lines, source, adjusted), source, given)
 
 
 class LineParser(RowParser):

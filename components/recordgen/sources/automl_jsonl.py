@@ -26,6 +26,7 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import Given, no_column
 from recordgen.sources.lines import decode_line, text_of_first
+from recordgen.sources.odd_lines import MARK, note_inner_mark, note_mark
 from recordgen.sources.row_parser import RowParser
 from recordgen.sources.text_csv import TextParser
 from recordgen.tasks.labelled_text import OLDER_KEY
@@ -61,11 +62,12 @@ def parse_lines(
     r"""Parse the physical lines of a JSONL file.
 
     Args:
-        lines: lines with or without their ending (``\n`` or ``\r\n``); a first UTF-8 byte order
-            mark is skipped.
+        lines: lines with or without their ending (``\n`` or ``\r\n``); a UTF-8 byte order mark at
+            the start of a line is skipped.
         source: the file's name, for rows and messages.
         task: reads the annotations.
-        adjusted: gets what is changed to make rows usable.
+        adjusted: gets what is changed to make rows usable, and lines with such a mark behind the
+            first.
         given: the keys that options name, by role.
 
     Raises:
@@ -80,12 +82,19 @@ def parse_lines(
                 raise SourceError(
                     f"{source}: this is one JSON document; write one object per line (JSONL)"
                 )
+        if raw.startswith(MARK):
+            raw = raw.removeprefix(MARK)
+            note_mark(adjusted, source, number)
         if not raw.strip():
-            pass
-        elif by_roles is not None:
-            yield by_roles.parse(raw, source, number)
+            continue
+        if by_roles is not None:
+            found = [by_roles.parse(raw, source, number)]
         else:
-            yield from parse_line(raw, source, number, task, adjusted, given.group)
+            found = parse_line(raw, source, number, task, adjusted, given.group)
+        # Within a line that can be read, it is a character of some text.
+        if MARK in raw and all(isinstance(item, Reject) for item in found):
+            note_inner_mark(adjusted, source, number)
+        yield from found
 
 
 class _ByRoles:

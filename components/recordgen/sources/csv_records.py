@@ -30,8 +30,10 @@ from typing import NamedTuple, TypeAlias
 
 from recordgen.dataset.splits import ML_USE_WORDS
 from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.row import Adjustments
 from recordgen.sources.field_kinds import FILE_SUFFIXES
 from recordgen.sources.layout import BLANKS, read_layout
+from recordgen.sources.odd_lines import MARK, note_inner_mark, note_mark
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 from recordgen.tasks.task import AnnotationError
 
@@ -98,7 +100,11 @@ class _EndlessError(AnnotationError):
 
 
 def read_records(
-    lines: Iterable[bytes], source: str, *, strip: bool = False
+    lines: Iterable[bytes],
+    source: str,
+    *,
+    strip: bool = False,
+    adjusted: Adjustments | None = None,
 ) -> Iterator[Record | Reject]:
     """Yield the records of physical lines, and a Reject for each that cannot be read.
 
@@ -106,10 +112,11 @@ def read_records(
         lines: as :func:`read_blocks` takes them.
         source: the file's name.
         strip: remove the blanks around fields, also those in quotes.
+        adjusted: as :func:`read_blocks` takes it.
 
     Raises: as :func:`read_blocks`.
     """
-    for item in read_blocks(lines, source):
+    for item in read_blocks(lines, source, adjusted):
         yield from records_of(item, strip=strip)
 
 
@@ -148,30 +155,36 @@ def is_empty(text: str) -> bool:
     return not text.strip(EMPTY_FIELDS)
 
 
-def read_blocks(lines: Iterable[bytes], source: str) -> Iterator[Item]:
+def read_blocks(
+    lines: Iterable[bytes], source: str, adjusted: Adjustments | None = None
+) -> Iterator[Item]:
     r"""Yield the records of physical lines, many at a time where lines have no quotes.
 
     Args:
-        lines: without their ``\n``; a first byte order mark of UTF-8 is skipped.
+        lines: without their ``\n``; a byte order mark of UTF-8 at the start of a record is skipped.
         source: the file's name, for rejects and messages.
+        adjusted: gets the lines behind the first that hold such a mark; None: nobody asks.
 
     Raises:
         SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
     """
     delimiter, checked = read_layout(lines, source)
-    return _Reader(checked, source, delimiter).read()
+    return _Reader(checked, source, delimiter, adjusted or Adjustments()).read()
 
 
 class _Reader:
     """Joins physical lines to records."""
 
-    def __init__(self, lines: Iterable[bytes], source: str, delimiter: str) -> None:
+    def __init__(
+        self, lines: Iterable[bytes], source: str, delimiter: str, adjusted: Adjustments
+    ) -> None:
         self._lines = iter(lines)
         self._again: deque[bytes] = deque()  # lines that come next
         self._number = 1  # of the next line
         self._width = 0  # fields of the first record; 0: there was none yet
         self._source = source
         self._delimiter = delimiter
+        self._adjusted = adjusted
         self._signs = '"\r' if delimiter == "," else '"\r,'
         self._blank = f"{BLANKS}{delimiter}".encode()
         separator = re.escape(delimiter)
@@ -213,7 +226,7 @@ class _Reader:
         They end before the first record that does not end in the block, or that cannot be read.
         """
         joined = b"\n".join(block)
-        if b"\0" in joined or max(map(len, block)) > MAX_RECORD_BYTES:
+        if b"\0" in joined or MARK in joined or max(map(len, block)) > MAX_RECORD_BYTES:
             return [], 0
         try:
             text = joined.decode("utf-8")
@@ -266,6 +279,7 @@ class _Reader:
     def _next_record(self) -> Iterator[Record | Reject]:
         """Yield the record that begins with the next line, or its reject."""
         taken: list[bytes] = []
+        self._skip_mark()
         try:
             fields = next(read_fields(self._lines_of_record(taken), self._delimiter))
         except AnnotationError as exc:
@@ -284,6 +298,18 @@ class _Reader:
         if first.strip(self._blank):
             yield self._reject(self._number - 1, broken)
             yield from self._rest_of_broken(first, is_endless=isinstance(broken, _EndlessError))
+
+    def _skip_mark(self) -> None:
+        """Take the byte order mark off the next line, which begins a record."""
+        raw = self._next_line()
+        if raw is None:
+            return
+        if raw.startswith(MARK):
+            raw = raw.removeprefix(MARK)
+            note_mark(self._adjusted, self._source, self._number)
+        elif MARK in raw and b'"' not in raw:  # quoted texts may hold what they like
+            note_inner_mark(self._adjusted, self._source, self._number)
+        self._again.appendleft(raw)
 
     def _lines_of_record(self, taken: list[bytes]) -> Iterator[str]:
         """Yield the next lines as texts with their ends, and add them to ``taken``."""
@@ -321,7 +347,7 @@ class _Reader:
                 yield self._reject(self._number - 1, AnnotationError(RejectCode.BAD_LINE, message))
 
     def _can_only_begin_row(self, line: bytes) -> bool:
-        if self._begins_row.match(line):
+        if line.startswith(MARK) or self._begins_row.match(line):
             return True
         commas = line.count(self._delimiter.encode())
         return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW

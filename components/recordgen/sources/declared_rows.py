@@ -17,6 +17,7 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.header import NOWHERE, Given
+from recordgen.sources.odd_lines import note_header
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task
 
@@ -45,20 +46,19 @@ def parse_lines(
         lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
         source: the file's name, for rows and messages.
         task: has the schema.
-        adjusted: is not used: values are taken as they are.
+        adjusted: gets headers and byte order marks among the rows.
         given: whether there is a header.
 
     Raises:
         SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`; or its
             columns are not those of the schema.
     """
-    del adjusted
     task = declared(task)
     schema = task.schema
     columns: Sequence[int] | None = None
-    count, group_at = 0, NOWHERE
+    count, group_at, begin = 0, NOWHERE, 0
     repeated: Sequence[str] | None = None
-    for item in read_records(lines, source):
+    for item in read_records(lines, source, adjusted=adjusted):
         if isinstance(item, Reject):
             yield item
             continue
@@ -66,10 +66,12 @@ def parse_lines(
         if columns is None:
             first = [field.strip() for field in fields]
             columns, is_header = _columns(first, schema, given.header, f"{source}:{item.line}")
-            count = len(fields)
+            count, begin = len(fields), item.line
             group_at = given.find_group(first, f"{source}:{item.line}")
             repeated = fields if is_header else None
-        if fields == repeated:  # also where files were put together, each with its header
+        if fields == repeated:
+            if item.line > begin:
+                note_header(adjusted, source, item.line)
             continue
         if len(fields) != count:
             message = (

@@ -24,6 +24,7 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.image_folder import files_below
 from recordgen.sources.lines import decode_line, open_lines, text_of_first
+from recordgen.sources.odd_lines import MARK, note_mark
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
@@ -77,7 +78,8 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
     tags_path = storage.join(folder, tags_name) if folder else tags_name
     split = _split(folder, before, behind)
     with open_lines(path) as sentences, open_lines(tags_path) as tags:
-        pairs = enumerate(zip_longest(_lines(sentences, path), _lines(tags, tags_path)), start=1)
+        both = _lines(sentences, path, adjusted), _lines(tags, tags_path, adjusted)
+        pairs = enumerate(zip_longest(*both), start=1)
         for line, (sentence, said) in pairs:
             if sentence is None or said is None:
                 ends = [line - 1, line - 1]
@@ -95,11 +97,15 @@ def _read_file(path: str, adjusted: Adjustments) -> Iterator[Row | Reject]:
                 yield _row(sentence, said, path, line, split, adjusted)
 
 
-def _lines(lines: Iterator[bytes], path: str) -> Iterator[bytes]:
-    """Yield the lines of a file without its byte order mark. Raises: SourceError: it is UTF-16."""
-    if (first := next(lines, None)) is not None:
-        yield text_of_first(first, path, "UTF-8")
-    yield from lines
+def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator[bytes]:
+    """Yield the lines of a file without byte order marks. Raises: SourceError: it is UTF-16."""
+    for number, raw in enumerate(lines, start=1):
+        if number == 1:
+            raw = text_of_first(raw, path, "UTF-8")
+        if raw.startswith(MARK):
+            note_mark(adjusted, path, number)
+            raw = raw.removeprefix(MARK)
+        yield raw
 
 
 def _spelt_as(example: str, word: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from recordgen.dataset.splits import is_ml_use
 from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
@@ -14,6 +15,7 @@ from recordgen.rows.row import Adjustments, Row, RowBatch
 from recordgen.sources import foreign_formats
 from recordgen.sources.csv_records import Item, Plain, records_of
 from recordgen.sources.header import (
+    KNOWN_COLUMNS,
     NOWHERE,
     SPLIT_COLUMNS,
     Given,
@@ -23,7 +25,12 @@ from recordgen.sources.header import (
     find_path,
     find_split,
 )
+from recordgen.sources.odd_lines import note_header, note_other_header
 from recordgen.tasks.task import Task
+
+# How known names are spelled in headers.
+_FIRST_NAMES = KNOWN_COLUMNS | {name.replace("_", " ") for name in KNOWN_COLUMNS}
+_LONGEST_NAME = max(map(len, _FIRST_NAMES))
 
 #: (fields, source, line) → what the line says
 Parser = Callable[[Sequence[str], str, int], "Row | Reject"]
@@ -61,6 +68,8 @@ class RowParser(ABC):
         """
         parse: Parser | None = None
         repeated: Sequence[str] | None = None
+        begin = 0
+        may_have_headers = given.header != "no"
         for item in items:
             if isinstance(item, Plain) and parse is not None:
                 batch = self.parse_alike(item, parse, repeated, source)
@@ -75,9 +84,22 @@ class RowParser(ABC):
                 if parse is None and any(fields):
                     names = [field.strip() for field in fields]
                     parse, is_header = self.begin(names, given, f"{source}:{line}")
-                    repeated = fields if is_header else None
-                if fields != repeated:  # also where files were put together, each with its header
-                    yield (parse or self.parse_row)(fields, source, line)
+                    repeated, begin = (fields if is_header else None), line
+                if fields == repeated:
+                    if line > begin:
+                        note_header(self._adjusted, source, line)
+                    continue
+                if may_have_headers and line > begin and self._reads_as_header(fields):
+                    note_other_header(self._adjusted, source, line)
+                yield (parse or self.parse_row)(fields, source, line)
+
+    def _reads_as_header(self, fields: Sequence[str]) -> bool:
+        """Say whether a line reads as the header of another file."""
+        first = fields[0] if fields else ""
+        # What no header begins with is no header: that settles nearly every line.
+        if len(first) > _LONGEST_NAME or first.lower() not in _FIRST_NAMES:
+            return False
+        return self.is_header(fields) and not any(field and is_ml_use(field) for field in fields)
 
     def parse_alike(
         self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str

@@ -123,12 +123,16 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
             elif first.fields != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
-            rows = without_headers(chain(rest, blocks), header)
+            rows = without_headers(chain(rest, blocks), header, on_repeated=_ignore)
             for lines_of in in_blocks(_whole(rows, len(header))):
                 look_at(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, seen
+
+
+def _ignore(line: int) -> None:
+    """Leave a header among the rows to those who read the rows."""
 
 
 def _check_format(fields: Sequence[str], where: str) -> None:

@@ -6,13 +6,15 @@ age,job           header
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from recordgen.dataset.splits import parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, RowBatch
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import Given
+from recordgen.sources.odd_lines import note_header
 from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Table
 from recordgen.tables.csv_fields import read_fields, split_plain
 from recordgen.tasks import Tabular
@@ -28,30 +30,53 @@ def parse_lines(
         lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
         source: the file's name, for rows and messages.
         task: knows which columns there are.
-        adjusted: is not used: lines are taken as they are.
+        adjusted: gets headers and byte order marks among the rows.
         given: is not used: the columns are decided.
 
     Raises:
         SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
     """
-    del adjusted, given
+    del given
     if not isinstance(task, Tabular):
         raise TypeError(f"{task.name} has no table")
-    items = without_headers(read_blocks(lines, source), task.table.names)
+    items = read_blocks(lines, source, adjusted)
+    items = without_headers(items, task.table.names, partial(note_header, adjusted, source))
     return lines_of(items, source, task.table)
 
 
-def without_headers(items: Iterable[Item], names: Sequence[str]) -> Iterator[Item]:
-    """Yield what is no header: files that were put together have one wherever another begins."""
+def without_headers(
+    items: Iterable[Item], names: Sequence[str], on_repeated: Callable[[int], None]
+) -> Iterator[Item]:
+    """Yield what is no header: files that were put together have one wherever another begins.
+
+    Args:
+        items: what a file holds.
+        names: the fields of a header.
+        on_repeated: is called with the line of each header behind the first record.
+    """
     sure = max(names, key=len)  # no line without it is a header
+    is_top = True
     for item in items:
+        found: list[int] = []
         if isinstance(item, Plain):
             if sure in "\n".join(item.texts):
-                texts = ["" if split_plain(text) == names else text for text in item.texts]
+                texts = list(item.texts)
+                for at, text in enumerate(item.texts):
+                    if split_plain(text) == names:
+                        found.append(item.line + at)
+                        texts[at] = ""
+                is_top = is_top and all(
+                    map(is_empty, item.texts[: found[0] - item.line if found else None])
+                )
                 item = item._replace(texts=texts)
             yield item
-        elif isinstance(item, Reject) or item.fields != names:
+        elif isinstance(item, Record) and item.fields == names:
+            found.append(item.line)
+        else:
             yield item
+        for line in found[1:] if is_top else found:
+            on_repeated(line)
+        is_top = is_top and not found and isinstance(item, Plain) and all(map(is_empty, item.texts))
 
 
 def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBatch | Reject]:

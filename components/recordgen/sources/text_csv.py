@@ -54,7 +54,7 @@ def parse_lines(
             of which none but the text's is known.
     """
     parser = TextParser(task, adjusted)
-    return parser.parse_records(read_blocks(lines, source), source, given)
+    return parser.parse_records(read_blocks(lines, source, adjusted), source, given)
 
 
 def names_text_column(fields: Sequence[str]) -> bool:
