@@ -6,13 +6,21 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from PIL import Image, ImageEnhance
 
 import recordgen
 from recordgen.errors import LintError
+from recordgen.lint.facts import Facts, Notes, of_shard, together
+from recordgen.lint.images import find_odd_images
+from recordgen.options import ConvertOptions, make_options
+from recordgen.payloads.image import check_image
 from tests.conftest import encoded, noise
+from tests.lint.facts import Noun
 from tests.lint.photos import scene
+
+SMALL = {"max_side": 32}
 
 # name, split, picture, how it is encoded, what is found
 Change = Callable[[Image.Image], Image.Image]
@@ -86,8 +94,56 @@ def test_what_is_not_decoded_is_not_looked_at(source: Path, options: Mapping[str
 
 def test_thresholds(source: Path) -> None:
     """A threshold moves what is found."""
-    codes = found(recordgen.check(source, select="tiny,odd_ratio", threshold="TINY=8,ODD_RATIO=9"))
-    assert codes == {}
+    limits = "TINY=8,ODD_RATIO=9,GRAY=30"
+    codes = found(recordgen.check(source, select="tiny,odd_ratio,gray", threshold=limits))
+    assert codes == {name: {"GRAY"} for name in ("four.jpg", "white.png", "black.png")}
+
+
+# mode and format of the file, whether it has one channel
+CHANNELS = [
+    *[("L", "JPEG", True), ("RGB", "JPEG", False), ("CMYK", "JPEG", False)],
+    *[("L", "PNG", True), ("1", "PNG", True), ("LA", "PNG", True), ("RGB", "PNG", False)],
+    *[("P", "PNG", False), ("RGBA", "PNG", False), ("RGB", "BMP", False)],
+    *[("L", "GIF", False), ("P", "GIF", False)],
+]
+
+
+@pytest.mark.parametrize("check", ["none", "header", "decode"])
+def test_channels(check: str) -> None:
+    """The header says whether an image has one channel, however much else is checked.
+
+    A palette is one of colours, as the one of every GIF.
+    """
+    options = make_options({"check": check})
+    gray = [
+        check_image(encoded(scene(60, 40, 1).convert(mode), kind), options).is_gray
+        for mode, kind, _ in CHANNELS
+    ]
+    assert gray == [is_gray for *_, is_gray in CHANNELS]
+    shrunk = check_image(encoded(scene(60, 40, 1).convert("L"), "JPEG"), make_options(SMALL))
+    assert shrunk.is_gray
+
+
+@pytest.mark.parametrize("is_gray", [True, False])
+def test_few_of_other_channels(is_gray: bool) -> None:
+    """Few gray images among those in colour are found, few in colour among gray ones as well."""
+    values = [is_gray, *[not is_gray] * 19, None]
+    notes = Notes()
+    for value in values:
+        notes.add(1, None, ("png", 9, 9), value, None, None)
+    lines = list(range(1, len(values) + 1))
+    sources = pa.array(["a"] * len(lines)).dictionary_encode()
+    columns = {"source": sources, "line": lines, "uri": ["b"] * len(lines)}
+    facts = Facts([of_shard("train", "x", together(pa.table(columns), notes, [None] * len(lines)))])
+
+    def rare(thresholds: Mapping[str, float]) -> list[int]:
+        [hits] = [
+            hits for hits in find_odd_images(facts, Noun(), thresholds) if hits.code == "GRAY"
+        ]
+        return hits.rows.tolist()
+
+    assert rare(ConvertOptions().lint.thresholds) == [0]
+    assert rare(ConvertOptions(threshold=("gray=4",)).lint.thresholds) == []
 
 
 def test_a_resumed_run_looks_at_what_was_not_looked_at(source: Path, tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ CHECKS: Mapping[str, Check] = {
     "TINY": Check(WARNING, ODD_IMAGES, 16),
     "ODD_RATIO": Check(WARNING, ODD_IMAGES, 4),
     "SUFFIX": Check(WARNING, ODD_IMAGES),
+    "GRAY": Check(WARNING, ODD_IMAGES, 5),
     # texts
     "LONG_TEXT": Check(WARNING, ODD_TEXTS, 20),
     "MOJIBAKE": Check(WARNING, ODD_TEXTS),

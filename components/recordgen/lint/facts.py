@@ -39,7 +39,7 @@ _AT_ONCE = 64
 _TEXTS_AT_ONCE = 256
 
 # Of images alone; what an image looks like, only if it was looked at.
-_IMAGE = {"format": _TEXT, "height": pa.int32(), "width": pa.int32()}
+_IMAGE = {"format": _TEXT, "height": pa.int32(), "width": pa.int32(), "gray": pa.bool_()}
 _LOOK = {
     "perceptual_hash": pa.uint64(),
     "signature": pa.binary(SIGNATURE_SIDE * SIGNATURE_SIDE),
@@ -88,7 +88,7 @@ class Notes:
     def __init__(self) -> None:
         self._contents: list[int] = []
         self._refused: list[int] = []
-        self._images: dict[int, tuple[str, int | None, int | None]] = {}
+        self._images: dict[int, tuple[str, int | None, int | None, bool | None]] = {}
         self._seen: list[int] = []  # the rows whose image was looked at
         self._pictures: list[SmallPicture] = []  # those that are not measured yet
         self._measured: list[PictureFacts] = []
@@ -121,6 +121,7 @@ class Notes:
         sort_key: int,
         content: bytes | None,
         image: tuple[str, int | None, int | None] | None,
+        is_gray: bool | None,
         picture: SmallPicture | None,
         text: SeenText | None,
     ) -> None:
@@ -130,13 +131,14 @@ class Notes:
             sort_key: see :class:`recordgen.rows.planned.PlannedRow`.
             content: a digest of what a trainer sees of its payload; None: it is all in the row.
             image: format, height and width.
+            is_gray: the image has one channel; None: not known.
             picture: the image in small; None: nobody looks at it.
             text: the text; None: nobody looks at it.
         """
         row = len(self._contents)
         self._contents.append(sort_key if content is None else content_of(content))
         if image is not None:
-            self._images[row] = image
+            self._images[row] = (*image, is_gray)
         if picture is not None:
             self._seen.append(row)
             self._pictures.append(picture)
@@ -173,7 +175,7 @@ class Notes:
         is_refused[self._refused] = True
         found = {"content": pa.array(np.array(self._contents, np.uint64), mask=is_refused)}
         if self._images:
-            images = [self._images.get(row, (None, None, None)) for row in range(count)]
+            images = [self._images.get(row, (None, None, None, None)) for row in range(count)]
             for name, values in zip(_IMAGE, zip(*images, strict=True), strict=True):
                 found[name] = pa.array(values, _NOTED.field(name).type)
         if self._measured:

@@ -29,6 +29,7 @@ def find_odd_images(
         yield Hits(code, rows[places], message)
     yield from _of_odd_size(facts, thresholds)
     yield _misnamed(facts)
+    yield _of_few_channels(facts, thresholds["GRAY"])
 
 
 def _of_odd_size(facts: Facts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
@@ -58,3 +59,23 @@ def _misnamed(facts: Facts) -> Hits:
         return f"{facts.columns['uri'][row].as_py()} is stored as {formats[row].as_py()}"
 
     return Hits("SUFFIX", rows, message)
+
+
+def _of_few_channels(facts: Facts, threshold: float) -> Hits:
+    """Return the gray images among those in colour, or the opposite, if they are few."""
+    known = facts.columns["gray"]
+    gray, colour = (
+        np.flatnonzero(pc.equal(known, value).fill_null(False).to_numpy())
+        for value in (True, False)
+    )
+    is_gray_rare = len(gray) <= len(colour)
+    few, many = (gray, colour) if is_gray_rare else (colour, gray)
+    if len(few) > threshold / 100 * (len(few) + len(many)):
+        few = few[:0]
+    what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
+
+    def message(at: int) -> str:
+        del at
+        return f"the image is stored {what}, as {len(few):,} are, and {len(many):,} are {others}"
+
+    return Hits("GRAY", few, message)

@@ -63,6 +63,7 @@ class CheckedImage(NamedTuple):
         reencoded: why the bytes are not the file's own (see the module), or None.
         orientation: the Exif orientation after which they were turned upright; 1: they were not.
         small: the image in small; None: no check asks, or its pixels were not decoded.
+        is_gray: it has one channel, by its header; None: not known.
     """
 
     data: bytes
@@ -72,6 +73,7 @@ class CheckedImage(NamedTuple):
     reencoded: str | None = None
     orientation: int = 1
     small: SmallPicture | None = None
+    is_gray: bool | None = None
 
 
 def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
@@ -139,12 +141,14 @@ def _unchecked(data: bytes, kind: str) -> CheckedImage:
     """Return the bytes as they are, with what the header tells without effort."""
     try:
         if kind == "jpeg":
-            height, width, *_ = simplejpeg.decode_jpeg_header(data)
+            height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data)
+            is_gray = colorspace == "Gray"
         else:
-            width, height = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS).size
+            image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
+            (width, height), is_gray = image.size, _is_gray(image)
     except (OSError, ValueError, SyntaxError, struct.error, Image.DecompressionBombError):
         return CheckedImage(data, kind, None, None)
-    return CheckedImage(data, kind, height, width)
+    return CheckedImage(data, kind, height, width, is_gray=is_gray)
 
 
 # --- JPEG -------------------------------------------------------------------------------------
@@ -164,7 +168,7 @@ def _check_jpeg(data: bytes, options: ConvertOptions) -> CheckedImage:
         small = bounded(pixels) if options.lint.needs_looks and orientation == 1 else None
     if orientation != 1:
         return _reencode(_open(data, options), "exif_orientation", options)
-    return CheckedImage(data, "jpeg", height, width, small=small)
+    return CheckedImage(data, "jpeg", height, width, small=small, is_gray=colorspace == "Gray")
 
 
 def _decode_strictly(
@@ -248,7 +252,9 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
     reason = _why_reencode(data, kind, image)
     if reason is None and not too_large:
         small = _in_small(image, options) if options.check == "decode" else None
-        return CheckedImage(data, kind, image.height, image.width, small=small)
+        return CheckedImage(
+            data, kind, image.height, image.width, small=small, is_gray=_is_gray(image)
+        )
     return _reencode(image, reason or "max_side", options)
 
 
@@ -307,6 +313,11 @@ def _is_plain_gif(image: Image.Image) -> bool:
         return True  # Pillow's way of showing a palette of grays
     highest: Any = image.getextrema()[1]
     return bool(highest < len(image.palette.palette) // 3)
+
+
+def _is_gray(image: Image.Image) -> bool:
+    """Say whether an image has one channel, beside one that says what is transparent."""
+    return image.mode in ("1", "L", "LA") or image.mode.startswith(("I", "F"))
 
 
 def _is_transparent(image: Image.Image) -> bool:
@@ -378,7 +389,15 @@ def _encoded(
     out = io.BytesIO()
     # Without Exif and profile: whoever reads the record must not turn the image a second time.
     image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
-    return CheckedImage(out.getvalue(), kind, image.height, image.width, reason, small=small)
+    return CheckedImage(
+        out.getvalue(),
+        kind,
+        image.height,
+        image.width,
+        reason,
+        small=small,
+        is_gray=_is_gray(image),
+    )
 
 
 def _in_small(image: Image.Image, options: ConvertOptions) -> SmallPicture | None:

@@ -170,7 +170,7 @@ class Declared(Task):
 
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
-        reencoded = image = picture = None
+        reencoded = image = picture = is_gray = None
         images = self.table.images
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
@@ -185,6 +185,7 @@ class Declared(Task):
             reencoded = reencoded or checked.reencoded
             if len(images) == 1:
                 image, picture = (checked.format, checked.height, checked.width), checked.small
+                is_gray = checked.is_gray
                 sha256 = hashlib.sha256(checked.data).hexdigest()
                 made[features.IMAGE_SHA256] = sha256.encode()
         for column in self._said:
@@ -200,7 +201,16 @@ class Declared(Task):
             {name: value for name, value in made.items() if name not in self.table.label_features}
         )
         content = hashlib.sha256(b"".join(seen)).digest()
-        return BuiltExample(record, b"".join(record), labels, reencoded, image, content, picture)
+        return BuiltExample(
+            record,
+            b"".join(record),
+            labels,
+            reencoded,
+            image,
+            content,
+            picture,
+            is_gray=is_gray,
+        )
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]

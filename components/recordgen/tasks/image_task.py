@@ -112,6 +112,7 @@ class ImageTask(Task):
             (image.format, image.height, image.width),
             sha256.digest(),
             image.small,
+            is_gray=image.is_gray,
         )
 
     def digested(self, record: bytes) -> bytes:

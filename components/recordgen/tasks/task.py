@@ -87,6 +87,7 @@ class BuiltExample(NamedTuple):
             its row says is its content.
         picture: its image in small, if a check asks for it.
         text: its text, if a check asks for it.
+        is_gray: its image has one channel; None: not known.
     """
 
     record: tuple[bytes, ...]
@@ -97,6 +98,7 @@ class BuiltExample(NamedTuple):
     content: bytes | None = None
     picture: SmallPicture | None = None
     text: SeenText | None = None
+    is_gray: bool | None = None
 
 
 @dataclass
@@ -437,7 +439,8 @@ class Task(ABC):
                 facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
-                facts.add(row.sort_key, made.content, made.image, made.picture, made.text)
+                seen = made.picture, made.text
+                facts.add(row.sort_key, made.content, made.image, made.is_gray, *seen)
         built.facts = facts
         return built
 
