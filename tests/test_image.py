@@ -198,15 +198,17 @@ def test_fill_bytes_before_exif() -> None:
 def test_check_none_knows_no_other_formats() -> None:
     """What no dataset takes has no size, though Pillow could tell it."""
     data = encoded(BASE, "PPM")
-    assert check_image(data, ConvertOptions(check="none")) == (data, "", None, None, None, 1, None)
+    found = check_image(data, ConvertOptions(check="none"))
+    assert found == (data, "", None, None, None, 1, None, None)
 
 
 def test_check_none_passes_anything_through() -> None:
     """check=none stores the bytes unread; size and format are told as far as the header goes."""
     options = ConvertOptions(check="none")
     data = encoded(BASE, "PNG", exif=TURNED)
-    assert check_image(data, options) == (data, "png", 48, 80, None, 1, None)
-    assert check_image(b"not an image", options) == (b"not an image", "", None, None, None, 1, None)
+    assert check_image(data, options) == (data, "png", 48, 80, None, 1, None, False)
+    unknown = (b"not an image", "", None, None, None, 1, None, None)
+    assert check_image(b"not an image", options) == unknown
 
 
 PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
@@ -368,15 +370,8 @@ def test_what_pillow_finds_too_large() -> None:
     ) as caught:
         check_image(data, ConvertOptions(max_image_pixels=10**9))
     assert caught.value.code == "too_many_pixels"
-    assert check_image(data, ConvertOptions(check="none")) == (
-        data,
-        "png",
-        None,
-        None,
-        None,
-        1,
-        None,
-    )
+    found = check_image(data, ConvertOptions(check="none"))
+    assert found == (data, "png", None, None, None, 1, None, None)
 
 
 # file, format; what check=none finds
@@ -392,8 +387,9 @@ UNREAD = [
 
 @pytest.mark.parametrize(("data", "found"), UNREAD, ids=range(len(UNREAD)))
 def test_check_none_reads_headers(data: bytes, found: tuple[str, int | None, int | None]) -> None:
-    """Format and size stand where a header tells them."""
-    assert check_image(data, ConvertOptions(check="none")) == (data, *found, None, 1, None)
+    """Format, size and channels stand where a header tells them."""
+    is_gray = None if found[1] is None else False
+    assert check_image(data, ConvertOptions(check="none")) == (data, *found, None, 1, None, is_gray)
 
 
 def tables(data: bytes) -> tuple[object, object]:
