@@ -130,7 +130,7 @@ def test_few_of_other_channels(is_gray: bool) -> None:
     values = [is_gray, *[not is_gray] * 19, None]
     notes = Notes()
     for value in values:
-        notes.add(1, None, ("png", 9, 9), value, None, None)
+        notes.add(1, None, ("png", 9, 9), is_gray=value)
     lines = list(range(1, len(values) + 1))
     sources = pa.array(["a"] * len(lines)).dictionary_encode()
     columns = {"source": sources, "line": lines, "uri": ["b"] * len(lines)}

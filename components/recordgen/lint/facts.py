@@ -121,9 +121,9 @@ class Notes:
         sort_key: int,
         content: bytes | None,
         image: tuple[str, int | None, int | None] | None,
-        is_gray: bool | None,
-        picture: SmallPicture | None,
-        text: SeenText | None,
+        picture: SmallPicture | None = None,
+        text: SeenText | None = None,
+        is_gray: bool | None = None,
     ) -> None:
         """Note the next row.
 
@@ -131,9 +131,9 @@ class Notes:
             sort_key: see :class:`recordgen.rows.planned.PlannedRow`.
             content: a digest of what a trainer sees of its payload; None: it is all in the row.
             image: format, height and width.
-            is_gray: the image has one channel; None: not known.
             picture: the image in small; None: nobody looks at it.
             text: the text; None: nobody looks at it.
+            is_gray: the image has one channel; None: not known.
         """
         row = len(self._contents)
         self._contents.append(sort_key if content is None else content_of(content))

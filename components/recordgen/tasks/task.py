@@ -439,8 +439,8 @@ class Task(ABC):
                 facts.refuse()
             else:
                 built.add(made, assigned=row.assigned)
-                seen = made.picture, made.text
-                facts.add(row.sort_key, made.content, made.image, made.is_gray, *seen)
+                seen = made.picture, made.text, made.is_gray
+                facts.add(row.sort_key, made.content, made.image, *seen)
         built.facts = facts
         return built
 
