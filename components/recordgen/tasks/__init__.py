@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import registry
 from recordgen.errors import UsageError
-from recordgen.lint.codes import ALIKE
+from recordgen.lint.codes import ODD_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,7 +70,7 @@ def task_for(options: ConvertOptions) -> Task:
     if options.task == "auto":
         raise UsageError("the task is not decided: look at the import files first")
     task = TASKS[options.task].of(options)
-    if options.finds_alike and ALIKE not in task.checks:
+    if options.finds_alike and ODD_IMAGES not in task.checks:
         raise UsageError(
             f"split_by=near compares images, and a {task.noun} of {task.name} has none; use "
             f"split_by=content. Tasks of images have it, and a schema with one column of images"
