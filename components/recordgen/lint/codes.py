@@ -50,7 +50,10 @@ CHECKS: Mapping[str, Check] = {
     "CONFLICT": Check(ERROR, REPEATED, remedy="correct the label that is wrong"),
     "DUPLICATE": Check(WARNING, REPEATED),
     "NEAR_LEAK": Check(
-        WARNING, ALIKE, remedy="--split-by near keeps such images in one split where rows name none"
+        WARNING,
+        ALIKE,
+        remedy="of images, --split-by near keeps them in one split where rows name none; of texts, "
+        "delete one",
     ),
     "NEAR_DUPLICATE": Check(WARNING, ALIKE),
     # images; numbers of the first four: the table of `python -m benchmarks.lint_precision`
