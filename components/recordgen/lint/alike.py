@@ -78,4 +78,4 @@ def _near(code: str, facts: Facts, task: LintedTask, pairs: Pairs) -> Hits:
         similarity = facts.similarity(rows[at], partners[at])
         return near if similarity is None else f"{near}, similarity {similarity:.2f}"
 
-    return Hits(code, rows, message)
+    return Hits(code, rows, message, partners)
