@@ -158,9 +158,6 @@ def test_all_rows_of_all_files_tell(tmp_path: Path) -> None:
     many = "".join(f"{number},{number}\n" for number in range(25_000))
     table = columns_of(f"a,b\n{many}", f"a,b\n{many}x,1.5\n", tmp_path=tmp_path)
     assert [column.dtype for column in table.columns] == ["bytes", "float32"]
-    assert table.notes == (
-        "column 'a' is text because of values such as 'x', though nearly all others are numbers",
-    )
 
 
 # what a column holds: what each row needs to be with the others, in whatever block and file
@@ -336,7 +333,12 @@ def test_a_stray_word_is_no_split(tmp_path: Path) -> None:
 PREDICTIONS = [
     ({}, ["yes", "no"], "classification"),
     ({}, ["0", "1", "2"], "classification"),
+    ({}, [str(number) for number in range(10)], "classification"),
+    ({}, [str(number) for number in range(11)], "classification"),
+    ({}, [str(number) for number in range(20)], "classification"),
     ({}, [str(number) for number in range(21)], "regression"),
+    ({}, [str(number) for number in range(40)], "regression"),
+    ({}, [str(number) for number in range(41)], "regression"),
     ({}, ["0.5", "1"], "regression"),
     ({"prediction": "classification"}, [str(number) for number in range(21)], "classification"),
     ({"prediction": "regression"}, ["0", "1"], "regression"),
@@ -358,13 +360,15 @@ def test_what_a_target_asks_for(
     if result in ("classification", "regression"):
         table = columns_of(text, tmp_path=tmp_path, **options)
         assert table.prediction == result
-        # What whole numbers were taken for is said, with the option that settles it.
-        is_chosen = "prediction" not in options and values[0] == "0"
-        assert len(table.notes) == is_chosen
-        if is_chosen:
+        # What whole numbers were taken for is said near the border, with what settles it.
+        is_doubtful = "prediction" not in options and 11 <= len(values) <= 40
+        assert bool(table.target_kind) == is_doubtful
+        if is_doubtful:
             other = "regression" if result == "classification" else "classification"
-            assert f"say prediction={result} to confirm it" in table.notes[0]
-            assert f"prediction={other} if" in table.notes[0]
+            assert f"holds {len(values)} different whole numbers" in table.target_kind
+            assert f"say prediction={result} to confirm it" in table.target_kind
+            assert f"prediction={other} if" in table.target_kind
+        assert Table.from_json(table.to_json()) == table
     else:
         with pytest.raises(UsageError, match=result):
             columns_of(text, tmp_path=tmp_path, **options)
@@ -439,8 +443,7 @@ def test_examples_are_what_each_row_by_itself_would_be(rows: list[tuple[Any, ...
     ]
     made = make_examples(pa.array(lines), TABLE)
     assert (made.records.to_pylist(), made.errors) == (expected, {})
-    frames, _ = framed(made.records)
-    assert frames.to_pylist() == [b"".join(frame((record,))) for record in expected]
+    assert framed(made.records).to_pylist() == [b"".join(frame((record,))) for record in expected]
 
 
 # a column's type, a field, its number; or None: refused
@@ -521,8 +524,8 @@ def test_labels_are_those_of_the_examples() -> None:
 
 def test_blocks_are_bounded_in_lines_and_in_characters() -> None:
     long = ["x" * 200_000] * 100
-    assert [len(block) for block in in_blocks(long)] == [84, 16]
-    assert [len(block) for block in in_blocks(["1"] * 20_001)] == [20_000, 1]
+    assert [len(block) for block in in_blocks([text] for text in long)] == [84, 16]
+    assert [len(block) for block in in_blocks([["1"] * 900] * 23)] == [20_700]
 
 
 SHARES = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)

@@ -30,7 +30,7 @@ def facts_of(rows: Sequence[tuple[str, int, str | None]]) -> facts.Facts:
         columns = pa.table(said)
         columns = columns.set_column(0, "source", columns["source"].dictionary_encode())
         noted = facts.together(
-            columns, facts.Notes.of(np.array([content], np.uint64), 1, []), [annotation]
+            columns, facts.Notes.of(np.array([content], np.uint64), []), [annotation]
         )
         parts.append(facts.of_shard(split, f"Split-{split}/x", noted))
     return facts.Facts(parts)

@@ -216,7 +216,7 @@ TASKS: list[tuple[str, Mapping[str, Any], str, Sequence[tuple[str, int]]]] = [
         "tabular",
         {"target_column": "kind", "split_column": "use"},
         "use,age,kind\ntrain,1,a\ntest,1,a\ntrain,2,b\ntrain,2,b\ntrain,2,a\n",
-        [("LEAK", 3), ("DUPLICATE", 5)],
+        [("LEAK", 3), ("CONFLICT", 6), ("DUPLICATE", 5), ("DUPLICATE", 6)],
     ),
     (
         "declared",

@@ -19,6 +19,7 @@ ODD_IMAGES = "recordgen.lint.images:find_odd_images"
 ODD_TEXTS = "recordgen.lint.texts:find_odd_texts"
 ODD_BOXES = "recordgen.lint.boxes:find_odd_boxes"
 OVERLAPS = "recordgen.lint.videos:find_overlaps"
+ODD_COLUMNS = "recordgen.lint.tables:find_odd_columns"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,15 @@ CHECKS: Mapping[str, Check] = {
     "ONE_BOX_SIZE": Check(WARNING, ODD_BOXES, 10),
     # segments of videos
     "OVERLAP": Check(WARNING, OVERLAPS),
+    # columns of tables
+    "CONSTANT": Check(WARNING, ODD_COLUMNS),
+    "MIXED_TYPES": Check(WARNING, ODD_COLUMNS, 90),
+    "GIVE_AWAY": Check(
+        WARNING, ODD_COLUMNS, 99, "leave the column out if it is not known when a model predicts"
+    ),
+    "OUTLIER": Check(WARNING, ODD_COLUMNS, 10),
+    "SKEW": Check(WARNING, ODD_COLUMNS, 0.2),
+    "TARGET_KIND": Check(WARNING, ODD_COLUMNS),
     # import files
     "REPEATED_HEADER": Check(WARNING),
     "BYTE_ORDER_MARK": Check(WARNING),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,9 @@ from recordgen.lint.seen_texts import measured as measured_texts
 from recordgen.rows.row import is_content_uri
 
 Columns = Any  # pa.Table; Arrow's stubs differ from version to version
+
+#: So many rows of each split of a table are kept as they are, for checks of its columns.
+SAMPLE_ROWS = 10_000
 
 #: What a row says, as planned rows have it (:class:`recordgen.rows.planned.PlannedRow`).
 SAID = ("source", "line", "uri", "annotation")
@@ -73,9 +76,25 @@ _ALL = pa.schema(
     }
 )
 
+# The rows of tables that are kept as they are, and whether as a part of the sample. Only checks
+# need them, so examples.parquet has neither.
+_KEPT = {"row": pa.string(), "is_drawn": pa.bool_()}
+
+_WITH_ROWS = pa.schema({field.name: field.type for field in _ALL} | _KEPT)
+
 _EXAMPLES = pa.schema(
     {"split": _TEXT, "shard": _TEXT, "record": pa.int32()} | {f.name: f.type for f in _ALL}
 )
+
+_LINTED = pa.schema({field.name: field.type for field in _EXAMPLES} | _KEPT)
+
+
+class _Batch(NamedTuple):
+    """Rows that were noted together, see :meth:`Notes.of`."""
+
+    contents: npt.NDArray[np.uint64]
+    annotations: Columns | None
+    odd: Rows
 
 
 class Notes:
@@ -86,6 +105,7 @@ class Notes:
     """
 
     def __init__(self) -> None:
+        self._batches: list[_Batch] = []  # rows that were noted together come first
         self._contents: list[int] = []
         self._refused: list[int] = []
         self._images: dict[int, tuple[str, int | None, int | None, bool | None]] = {}
@@ -97,23 +117,31 @@ class Notes:
         self._measured_texts: list[TextFacts] = []
 
     @classmethod
-    def of(cls, contents: npt.NDArray[np.uint64], rows: int, refused: Sequence[int]) -> Notes:
+    def of(
+        cls,
+        contents: npt.NDArray[np.uint64],
+        refused: Sequence[int],
+        annotations: Columns | None = None,
+        odd: Rows | None = None,
+    ) -> Notes:
         """Return the notes of rows without images.
 
         Args:
-            contents: of each example 64 bits of a digest of what a trainer sees of its payload.
-            rows: how many there are.
+            contents: of each row 64 bits of a digest of what a trainer sees of its payload.
             refused: the places of those that became no example.
+            annotations: what rows say of their payloads; None: the rows as planned say it.
+            odd: the places of rows that are kept for checks of columns.
         """
         notes = cls()
-        all_contents = np.zeros(rows, np.uint64)
-        all_contents[np.delete(np.arange(rows), refused)] = contents
-        notes._contents, notes._refused = all_contents.tolist(), list(refused)
+        notes._refused = list(refused)
+        notes._batches = [
+            _Batch(contents, annotations, np.zeros(0, np.intp) if odd is None else odd)
+        ]
         return notes
 
     def refuse(self) -> None:
         """Note that the next row became no example."""
-        self._refused.append(len(self._contents))
+        self._refused.append(len(self))
         self._contents.append(0)
 
     def add(
@@ -135,7 +163,7 @@ class Notes:
             text: the text; None: nobody looks at it.
             is_gray: the image has one channel; None: not known.
         """
-        row = len(self._contents)
+        row = len(self)
         self._contents.append(sort_key if content is None else content_of(content))
         if image is not None:
             self._images[row] = (*image, is_gray)
@@ -148,7 +176,10 @@ class Notes:
 
     def extend(self, more: Notes) -> None:
         """Add the notes of the rows that follow; none of theirs is measured yet."""
-        start = len(self._contents)
+        start = len(self)
+        if more._batches:
+            self._batches += [*self._rest(), *more._batches]
+            self._contents = []
         self._contents += more._contents
         self._refused += [start + row for row in more._refused]
         self._images |= {start + row: image for row, image in more._images.items()}
@@ -167,13 +198,47 @@ class Notes:
             self._measured_texts.append(measured_texts(self._texts))
             self._texts = []
 
+    def __len__(self) -> int:
+        return sum(len(batch.contents) for batch in self._batches) + len(self._contents)
+
+    def _rest(self) -> Sequence[_Batch]:
+        """Return the rows that were noted one by one since the last batch."""
+        contents = np.array(self._contents, np.uint64)
+        return [_Batch(contents, None, np.zeros(0, np.intp))] if self._contents else []
+
+    @property
+    def annotations(self) -> Columns | None:
+        """What rows say of their payloads, if that was noted."""
+        noted = [batch.annotations for batch in self._batches if batch.annotations is not None]
+        return pa.chunked_array(noted, pa.string()) if noted else None
+
+    def kept(self, count: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """Return the rows that are kept as they are, and which of them are a sample.
+
+        Args:
+            count: the size of the sample, at most.
+        """
+        contents, is_refused = self._all_contents()
+        drawn = _sample(contents, ~is_refused, count)
+        starts = np.cumsum([0, *(len(batch.contents) for batch in self._batches)])
+        odd = [start + batch.odd for start, batch in zip(starts, self._batches, strict=False)]
+        rows = np.unique(np.concatenate([drawn, *odd]).astype(np.intp))
+        return rows, np.isin(rows, drawn)
+
+    def _all_contents(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        """Return the contents of all rows, and which of them became no example."""
+        parts = [batch.contents for batch in (*self._batches, *self._rest())]
+        contents = np.concatenate([np.zeros(0, np.uint64), *parts])
+        is_refused = np.zeros(len(contents), np.bool_)
+        is_refused[self._refused] = True
+        return contents, is_refused
+
     def columns(self) -> Columns:
         """Return the notes as columns."""
         self._measure()
-        count = len(self._contents)
-        is_refused = np.zeros(count, np.bool_)
-        is_refused[self._refused] = True
-        found = {"content": pa.array(np.array(self._contents, np.uint64), mask=is_refused)}
+        contents, is_refused = self._all_contents()
+        count = len(contents)
+        found = {"content": pa.array(contents, mask=is_refused)}
         if self._images:
             images = [self._images.get(row, (None, None, None, None)) for row in range(count)]
             for name, values in zip(_IMAGE, zip(*images, strict=True), strict=True):
@@ -227,19 +292,62 @@ def content_of(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "big")
 
 
-def together(rows: Columns, notes: Notes, annotations: Sequence[str | None]) -> Columns:
+def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], count: int) -> Rows:
+    """Return ``count`` of the rows that are there, drawn by their contents alone.
+
+    Rows of one content are drawn independently of each other, as are all others.
+    """
+    rows = np.flatnonzero(is_there)
+    if len(rows) <= count:
+        return rows
+    order = np.argsort(contents[rows], kind="stable")
+    ordered = contents[rows][order]
+    starts = np.maximum.accumulate(
+        np.where(np.append(True, ordered[1:] != ordered[:-1]), np.arange(len(ordered)), 0)
+    )
+    nth = (np.arange(len(ordered)) - starts).astype(np.uint64)  # of those with this content
+    lots = mixed(ordered + mixed(nth + np.uint64(1)))
+    chosen: Rows = np.sort(rows[order[np.argsort(lots, kind="stable")[:count]]])
+    return chosen
+
+
+def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return numbers each of whose bits depends on all bits of the one given (SplitMix64)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: npt.NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))
+    return found
+
+
+def together(
+    rows: Columns, notes: Notes, annotations: Sequence[str | None] | None, sample: int = 0
+) -> Columns:
     """Return the facts of a shard.
 
     Args:
         rows: its planned rows.
         notes: what was noted of them, in their order.
-        annotations: what each row says, as far as the checks need it.
+        annotations: what each row says, as far as the checks need it; None: no row says anything,
+            or the notes have it.
+        sample: how many rows are kept as they are, beside those that the notes name.
     """
-    said = rows.select(SAID[:-1]).append_column(SAID[-1], pa.array(annotations, pa.string()))
+    noted = notes.annotations if annotations is None else pa.array(annotations, pa.string())
+    if noted is None:
+        noted = pa.nulls(len(rows), pa.string())
+    said = rows.select(SAID[:-1]).append_column(SAID[-1], noted)
     facts = notes.columns()
     for name in facts.column_names:
         said = said.append_column(name, facts[name])
-    return said.cast(_ALL)
+    places, is_drawn = np.full(len(rows), -1), np.zeros(0, np.bool_)
+    texts = pa.array([], pa.string())
+    if sample:
+        kept, is_drawn = notes.kept(sample)
+        places[kept] = np.arange(len(kept))
+        texts = rows["annotation"].take(pa.array(kept)).combine_chunks()
+    taken = pa.array(places, mask=places < 0)
+    said = said.append_column("row", texts.take(taken))
+    said = said.append_column("is_drawn", pa.array(is_drawn).take(taken))
+    return said.cast(_WITH_ROWS)
 
 
 def of_shard(split: str, file: str, facts: Columns) -> Columns:
@@ -254,26 +362,26 @@ def of_shard(split: str, file: str, facts: Columns) -> Columns:
     count = len(made)
     for name, value in (("shard", file), ("split", split)):
         made = made.add_column(0, name, pa.repeat(value, count).dictionary_encode())
-    return made.add_column(2, "record", pa.array(np.arange(count, dtype=np.int32))).cast(_EXAMPLES)
+    return made.add_column(2, "record", pa.array(np.arange(count, dtype=np.int32))).cast(_LINTED)
 
 
 def renumbered(facts: Columns, rows: Columns) -> Columns:
     """Return the facts of the same payloads with the import files and lines of ``rows``."""
     for at, name in enumerate(SAID[:2]):
         facts = facts.set_column(at, name, rows[name])
-    return facts.cast(_ALL)
+    return facts.cast(_WITH_ROWS)
 
 
 class Facts:
     """The facts of all examples, by import file and line.
 
     Attributes:
-        columns: a row for each example, as ``examples.parquet`` has it.
+        columns: a row for each example, as ``examples.parquet`` has it, and rows that are kept.
     """
 
     def __init__(self, parts: Iterable[Columns]) -> None:
         """Take the facts of some examples: what :func:`of_shard` gave, or an older ``columns``."""
-        columns = pa.concat_tables([_EXAMPLES.empty_table(), *parts]).unify_dictionaries()
+        columns = pa.concat_tables([_LINTED.empty_table(), *parts]).unify_dictionaries()
         sources = columns["source"].combine_chunks()
         ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
         by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]
@@ -312,6 +420,13 @@ class Facts:
         codes = self.columns["annotation"].combine_chunks().dictionary_encode().indices
         numbers: npt.NDArray[np.int32] = codes.fill_null(-1).to_numpy()
         return numbers
+
+    @cached_property
+    def kept(self) -> tuple[Rows, Columns, npt.NDArray[np.bool_]]:
+        """The rows of a table that are kept as they are: examples, texts, whether in the sample."""
+        rows = np.flatnonzero(np.asarray(self.columns["row"].is_valid()))
+        kept = self.columns.select(list(_KEPT)).take(pa.array(rows)).combine_chunks()
+        return rows, kept["row"].combine_chunks(), np.asarray(kept["is_drawn"])
 
     @cached_property
     def looks(self) -> tuple[Rows, PictureFacts]:
@@ -387,10 +502,14 @@ def to_parquet(facts: Facts) -> bytes:
     repeated = [
         name for name, kind in zip(_EXAMPLES.names, _EXAMPLES.types, strict=True) if kind == _TEXT
     ]
-    parquet.write_table(facts.columns, out, compression="zstd", use_dictionary=repeated)
+    columns = facts.columns.select(_EXAMPLES.names)
+    parquet.write_table(columns, out, compression="zstd", use_dictionary=repeated)
     return out.getvalue()
 
 
 def from_parquet(data: bytes) -> Columns:
     """Return what :func:`to_parquet` was given. Raises: ValueError: it is something else."""
-    return parquet.read_table(io.BytesIO(data)).cast(_EXAMPLES)
+    columns = parquet.read_table(io.BytesIO(data)).cast(_EXAMPLES)
+    for name, kind in _KEPT.items():
+        columns = columns.append_column(name, pa.nulls(len(columns), kind))
+    return columns

@@ -30,6 +30,18 @@ class Hits(NamedTuple):
     partners: Rows | None = None
 
 
+class AboutAll(NamedTuple):
+    """What a check has found about the dataset as a whole.
+
+    Attributes:
+        code: of the check.
+        message: says what was found.
+    """
+
+    code: str
+    message: str
+
+
 class LintFinding(NamedTuple):
     """One thing that is wrong with the dataset; ``lint.jsonl`` has a line with these fields.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from recordgen.dataset.manifest import Split
 from recordgen.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.dataset.vocabulary import Vocabulary, look_alikes
+from recordgen.lint.shares import distance, most_changed, share
 
 # Vertex AI "Prepare image training data": labels of letters, digits and underscore. Its own
 # sample holds "Baked goods", so this is advice.
@@ -132,39 +132,16 @@ def _about_shares(
             f"as {smallest!r} ({fewest:,})",
         )
     for name, split in splits.items():
-        distance, by_chance = _distance(train.labels, split.labels)
-        if distance - by_chance > thresholds["LABEL_DRIFT"]:
-            label = max(
-                {**train.labels, **split.labels},
-                key=lambda label: (abs(_share(split, label) - _share(train, label)), label),
-            )
+        apart, by_chance = distance(train.labels, split.labels)
+        if apart - by_chance > thresholds["LABEL_DRIFT"]:
+            label = most_changed(train.labels, split.labels)
             yield (
                 "LABEL_DRIFT",
-                f"{distance:.0%} of the labels in split {name} would have to be others to have the "
+                f"{apart:.0%} of the labels in split {name} would have to be others to have the "
                 f"shares of train (chance alone: about {by_chance:.0%}); label {label!r} has "
-                f"{_share(train, label):.1%} of train and {_share(split, label):.1%} of {name}",
+                f"{share(train.labels, label):.1%} of train and {share(split.labels, label):.1%} "
+                f"of {name}",
             )
-
-
-def _share(split: Split, label: str) -> float:
-    return split.labels.get(label, 0) / max(1, sum(split.labels.values()))
-
-
-def _distance(expected: Mapping[str, int], found: Mapping[str, int]) -> tuple[float, float]:
-    """Return the total variation distance of two counts, and what chance makes of it.
-
-    The second number is its mean if ``found`` were drawn from the shares of ``expected``, in the
-    normal approximation: a count's mean absolute deviation is √(2/π) of its standard deviation.
-    """
-    total, drawn = sum(expected.values()), sum(found.values())
-    if not total or not drawn:
-        return 0.0, 0.0
-    distance = by_chance = 0.0
-    for label in {*expected, *found}:
-        share = expected.get(label, 0) / total
-        distance += abs(found.get(label, 0) / drawn - share) / 2
-        by_chance += math.sqrt(share * (1 - share) / (2 * math.pi * drawn))
-    return distance, by_chance
 
 
 def _some(labels: Sequence[str], limit: int = 5) -> str:

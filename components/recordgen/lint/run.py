@@ -10,7 +10,7 @@ from itertools import islice
 from recordgen.lint.codes import CHECKS, ERROR, REPEATED, count_level
 from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
-from recordgen.lint.findings import Hits, LintFinding, to_lines
+from recordgen.lint.findings import AboutAll, Hits, LintFinding, to_lines
 from recordgen.lint.selection import Selection
 from recordgen.registry import imported
 from recordgen.rejects import OddLine
@@ -84,11 +84,6 @@ def look_at(
         selection: what is wanted.
     """
     wanted = selection.codes
-    general = [
-        LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
-        for code, text in about_all
-        if code in wanted
-    ]
     lines = [
         LintFinding(
             each.code, CHECKS[each.code].level, each.source, each.line, "", "", each.message
@@ -97,15 +92,22 @@ def look_at(
         if each.code in wanted
     ]
     found = [
-        hits
+        item
         for finder in (REPEATED, *task.checks)
         if any(CHECKS[code].finder == finder for code in wanted)
-        for hits in imported(finder)(facts, task, selection.thresholds)
-        if hits.code in wanted
+        for item in imported(finder)(facts, task, selection.thresholds)
+        if item.code in wanted
     ]
+    columns = [item for item in found if isinstance(item, AboutAll)]
+    general = [
+        LintFinding(code, CHECKS[code].level, "", 0, "", "", text)
+        for code, text in (*about_all, *columns)
+        if code in wanted
+    ]
+    hits = [item for item in found if isinstance(item, Hits)]
     counts = Counter(item.code for item in (*general, *lines))
-    for hits in found:
-        counts[hits.code] += len(hits.rows)
+    for each in hits:
+        counts[each.code] += len(each.rows)
     in_order = {code: counts[code] for code in CHECKS if counts[code]}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, general, lines, facts, found)
+    return Lint(in_order, fatal, general, lines, facts, hits)

@@ -15,6 +15,7 @@ import simplejpeg
 from recordgen.dataset.manifest import ImageStats, Shard, shard_file
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.lint import facts
+from recordgen.lint.codes import ODD_COLUMNS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.shards.rows import PlannedRows
@@ -163,5 +164,6 @@ class ShardStats:
                 task.rows.columns,
                 found.facts,
                 self._task.annotations_for_checks(task.rows.columns["annotation"]),
+                -(-facts.SAMPLE_ROWS // task.count) if ODD_COLUMNS in self._task.checks else 0,
             ),
         )

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from recordgen.dataset.splits import ML_USE_EXPECTED, ML_USE_WORDS, PUBLISHED_WORDS
 from recordgen.errors import SourceError, UsageError
+from recordgen.lint.columns import NUMBER
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
@@ -44,6 +45,9 @@ _UNNAMED_SPLIT_FILLED = 0.5
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
 
+# So many different whole numbers may well be the other thing.
+_DOUBTFUL = MAX_CLASSES // 2 + 1, 2 * MAX_CLASSES
+
 # So many of a text column's values are numbers that the others look like mistakes.
 _NUMBER_SHARE = 0.9
 
@@ -52,8 +56,6 @@ _MAX_EXACT = float(1 << 24)
 
 # As programs write them, also where they take them for fractions.
 _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
-
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
@@ -271,13 +273,13 @@ def _first_record(blocks: Iterator[Item]) -> tuple[Record | Reject | None, list[
     return None, []
 
 
-def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield lines, as many at a time as memory should hold as columns."""
+def in_blocks(parts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    """Yield lines, about as many at a time as memory should hold as columns."""
     block: list[str] = []
     size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
+    for lines in parts:
+        block += lines
+        size += sum(map(len, lines))
         if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
             yield block
             block, size = [], 0
@@ -285,14 +287,14 @@ def in_blocks(lines: Iterable[str]) -> Iterator[list[str]]:
         yield block
 
 
-def _whole(items: Iterable[Item], width: int) -> Iterator[str]:
+def _whole(items: Iterable[Item], width: int) -> Iterator[Sequence[str]]:
     """Yield the records that have a field for every column."""
     commas = width - 1
     for item in items:
         if isinstance(item, Plain):
-            yield from (t for t in item.texts if t.count(",") == commas and t.strip(EMPTY_FIELDS))
+            yield [t for t in item.texts if t.count(",") == commas and t.strip(EMPTY_FIELDS)]
         elif isinstance(item, Record) and len(item.fields) == width and any(item.fields):
-            yield item.text
+            yield (item.text,)
 
 
 def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
@@ -325,7 +327,7 @@ def _are_numbers(item: _Seen, texts: Any) -> bool:
         item.inexact = item.inexact or _inexact(whole, texts)
         if item.distinct is not None:
             item.distinct.update(v for v in pc.unique(whole).to_pylist() if v is not None)
-            if len(item.distinct) > MAX_CLASSES:
+            if len(item.distinct) > _DOUBTFUL[1]:
                 item.distinct = None
         return True
     if (numbers := decimals(texts)) is None:
@@ -355,7 +357,7 @@ def _look_for_misfits(item: _Seen, values: Any, counts: Any) -> None:
     """Take note of trimmed texts that are no numbers, each with how often it was seen."""
     if item.misfits is None:
         return
-    is_number = pc.fill_null(pc.match_substring_regex(values, _NUMBER), True)
+    is_number = pc.fill_null(pc.match_substring_regex(values, NUMBER), True)
     others = values.filter(pc.invert(is_number))
     if len(others) and not item.misfits:
         item.misfit = str(others[0].as_py())
@@ -411,46 +413,39 @@ def decide_table(
     elif options.prediction != AUTO:
         raise UsageError(f"prediction={options.prediction} needs a target_column")
     notes = [
-        f"column {name!r} is text because of values such as {item.odd!r}, though nearly all others "
-        f"are numbers"
-        for name, item in found.items()
-        if dtypes[name] == "bytes" and item.odd and name != split and name not in types
-    ]
-    notes += [
         f"column {name!r} loses digits of whole numbers such as {item.inexact}: its type, float32, "
         f"holds those up to 16,777,216; write keys as text"
         for name, item in found.items()
         if dtypes[name] == "float32" and item.inexact
-    ]
-    notes += [
-        f"column {name!r} is empty: no example has it"
-        for name, item in found.items()
-        if not item.values and name != split
     ]
     if split and not options.split_column and column_name(split) not in SPLIT_COLUMNS:
         notes.append(
             f"column {split!r} is taken for the split's, because its values are words of ML_USE; "
             f"it is no feature; say split_column to confirm it, or to name another"
         )
+    kind = ""
     if target is not None and dtypes[target] == "int64" and options.prediction == AUTO:
-        notes.append(_why(target, prediction, found[target]))
+        kind = _why(target, prediction, found[target])
     has_gaps = prediction == "classification" and found[str(target)].has_gaps
     group_at = Given.of(options).find_group(header, "group_by")
     group = header[group_at] if group_at != NOWHERE else None
-    return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps, group)
+    return Table(columns, split, target, weight, prediction, tuple(notes), has_gaps, group, kind)
 
 
 def _why(target: str, prediction: Prediction | None, item: _Seen) -> str:
-    """Return why whole numbers are classes or are not, and the option that settles it."""
+    """Return why whole numbers are classes or are not, and what settles it; empty: it is clear."""
+    count = 0 if item.distinct is None else len(item.distinct)
+    if not _DOUBTFUL[0] <= count <= _DOUBTFUL[1]:
+        return ""
     if prediction == "classification":
         return (
-            f"target {target!r} holds {len(item.distinct or ())} different whole numbers, at most "
-            f"{MAX_CLASSES}: they are classes; say prediction=classification to confirm it, or "
-            f"prediction=regression if they are amounts"
+            f"target {target!r} holds {count} different whole numbers, at most {MAX_CLASSES}: they "
+            f"are classes; say prediction=classification to confirm it, or prediction=regression "
+            f"if they are amounts"
         )
     return (
-        f"target {target!r} holds more than {MAX_CLASSES} different whole numbers: they are "
-        f"amounts, not classes; say prediction=regression to confirm it, or "
+        f"target {target!r} holds {count} different whole numbers, more than {MAX_CLASSES}: they "
+        f"are amounts, not classes; say prediction=regression to confirm it, or "
         f"prediction=classification if each is a class"
     )
 
@@ -481,6 +476,5 @@ def _prediction(name: str, dtype: str, item: _Seen, options: ConvertOptions) -> 
                 + (f", such as {item.odd!r}" if item.odd else "")
             )
         return "regression"
-    if dtype == "bytes" or (dtype == "int64" and item.distinct is not None):
-        return "classification"
-    return "regression"
+    has_few = item.distinct is not None and len(item.distinct) <= MAX_CLASSES
+    return "classification" if dtype == "bytes" or (dtype == "int64" and has_few) else "regression"

@@ -145,8 +145,18 @@ class _Taking:
     def take_plain(self, lines: Plain) -> Iterator[Reject]:
         commas, at, known = len(self._names) - 1, self._split_at, self._splits
         numbers, splits, texts = self._lines, self._named, self._texts
+        found = lines.texts
+        usual = [t for t in found if t.count(",") == commas and t.strip(EMPTY_FIELDS)]
+        if len(usual) == len(found):
+            values = [""] if at is None else [text.split(",", at + 1)[at] for text in found]
+            if known.keys() >= set(values):
+                numbers += range(lines.line, lines.line + len(found))
+                splits += [None] * len(found) if at is None else map(known.__getitem__, values)
+                texts += found
+                self._size += sum(map(len, found))
+                return
         for line, text in enumerate(lines.texts, start=lines.line):
-            # What nearly every line looks like; all others are looked at more closely.
+            # What most lines look like; all others are looked at more closely.
             if text.count(",") == commas and text.strip(EMPTY_FIELDS):
                 named = "" if at is None else text.split(",", at + 1)[at]
                 if named in known:

@@ -75,6 +75,7 @@ class Table:
         notes: what the user should know of the columns.
         has_gaps: rows may lack the target, which then is one of several classes.
         group: the column of groups that share a split; None: there is none.
+        target_kind: what whole numbers of the target were taken for, if that was a near thing.
     """
 
     columns: tuple[Column, ...]
@@ -85,6 +86,7 @@ class Table:
     notes: tuple[str, ...] = ()
     has_gaps: bool = False
     group: str | None = None
+    target_kind: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -174,6 +176,8 @@ class Table:
             del values["has_gaps"]  # as tables without gaps always said it
         if self.group is None:
             del values["group"]
+        if not self.target_kind:
+            del values["target_kind"]
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod

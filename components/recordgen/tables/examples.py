@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from recordgen.lint.columns import odd_rows
 from recordgen.records.tfrecord import frame_head, masked
+from recordgen.rows.columns import values_of
 from recordgen.tables.arrow import (
     Records,
     Texts,
@@ -26,6 +27,7 @@ from recordgen.tables.arrow import (
     trimmed,
 )
 from recordgen.tables.columns import Column, Table
+from recordgen.tables.contents import contents_of
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,17 @@ class Examples:
         records: an example for each line that is none of the errors (binary).
         labels: examples by label.
         errors: why a line is refused, by its place among the lines.
+        contents: 64 bits for what a model sees of each line: all but target and weight.
+        targets: the class of each line as text, null where there is none; None: there are none.
+        odd: the lines that checks of columns want to see.
     """
 
     records: Records
     labels: Mapping[str, int]
     errors: Mapping[int, str]
+    contents: npt.NDArray[np.uint64]
+    targets: Texts | None
+    odd: npt.NDArray[np.intp]
 
 
 def make_examples(lines: Texts, table: Table) -> Examples:
@@ -50,12 +58,9 @@ def make_examples(lines: Texts, table: Table) -> Examples:
         lines: records of CSV, each with a field for every column.
         table: its columns.
     """
-    names = table.names
-    wanted = [names.index(column.name) for column in table.stored]
     errors: dict[int, str] = {}
-    values: dict[str, tuple[str, Any]] = {}
-    for column, texts in zip(table.stored, parse(lines, len(names), wanted), strict=True):
-        values[column.name] = column.dtype, _values(texts, column, table, errors)
+    parsed = _parsed(lines, table, errors)
+    values = {column.name: (column.dtype, parsed[column.name]) for column in table.stored}
     if table.target is not None:
         _check_target(table, values[table.target][1], errors)
     records = serialize_rows(values, len(lines))
@@ -64,10 +69,34 @@ def make_examples(lines: Texts, table: Table) -> Examples:
         is_right = pa.array([row not in errors for row in range(len(lines))])
         records = records.filter(is_right)
     labels: Counter[str] = Counter()
+    targets = None
     if table.has_labels:
-        targets = values[str(table.target)][1]
+        targets = values[str(table.target)][1].cast(pa.string())
         labels = _count(targets if is_right is None else targets.filter(is_right))
-    return Examples(records, labels, errors)
+    seen = [column.name for column in table.inputs] or list(values)
+    contents = contents_of({name: values[name] for name in seen}, len(lines))
+    odd = odd_rows(parsed.values())
+    return Examples(records, labels, errors, contents, targets, odd)
+
+
+def column_values(lines: Texts, table: Table) -> Mapping[str, Any]:
+    """Return the values of each column that becomes a feature, null where one is missing.
+
+    Args:
+        lines: as :func:`make_examples` takes them.
+        table: its columns.
+    """
+    return _parsed(lines, table, {})
+
+
+def _parsed(lines: Texts, table: Table, errors: dict[int, str]) -> Mapping[str, Any]:
+    names = table.names
+    wanted = [names.index(column.name) for column in table.stored]
+    texts = parse(lines, len(names), wanted)
+    return {
+        column.name: _values(mine, column, table, errors)
+        for column, mine in zip(table.stored, texts, strict=True)
+    }
 
 
 def count_labels(lines: Texts, table: Table) -> Counter[str]:
@@ -145,19 +174,11 @@ def _where(mask: Any) -> list[int]:
     return [row for row, is_there in enumerate(mask.to_pylist()) if is_there]
 
 
-def framed(records: Records) -> tuple[Records, npt.NDArray[np.uint64]]:
-    """Return records as they stand in a file, and 64 bits that say what each of them holds.
-
-    The first are those of :func:`recordgen.records.tfrecord.frame`; the second are two checksums,
-    of which a file holds the upper one.
-    """
-    items = records.to_pylist()
-    sums, others = (
-        np.fromiter(map(checksum, items), np.uint64, len(items))
-        for checksum in (google_crc32c.value, zlib.crc32)
-    )
+def framed(records: Records) -> Records:
+    """Return records as :func:`recordgen.records.tfrecord.frame` puts them into a file."""
+    items = values_of(records)
+    sums = np.fromiter(map(google_crc32c.value, items), np.uint64, len(items))
     ends = np.arange(0, 4 * len(items) + 1, 4, dtype=np.int32)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(masked(sums).astype("<u4"))]
     checksums = pa.Array.from_buffers(pa.binary(), len(items), buffers)
-    frames = joined_by_row([heads_by_size(records, frame_head), records, checksums])
-    return frames, sums << np.uint64(32) | others
+    return joined_by_row([heads_by_size(records, frame_head), records, checksums])

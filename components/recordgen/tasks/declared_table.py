@@ -24,7 +24,7 @@ from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
-from recordgen.lint.codes import ALIKE, ODD_IMAGES
+from recordgen.lint.codes import ALIKE, ODD_COLUMNS, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -38,6 +38,7 @@ from recordgen.tasks.task import (
     Merged,
     RowContent,
     Task,
+    Texts,
     check_label,
     check_uri,
     printable,
@@ -69,7 +70,7 @@ class Declared(Task):
     measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.samples.meters:METERS"
     page = "docs/tasks/tables.md"
-    checks = (ALIKE, ODD_IMAGES)
+    checks = (ALIKE, ODD_IMAGES, ODD_COLUMNS)
     batch_rows = 16
 
     schema: Schema
@@ -135,6 +136,21 @@ class Declared(Task):
     def _values(self, annotation: str | None) -> dict[str, Any]:
         names = (column.name for column in self._said)
         return dict(zip(names, json.loads(annotation or "[]"), strict=False))
+
+    def column_values(self, annotations: Texts) -> Mapping[str, Any]:
+        """Return the values of each column of single values, null where one is missing."""
+        import pyarrow as pa
+
+        rows = [self._values(text) for text in annotations.to_pylist()]
+        kinds = {"int64": pa.int64(), "float32": pa.float64(), "bytes": pa.string()}
+        return {
+            column.name: pa.array(
+                [row[column.name] for row in rows],
+                pa.string() if column.type.is_label else kinds[column.dtype],
+            )
+            for column in self._said
+            if column.type.kind not in ("floats", "image")
+        }
 
     def merge(self, annotations: Sequence[str | None]) -> Merged:
         # Rows of one part say the same: a part is all that they say.

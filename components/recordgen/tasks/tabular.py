@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
+from recordgen.lint.codes import ODD_COLUMNS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
 from recordgen.tables.columns import Table
@@ -64,6 +65,7 @@ class Tabular(Task):
     sample = "pipelines.samples.wines:WINES"
     page = "docs/tasks/tables.md"
     names_payloads = False
+    checks = (ODD_COLUMNS,)
     batch_rows = 8192  # enough for Arrow, and few beside the lines of a shard
 
     def __init__(self, table: Table) -> None:
@@ -111,6 +113,12 @@ class Tabular(Task):
 
         return count_labels(annotations, self.table)
 
+    def column_values(self, annotations: Texts) -> Mapping[str, Any]:
+        """Return the values of each column that becomes a feature, null where one is missing."""
+        from recordgen.tables.examples import column_values
+
+        return column_values(annotations, self.table)
+
     def make_batch(
         self,
         rows: PlannedBatch,
@@ -127,7 +135,7 @@ class Tabular(Task):
 
         columns = rows.columns
         made = make_examples(columns["annotation"].combine_chunks(), self.table)
-        frames, contents = framed(made.records)
+        frames = framed(made.records)
         errors = sorted(made.errors)
         refused = columns.take(pa.array(errors, pa.int64()))
         assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
@@ -144,7 +152,7 @@ class Tabular(Task):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
-            facts=Notes.of(contents, len(columns), errors),
+            facts=Notes.of(made.contents, errors, made.targets, made.odd),
         )
 
     def make(

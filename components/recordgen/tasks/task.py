@@ -324,10 +324,13 @@ class Task(ABC):
         """Return an annotation as messages show it."""
         return f"{annotation:.80}"
 
-    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None]:
-        """Return what rows say of their payloads, without payloads that stand in it themselves."""
+    def annotations_for_checks(self, annotations: Texts) -> Sequence[str | None] | None:
+        """Return what rows say of their payloads, without payloads that stand in it themselves.
+
+        None: rows say nothing else, or :meth:`make_batch` notes it.
+        """
         if not self.names_payloads:
-            return [None] * len(annotations)
+            return None
         found: Sequence[str | None] = annotations.to_pylist()
         return found
 

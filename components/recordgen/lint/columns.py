@@ -1,0 +1,118 @@
+"""Columns of a table: which rows of a batch a shard keeps, so that rare values are not missed.
+
+The launcher judges columns by a sample of rows. What is rare is hardly ever in a sample, so each
+batch also keeps rows whose value is far from the others, or of another kind than nearly all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.lint.findings import Rows
+
+# Arrow's stubs, where there are any, differ from version to version.
+Values: TypeAlias = Any  # pa.Array of int64, float or string
+
+#: Numbers as people and programs write them.
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+#: Dates, also with a time behind them.
+DATE = (
+    r"^([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4})"
+    r"([T ][0-9]{1,2}:.*)?$"
+)
+
+#: What texts are that are no words, by what messages call it.
+KINDS = {"numbers": NUMBER, "dates": DATE}
+
+# So many rows are kept for one reason, of one column and one batch.
+_KEPT = 20
+
+# A value is rare if at most this part of a batch has it.
+_RARE = 0.01
+
+# Values this many interquartile ranges from the quartiles of their batch are kept. The launcher
+# has better quartiles, and asks for more.
+_FAR = 3.0
+
+# From so many values it shows that a column is of words.
+_FIRST = 256
+
+
+def odd_rows(columns: Iterable[Values]) -> Rows:
+    """Return the rows of a batch that are kept beside the sample.
+
+    Args:
+        columns: values [rows] of each column, null where one is missing.
+    """
+    found = [row for values in columns for row in _odd_rows(values)]
+    rows: Rows = np.unique(np.concatenate([np.zeros(0, np.intp), *found]))
+    return rows
+
+
+def _odd_rows(values: Values) -> Iterable[Rows]:
+    if not len(values):
+        return
+    if not pa.types.is_string(values.type):
+        numbers = floats(values)
+        lowest, highest = fences(numbers[~np.isnan(numbers)], _FAR)
+        for sign, is_far in ((-1, numbers < lowest), (1, numbers > highest)):
+            far = np.flatnonzero(is_far)
+            yield far[np.argsort(-sign * numbers[far], kind="stable")[:_KEPT]]
+        if lowest < highest and not values.null_count:
+            return
+    first = values[0]
+    other = (
+        values.is_valid() if not first.is_valid else pc.fill_null(pc.not_equal(values, first), True)
+    )
+    others = np.flatnonzero(np.asarray(other))
+    if len(others) <= _RARE * len(values):
+        yield others[:_KEPT]
+    elif len(others) >= (1 - _RARE) * len(values):
+        yield np.zeros(1, np.intp)
+    if pa.types.is_string(values.type):
+        for pattern in KINDS.values():
+            if np.mean(fits(values.slice(0, _FIRST), pattern)) > 0.5:
+                misfits = np.flatnonzero(~fits(values, pattern))
+                yield misfits[:_KEPT]
+
+
+def fits(values: Values, pattern: str) -> npt.NDArray[np.bool_]:
+    """Return whether each text, without the blanks around it, has a form; missing ones do."""
+    texts = pc.utf8_trim_whitespace(values)
+    found = pc.or_(pc.match_substring_regex(texts, pattern), pc.equal(texts, ""))
+    return np.asarray(pc.fill_null(found, True), np.bool_)
+
+
+def floats(values: Values) -> npt.NDArray[np.float64]:
+    """Return numbers as floats, NaN for those that are missing."""
+    found: npt.NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(
+        zero_copy_only=False
+    )
+    return found
+
+
+def fences(numbers: npt.NDArray[np.float64], ranges: float) -> tuple[float, float]:
+    """Return between which values numbers lie that are not far from the others.
+
+    Args:
+        numbers: none is NaN.
+        ranges: how many interquartile ranges beyond the quartiles is far.
+
+    Returns:
+        Lowest and highest; equal: half of the numbers or more are the same.
+    """
+    count = len(numbers)
+    if not count:
+        return 0.0, 0.0
+    places = [count // 4, (count - 1) - count // 4]
+    ordered = np.partition(numbers, sorted(set(places)))
+    low, high = float(ordered[places[0]]), float(ordered[places[1]])
+    margin = ranges * (high - low)
+    return low - margin, high + margin

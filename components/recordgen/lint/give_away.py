@@ -1,0 +1,135 @@
+"""Columns that alone give the target away: what they score as the only input of a model.
+
+A score is the part of what the best constant answer gets wrong that the column puts right: 1 is
+all of it, 0 is what a column of chance scores. No model is fitted: a value counts by what the
+other rows with it have, so that a column of names, each there once, scores nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recordgen.lint.columns import floats
+
+_Codes = npt.NDArray[np.intp]
+_Floats = npt.NDArray[np.float64]
+_Score = Callable[[Any, _Codes], float]
+
+# A value says something of the target if so many rows have it.
+_ENOUGH = 5
+
+# Such values must be those of this part of the rows.
+_COVERED = 0.9
+
+# The constant answer must be wrong in so many rows, or a column may be right by chance.
+_LEAST_ERRORS = 10
+
+
+def scoring(target: Any, *, has_labels: bool) -> _Score | None:
+    """Return the function that scores a column, given its values and the codes of these.
+
+    Args:
+        target: values [rows], none is missing.
+        has_labels: they are classes, not amounts.
+
+    Returns:
+        None: too few rows differ in their target to judge a column.
+    """
+    if has_labels:
+        classes = codes_of(target)
+        if len(classes) - np.bincount(classes).max(initial=0) < _LEAST_ERRORS:
+            return None
+        return lambda values, codes: _score_of_classes(values, codes, classes)
+    amounts = floats(target)
+    if len(np.unique(amounts)) < _LEAST_ERRORS:
+        return None
+    return lambda values, codes: _score_of_amounts(values, codes, amounts)
+
+
+def codes_of(values: Any) -> _Codes:
+    """Return a number from 0 for each value; missing ones have one of their own."""
+    codes: Any = values.dictionary_encode("encode").indices
+    found: _Codes = np.asarray(codes).astype(np.intp)
+    return found
+
+
+def _score_of_classes(values: Any, codes: _Codes, classes: _Codes) -> float:
+    by_value = 0.0
+    sizes = np.bincount(codes)
+    often = sizes[codes] >= _ENOUGH
+    if often.mean() >= _COVERED:
+        wrong = len(classes) - np.bincount(classes).max()
+        kinds = int(classes.max()) + 1
+        _, pairs = np.unique(codes * kinds + classes, return_inverse=True)
+        same = np.bincount(pairs)[pairs.reshape(-1)]
+        most = np.zeros(len(sizes), np.intp)
+        np.maximum.at(most, codes, same)
+        # A value that few rows have says nothing, whatever these are.
+        missed = (sizes - most)[sizes >= _ENOUGH].sum() + (~often).sum()
+        by_value = 1 - missed / wrong
+    return max(by_value, _score_in_order(values, classes))
+
+
+def _score_in_order(values: Any, classes: _Codes) -> float:
+    """Score numbers by how seldom the class changes from each to the next larger one."""
+    numbers = _numbers(values)
+    if numbers is None:
+        return 0.0
+    # Rows of one number have no order: one that is their place's alone.
+    ordered = classes[np.lexsort((_shuffled(len(classes)), numbers))]
+    changes = int((ordered[1:] != ordered[:-1]).sum())
+    shares = np.bincount(classes) / len(classes)
+    least = int((shares > 0).sum()) - 1
+    by_chance = (len(classes) - 1) * (1 - float((shares**2).sum()))
+    return 1 - (changes - least) / max(1.0, by_chance - least)
+
+
+def _score_of_amounts(values: Any, codes: _Codes, amounts: _Floats) -> float:
+    """Return by how much nearer a line, of values or of ranks, or each value's mean is."""
+    scores = [0.0]
+    sizes = np.bincount(codes)
+    if (sizes[codes] >= _ENOUGH).mean() >= _COVERED:
+        means = np.bincount(codes, weights=amounts) / np.maximum(sizes, 1)
+        scores.append(1 - _ratio(((amounts - means[codes]) ** 2).sum(), amounts))
+    numbers = _numbers(values)
+    if numbers is not None and len(sizes) >= _ENOUGH:
+        there = np.isfinite(numbers)
+        if there.mean() >= _COVERED:
+            x, y = numbers[there], amounts[there]
+            scores += [_r(x, y) ** 2, _r(_ranks(x), _ranks(y)) ** 2]
+    # As |r| is nearer to 1 than what it explains, so that one threshold serves both.
+    return max(scores)
+
+
+def _ratio(rest: float, amounts: _Floats) -> float:
+    return float(rest / max(((amounts - amounts.mean()) ** 2).sum(), np.finfo(float).tiny))
+
+
+def _r(x: _Floats, y: _Floats) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    spread = float(np.sqrt((x @ x) * (y @ y)))
+    return float(x @ y) / spread if spread else 0.0
+
+
+def _ranks(numbers: _Floats) -> _Floats:
+    """Return the mean rank of each number among all."""
+    _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    ranks: _Floats = (np.cumsum(counts) - (counts - 1) / 2)[places.reshape(-1)]
+    return ranks
+
+
+def _numbers(values: Any) -> _Floats | None:
+    """Return numbers, minus infinity for missing ones; None: they are texts."""
+    if str(values.type) == "string":
+        return None
+    numbers = floats(values)
+    return np.where(np.isnan(numbers), -np.inf, numbers)
+
+
+def _shuffled(count: int) -> npt.NDArray[np.uint64]:
+    """Return different numbers in no order."""
+    return np.arange(count, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)

@@ -1,0 +1,269 @@
+"""Columns of tables: those that say nothing, too much, or not the same everywhere.
+
+Looks at the rows that shards have kept: a sample of each split, and rows that stand out
+(:mod:`recordgen.lint.columns`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recordgen.dataset.splits import TRAIN
+from recordgen.lint.columns import KINDS, Values, fences, fits, floats
+from recordgen.lint.contents import LintedTask
+from recordgen.lint.facts import Facts
+from recordgen.lint.findings import AboutAll, Hits, Rows
+from recordgen.lint.give_away import codes_of, scoring
+from recordgen.lint.shares import distance, most_changed, share
+
+# Fewer rows show nothing of a column.
+_LEAST_ROWS = 10
+
+# Splits with fewer rows in the sample are not compared: chance alone makes them differ.
+_LEAST_OF_SPLIT = 50
+
+# Numbers are compared by tenths of train, texts by the most frequent ones.
+_BINS = 10
+_MOST_FREQUENT = 20
+
+# If more of a column's values lie far outside, and are not all one value, that is how it is spread.
+_HEAVY_TAIL = 0.005
+_FEW = 3
+
+_OTHERS, _MISSING = "other values", "no value"
+
+
+class _Roles(Protocol):
+    """What columns are for, see :class:`recordgen.tables.columns.Table`."""
+
+    target: str | None
+    weight: str | None
+    group: str | None
+    target_kind: str
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether the target is one of several classes."""
+
+
+class TableTask(LintedTask, Protocol):
+    """A task of tables."""
+
+    @property
+    def table(self) -> _Roles:
+        """Its columns."""
+
+    def column_values(self, annotations: Any) -> Mapping[str, Values]:
+        """Return the values of each column that becomes a feature, null where one is missing."""
+
+
+class _Kept(NamedTuple):
+    """The rows that shards have kept.
+
+    Attributes:
+        rows: the example of each.
+        columns: their values [rows] by column.
+        drawn: the places of those that are a sample.
+        splits: the split of each of these.
+    """
+
+    rows: Rows
+    columns: Mapping[str, Values]
+    drawn: Rows
+    splits: npt.NDArray[np.str_]
+
+    def sample(self, name: str) -> Values:
+        """Return the values of a column in the sample."""
+        return self.columns[name].take(pa.array(self.drawn))
+
+
+def find_odd_columns(
+    facts: Facts, task: TableTask, thresholds: Mapping[str, float]
+) -> Iterator[Hits | AboutAll]:
+    """Yield columns that are worth a look, and rows with odd values."""
+    table = task.table
+    if table.target_kind:
+        yield AboutAll("TARGET_KIND", table.target_kind)
+    rows, texts, is_drawn = facts.kept
+    if len(rows) < _LEAST_ROWS:
+        return
+    drawn = np.flatnonzero(is_drawn)
+    splits = np.array(facts.names)[facts.splits[rows[drawn]]]
+    kept = _Kept(rows, task.column_values(texts), drawn, splits)
+    total = len(facts)
+    constant = set()
+    for name, values in kept.columns.items():
+        if text := _constant(name, values):
+            constant.add(name)
+            yield AboutAll("CONSTANT", text)
+        elif pa.types.is_string(values.type):
+            yield from _mixed_types(name, kept, thresholds["MIXED_TYPES"], total)
+        elif not (name == table.target and table.has_labels):
+            yield from _outliers(name, kept, thresholds["OUTLIER"])
+    varied = [name for name in kept.columns if name not in constant and name != table.target]
+    for name in varied:
+        yield from _skew(name, kept, thresholds["SKEW"])
+    if table.target is not None and table.target not in constant:
+        inputs = [name for name in varied if name not in (table.weight, table.group)]
+        yield from _give_away(inputs, table, kept, thresholds["GIVE_AWAY"])
+
+
+def _constant(name: str, values: Values) -> str:
+    """Return what to say of a column with one value; empty: it has several.
+
+    Each batch has kept a row that differs, if there is one, so this holds for all rows.
+    """
+    if values.null_count == len(values):
+        return f"column {name!r} is empty: no example has it"
+    if values.null_count or len(pc.unique(values)) > 1:
+        return ""
+    return f"column {name!r} has the value {_shown(values[0].as_py())} in all rows"
+
+
+def _mixed_types(name: str, kept: _Kept, least: float, total: int) -> Iterator[Hits]:
+    values = kept.columns[name]
+    sample = kept.sample(name).drop_null()
+    for kind, pattern in KINDS.items():
+        misfits = np.flatnonzero(~fits(values, pattern))
+        part = 100 * float(np.mean(fits(sample, pattern))) if len(sample) else 0.0
+        if not len(misfits) or part < least:
+            continue
+        words = Counter(str(value) for value in values.take(pa.array(misfits)).to_pylist())
+        [(word, _), *others] = sorted(words.items(), key=lambda item: (-item[1], item[0]))
+        more = f" and {', '.join(_shown(each) for each, _ in others[:3])}" if others else ""
+        said = (
+            f"column {name!r} is text because of values such as {_shown(word)}{more}, though "
+            f"{_percent(part)} of its values are {kind}"
+        )
+        if kind == "dates":
+            said = (
+                f"column {name!r} holds {_shown(word)}{more}, though {_percent(part)} of its "
+                f"values are {kind}"
+            )
+        yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _saying(said))
+        return
+
+
+def _percent(part: float) -> str:
+    """Return a part of 100, which is not all, so that it does not look like all."""
+    return f"{min(part, 99.9):.1f} %"
+
+
+def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
+    numbers, sample = floats(kept.columns[name]), floats(kept.sample(name))
+    sample = sample[~np.isnan(sample)]
+    low, high = fences(sample, ranges)
+    if low == high:
+        return
+    is_far = (numbers < low) | (numbers > high)
+    middle = float(np.median(sample))
+    if middle > 0 and sample.min() >= 0:
+        # Amounts spread by factors rather than by sums: they must stand out in both.
+        lowest, highest = fences(np.log1p(sample / middle), ranges / 2)
+        with np.errstate(invalid="ignore"):
+            logs = np.log1p(np.maximum(numbers, 0) / middle)
+        is_far &= (logs < lowest) | (logs > highest) | (numbers < 0)
+    far = np.flatnonzero(is_far)
+    if not len(far):
+        return
+    different = len(np.unique(numbers[far]))
+    if is_far[kept.drawn].sum() > max(_FEW, _HEAVY_TAIL * len(sample)) and different > 1:
+        return
+    most = far[np.argmax(np.abs(numbers[far] - middle))]
+    value = _shown(kept.columns[name][int(most)].as_py())
+    count = f"{len(far):,} such values were found" if len(far) > 1 else "no other value does so"
+    said = (
+        f"column {name!r} has {value}, which lies far from its other values: half of them lie "
+        f"from {_quartile(sample, 0.25)} to {_quartile(sample, 0.75)}; {count}"
+    )
+    yield Hits("OUTLIER", kept.rows[[most]], _saying(said))
+
+
+def _quartile(sample: npt.NDArray[np.float64], place: float) -> str:
+    return f"{np.quantile(sample, place):.6g}"
+
+
+def _skew(name: str, kept: _Kept, least: float) -> Iterator[AboutAll]:
+    sample = kept.sample(name)
+    is_train = kept.splits == TRAIN
+    if is_train.sum() < _LEAST_OF_SPLIT:
+        return
+    bins = _bins(sample, is_train)
+    expected = Counter(bins[is_train].tolist())
+    for split in sorted(set(kept.splits.tolist()) - {TRAIN}):
+        found = Counter(bins[kept.splits == split].tolist())
+        apart, by_chance = distance(expected, found)
+        if found.total() < _LEAST_OF_SPLIT or apart - by_chance <= least:
+            continue
+        key = most_changed(expected, found)
+        yield AboutAll(
+            "SKEW",
+            f"column {name!r} is spread otherwise in split {split} than in train: {apart:.0%} of "
+            f"its values there would have to be others (chance alone: about {by_chance:.0%}); "
+            f"{key}: {share(expected, key):.1%} of train, {share(found, key):.1%} of {split}",
+        )
+
+
+def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Return for each value a text that stands for it and values like it."""
+    if pa.types.is_string(sample.type):
+        counts = Counter(sample.drop_null().to_pylist())
+        frequent = sorted(counts, key=lambda text: (-counts[text], text))[:_MOST_FREQUENT]
+        names = {text: _shown(text) for text in frequent} | {None: _MISSING}
+        return np.array([names.get(text, _OTHERS) for text in sample.to_pylist()], object)
+    numbers = floats(sample)
+    train = sample.filter(pa.array(is_train)).drop_null()
+    if not len(train):
+        return np.where(np.isnan(numbers), _MISSING, _OTHERS).astype(object)
+    ordered = np.sort(floats(train))
+    edges = np.unique(ordered[np.arange(1, _BINS) * len(ordered) // _BINS])
+    limits = [f"{edge:.6g}" for edge in edges]
+    between = pairwise(limits)
+    texts = [
+        f"below {limits[0]}",
+        *(f"from {low} to below {high}" for low, high in between),
+        f"from {limits[-1]}",
+        _MISSING,
+    ]
+    places = np.where(
+        np.isnan(numbers), len(texts) - 1, np.searchsorted(edges, numbers, side="right")
+    )
+    found: npt.NDArray[Any] = np.array(texts, object)[places]
+    return found
+
+
+def _give_away(inputs: list[str], table: _Roles, kept: _Kept, least: float) -> Iterator[AboutAll]:
+    targets = kept.sample(str(table.target))
+    has_target = targets.is_valid()
+    score = scoring(targets.filter(has_target), has_labels=table.has_labels)
+    if score is None:
+        return
+    # What an amount leaves unexplained is squared: a tenth of it is as much.
+    needed = least / 100 if table.has_labels else 1 - (1 - least / 100) / 5
+    for name in inputs:
+        values = kept.sample(name).filter(has_target)
+        found = score(values, codes_of(values))
+        if found >= needed:
+            yield AboutAll(
+                "GIVE_AWAY",
+                f"column {name!r} alone gives target {table.target!r} away: it scores "
+                f"{100 * found:.1f} of 100, where 0 is what chance does",
+            )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    return f"{value!r:.80}"
+
+
+def _saying(text: str) -> Callable[[int], str]:
+    return lambda at: text

@@ -1,0 +1,274 @@
+"""Columns of tables: what is said of them, of which rows, and what is not."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recordgen
+from benchmarks import lint_tables
+from recordgen.lint.facts import SAMPLE_ROWS, Notes
+from recordgen.lint.findings import LintFinding
+from recordgen.lint.give_away import codes_of, scoring
+from recordgen.lint.shares import distance
+from recordgen.tables.contents import contents_of
+
+Columns = Mapping[str, Sequence[Any]]
+
+ROWS = 400
+DRAW = random.Random(0)
+
+
+def text_of(columns: Columns) -> str:
+    lines = zip(*columns.values(), strict=True)
+    return "\n".join(",".join(map(str, line)) for line in [tuple(columns), *lines])
+
+
+def findings(source: Path | str, **options: Any) -> list[LintFinding]:
+    """Return what the checks of columns say of a table."""
+    codes = "CONSTANT,MIXED_TYPES,GIVE_AWAY,OUTLIER,SKEW,TARGET_KIND"
+    result = recordgen.check(source, select=codes, **options)
+    assert result.lint is not None
+    return list(result.lint.findings())
+
+
+# All columns of a table, of which each but the first four has one fault.
+TARGET = [DRAW.choice("ab") for _ in range(ROWS)]
+SPLIT = [("TRAIN", "TEST")[number % 4 == 0] for number in range(ROWS)]
+TABLE: dict[str, list[Any]] = {
+    "use": SPLIT,
+    "kind": TARGET,
+    "name": [f"n{number}" for number in range(ROWS)],
+    "size": [round(DRAW.gauss(50, 10), 2) for _ in range(ROWS)],
+    "unit": ["cm"] * ROWS,
+    "nothing": [""] * ROWS,
+    "age": ["n/a" if number in (7, 9) else DRAW.randrange(18, 90) for number in range(ROWS)],
+    "day": [
+        "soon" if number == 5 else f"2026-01-{DRAW.randrange(1, 29)}" for number in range(ROWS)
+    ],
+    "word": ["paid" if kind == "a" else "open" for kind in TARGET],
+    "weight": [99999 if number == 20 else DRAW.randrange(40, 110) for number in range(ROWS)],
+    "shop": [DRAW.choice("xyz") if use == "TRAIN" else DRAW.choice("zw") for use in SPLIT],
+}
+
+EXPECTED = [
+    ("CONSTANT", 0, "column 'unit' has the value 'cm' in all rows"),
+    ("CONSTANT", 0, "column 'nothing' is empty: no example has it"),
+    (
+        "MIXED_TYPES",
+        9,
+        "column 'age' is text because of values such as 'n/a', though 99.5 % of its values are "
+        "numbers",
+    ),
+    ("MIXED_TYPES", 7, "column 'day' holds 'soon', though 99.8 % of its values are dates"),
+    (
+        "GIVE_AWAY",
+        0,
+        "column 'word' alone gives target 'kind' away: it scores 100.0 of 100, where 0 is what "
+        "chance does",
+    ),
+    ("OUTLIER", 22, "column 'weight' has 99999, which lies far from its other values: half of "),
+    ("SKEW", 0, "column 'shop' is spread otherwise in split test than in train: "),
+]
+
+
+@pytest.mark.parametrize("declared", [False, True])
+def test_what_is_found(declared: bool, tmp_path: Path) -> None:
+    """Each fault is found once, with its line if it has one, and no other column has any."""
+    source = tmp_path / "rows.csv"
+    source.write_text(text_of(TABLE))
+    options: dict[str, Any] = {"task": "tabular", "target_column": "kind"}
+    if declared:
+        kinds = {"use": "split", "kind": "label", "size": "float", "weight": "int"}
+        options = {"schema": {name: kinds.get(name, "text") for name in TABLE}}
+    found = findings(source, **options)
+    assert [(item.code, item.line) for item in found] == [
+        (code, line) for code, line, _ in EXPECTED
+    ]
+    for item, (_, _, message) in zip(found, EXPECTED, strict=True):
+        assert item.message.startswith(message)
+        assert item.level == "warning"
+        assert item.source == (str(source) if item.line else "")
+    assert found[-1].message.endswith(f"'w': 0.0% of train, {share_of_w():.1%} of test")
+
+
+def share_of_w() -> float:
+    mine = [shop for shop, use in zip(TABLE["shop"], SPLIT, strict=True) if use == "TEST"]
+    return mine.count("w") / len(mine)
+
+
+def test_rare_values_are_found_outside_the_sample(tmp_path: Path) -> None:
+    """Among more rows than are kept, one other value, one word and one far number are seen."""
+    rows = 3 * SAMPLE_ROWS
+    columns: dict[str, list[Any]] = {
+        "seldom": ["no"] * rows,
+        "zero": [0] * rows,
+        "one": [1] * rows,
+        "length": [number % 97 for number in range(rows)],
+        "size": [f"{number % 89}.5" for number in range(rows)],
+    }
+    columns["seldom"][17_000] = "yes"
+    columns["zero"][18_000] = 1
+    columns["length"][19_000] = "tall"
+    columns["size"][20_000] = "1e9"
+    source = tmp_path / "rows.csv"
+    source.write_text(text_of(columns))
+    found = findings(source, task="tabular", split_fractions=(100,))
+    assert [(item.code, item.line) for item in found] == [
+        ("CONSTANT", 0),
+        ("MIXED_TYPES", 19_002),
+        ("OUTLIER", 20_002),
+    ]
+    assert "'one'" in found[0].message
+    assert found[1].message.endswith("though 99.9 % of its values are numbers")
+
+
+def test_few_rows_say_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    source.write_text("a,b\n" + "1,x\n" * 9)
+    assert findings(source, task="tabular") == []
+    source.write_text("a,b\n" + "1,x\n" * 10)
+    assert [item.code for item in findings(source, task="tabular")] == ["CONSTANT", "CONSTANT"]
+
+
+def test_a_kind_of_target_near_the_border_is_said(tmp_path: Path) -> None:
+    """So is it in dataset.json; options that settle it silence it."""
+    source = tmp_path / "rows.csv"
+    source.write_text("a,y\n" + "".join(f"x{number},{number}\n" for number in range(25)))
+    [found] = findings(source, task="tabular", target_column="y")
+    assert (found.code, found.line) == ("TARGET_KIND", 0)
+    assert found.message.startswith("target 'y' holds 25 different whole numbers, more than 20")
+    options = {"task": "tabular", "target_column": "y", "prediction": "regression"}
+    assert findings(source, **options) == []
+
+
+def spread(draw: random.Random) -> dict[str, list[Any]]:
+    """Return numbers without faults, of kinds that have far values by nature."""
+    return {
+        "normal": [draw.gauss(0, 1) for _ in range(ROWS)],
+        "exponential": [draw.expovariate(1) for _ in range(ROWS)],
+        "counts": [0 if draw.random() < 0.9 else draw.randrange(9) for _ in range(ROWS)],
+        "tail": [draw.paretovariate(1) for _ in range(ROWS)],
+    }
+
+
+def test_far_values_of_a_heavy_tail_are_no_outliers(tmp_path: Path) -> None:
+    source = tmp_path / "rows.csv"
+    columns = spread(random.Random(1))
+    columns["normal"][3] = 7.0
+    source.write_text(text_of(columns))
+    assert findings(source, task="tabular") == []
+    found = findings(source, task="tabular", threshold="OUTLIER=3")
+    assert [(item.code, item.line) for item in found] == [("OUTLIER", 5)]
+
+
+# target and column, given rows; whether the column gives the target away
+GIVE_AWAYS: list[tuple[Callable[[random.Random], tuple[Any, Any]], bool]] = [
+    (lambda draw: (number := draw.random(), "a" if number > 0.5 else "b"), True),
+    (lambda draw: ((c := draw.choice("ab")) and (None if c == "a" else draw.random()), c), True),
+    (lambda draw: (draw.random(), draw.choice("ab")), False),
+    (lambda draw: (draw.choice("xyz"), draw.choice("ab")), False),
+    # A name that is there once determines everything, and tells nothing.
+    (lambda draw: (f"{draw.random()}", draw.choice("ab")), False),
+    # Nearly all rows have one class, so any column is right for nearly all.
+    (lambda draw: (draw.choice("xyz"), "a" if draw.random() < 0.99 else "b"), False),
+    (lambda draw: (n := draw.random(), 3 * n + 2), True),
+    (lambda draw: (n := draw.random(), np.exp(5 * n)), True),
+    (lambda draw: (n := draw.random(), n + draw.gauss(0, 0.1)), False),
+    (lambda draw: ((c := draw.choice("abcdefghijkl")), 1.5 * (ord(c) % 5 + ord(c))), True),
+    (lambda draw: (f"{draw.random()}", draw.random()), False),
+]
+
+
+@pytest.mark.parametrize(("draw", "is_found"), GIVE_AWAYS, ids=range(len(GIVE_AWAYS)))
+def test_scores_of_columns(draw: Callable[[random.Random], Any], is_found: bool) -> None:
+    """A column scores what it explains beyond a constant answer; chance scores about nothing."""
+    drawing = random.Random(0)
+    values, target = (
+        pa.array(each) for each in zip(*(draw(drawing) for _ in range(2000)), strict=True)
+    )
+    has_labels = pa.types.is_string(target.type)
+    score = scoring(target, has_labels=has_labels)
+    assert score is not None
+    found = score(values, codes_of(values))
+    assert (found >= 0.99) if is_found else (found < 0.95)
+
+
+def test_targets_that_hardly_differ_are_not_judged() -> None:
+    assert scoring(pa.array(["a"] * 100 + ["b"] * 9), has_labels=True) is None
+    assert scoring(pa.array(["a"] * 100 + ["b"] * 10), has_labels=True) is not None
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 20))
+def test_the_sample_is_drawn_by_contents(contents: Sequence[int], count: int) -> None:
+    """Rows in another order give the same contents; it has all rows or as many as asked."""
+
+    def sampled(order: Sequence[int]) -> list[int]:
+        rows, is_drawn = Notes.of(np.array(order, np.uint64), []).kept(count)
+        assert is_drawn.all()
+        return sorted(np.array(order)[rows].tolist())
+
+    assert sampled(contents) == sampled(contents[::-1])
+    assert len(sampled(contents)) == min(count, len(contents))
+
+
+def test_equal_rows_are_drawn_apart() -> None:
+    """A table of few different rows, each many times, is in the sample as in the table."""
+    contents = np.repeat(np.arange(10, dtype=np.uint64), 1000)
+    rows, _ = Notes.of(contents, []).kept(1000)
+    counts = Counter(contents[rows].tolist())
+    assert len(counts) == 10
+    assert max(counts.values()) < 2 * min(counts.values())
+
+
+VALUE = st.sampled_from([None, "", "a", "b", "ab", "ba", "a\0", "aa", "ä"])
+
+
+@given(st.lists(st.tuples(VALUE, VALUE, st.sampled_from([None, 0, 1, -1])), max_size=30))
+def test_equal_rows_and_no_others_have_equal_contents(rows: Sequence[tuple[Any, ...]]) -> None:
+    texts, others, numbers = zip(*rows, strict=True) if rows else ((), (), ())
+    columns = {
+        "text": ("bytes", pa.array(texts, pa.string())),
+        "other": ("bytes", pa.array(others, pa.string())),
+        "whole": ("int64", pa.array(numbers, pa.int64())),
+        "float": ("float32", pa.array(numbers, pa.float64())),
+    }
+    found = contents_of(columns, len(rows)).tolist()
+    assert len(set(found)) == len(set(rows))
+    assert len(set(zip(found, rows, strict=True))) == len(set(rows))
+
+
+def test_chance_explains_distances() -> None:
+    """Counts drawn from one bag are about as far apart as is said; fewer are farther."""
+    draw = random.Random(0)
+    for few in (50, 500):
+        found = [
+            distance(Counter(draw.choices("abcde", k=500)), Counter(draw.choices("abcde", k=few)))
+            for _ in range(40)
+        ]
+        apart, by_chance = (sum(each) / len(found) for each in zip(*found, strict=True))
+        assert apart == pytest.approx(by_chance, rel=0.15)
+    assert distance({"a": 1}, {"b": 1}) == (1.0, 0.0)
+
+
+def test_the_benchmark_plants_every_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["lint_tables", "--tables", "1", "--rows", "400"])
+    lint_tables.main()
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()]
+    found = {line[0][2:]: line[2] for line in lines[2 : 2 + len(lint_tables.FAULTS)]}
+    assert list(found) == list(lint_tables.FAULTS)
+    assert {found[name] for name in ("one value", "words in 1 %", "other words in test")} == {
+        "100%"
+    }
