@@ -85,7 +85,7 @@ CHECKS: Mapping[str, Check] = {
         WARNING, ODD_COLUMNS, 99, "leave the column out if it is not known when a model predicts"
     ),
     "OUTLIER": Check(WARNING, ODD_COLUMNS, 10),
-    "SKEW": Check(WARNING, ODD_COLUMNS, 0.2),
+    "SKEW": Check(WARNING, ODD_COLUMNS, 0.1),
     "TARGET_KIND": Check(WARNING, ODD_COLUMNS),
     # import files
     "REPEATED_HEADER": Check(WARNING),

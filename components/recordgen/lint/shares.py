@@ -12,19 +12,24 @@ _Key = TypeVar("_Key")
 def distance(expected: Mapping[_Key, int], found: Mapping[_Key, int]) -> tuple[float, float]:
     """Return the total variation distance of two counts, and what chance makes of it.
 
-    The second number is its mean if both were drawn from the shares of ``expected``, in the normal
-    approximation: a count's mean absolute deviation is √(2/π) of its standard deviation.
+    The second number is its mean if ``found`` were drawn from the shares of ``expected``, in the
+    normal approximation: a count's mean absolute deviation is √(2/π) of its standard deviation.
     """
     total, drawn = sum(expected.values()), sum(found.values())
     if not total or not drawn:
         return 0.0, 0.0
-    per_row = (1 / total + 1 / drawn) / (2 * math.pi)
     apart = by_chance = 0.0
     for key in {*expected, *found}:
         share = expected.get(key, 0) / total
         apart += abs(found.get(key, 0) / drawn - share) / 2
-        by_chance += math.sqrt(share * (1 - share) * per_row)
+        by_chance += math.sqrt(share * (1 - share) / (2 * math.pi * drawn))
     return apart, by_chance
+
+
+def distance_of_samples(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> tuple[float, float]:
+    """Return what :func:`distance` does, for two samples of one whole."""
+    apart, by_chance = distance(one, other)
+    return apart, math.hypot(by_chance, distance(other, one)[1])
 
 
 def share(counts: Mapping[_Key, int], key: _Key) -> float:

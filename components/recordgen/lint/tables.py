@@ -22,21 +22,21 @@ from recordgen.lint.contents import LintedTask
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import AboutAll, Hits, Rows
 from recordgen.lint.give_away import codes_of, scoring
-from recordgen.lint.shares import distance, most_changed, share
+from recordgen.lint.shares import distance_of_samples, most_changed, share
 
 # Fewer rows show nothing of a column.
 _LEAST_ROWS = 10
 
 # Splits with fewer rows in the sample are not compared: chance alone makes them differ.
-_LEAST_OF_SPLIT = 50
+_LEAST_OF_SPLIT = 100
 
 # Numbers are compared by tenths of train, texts by the most frequent ones.
 _BINS = 10
 _MOST_FREQUENT = 20
 
-# If more of a column's values lie far outside, and are not all one value, that is how it is spread.
-_HEAVY_TAIL = 0.005
-_FEW = 3
+# Between what lies far outside and all other values is a gap: so many times as far as the next one.
+# Heavy tails, as those of incomes, thin out without one.
+_GAP = 5.0
 
 _OTHERS, _MISSING = "other values", "no value"
 
@@ -171,13 +171,10 @@ def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
         with np.errstate(invalid="ignore"):
             logs = np.log1p(np.maximum(numbers, 0) / middle)
         is_far &= (logs < lowest) | (logs > highest) | (numbers < 0)
-    far = np.flatnonzero(is_far)
+    far = _behind_a_gap(np.abs(numbers - middle), is_far)
     if not len(far):
         return
-    different = len(np.unique(numbers[far]))
-    if is_far[kept.drawn].sum() > max(_FEW, _HEAVY_TAIL * len(sample)) and different > 1:
-        return
-    most = far[np.argmax(np.abs(numbers[far] - middle))]
+    most = far[-1]
     value = _shown(kept.columns[name][int(most)].as_py())
     count = f"{len(far):,} such values were found" if len(far) > 1 else "no other value does so"
     said = (
@@ -185,6 +182,16 @@ def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
         f"from {_quartile(sample, 0.25)} to {_quartile(sample, 0.75)}; {count}"
     )
     yield Hits("OUTLIER", kept.rows[[most]], _saying(said))
+
+
+def _behind_a_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.bool_]) -> Rows:
+    """Return the far ones from the first gap on, the most distant last."""
+    order = np.argsort(np.nan_to_num(distances, nan=-1.0), kind="stable")
+    ordered = distances[order]
+    is_gap = np.zeros(len(order), np.bool_)
+    is_gap[1:] = is_far[order][1:] & (ordered[1:] >= _GAP * ordered[:-1])
+    found: Rows = order[np.argmax(is_gap) :] if is_gap.any() else order[:0]
+    return found
 
 
 def _quartile(sample: npt.NDArray[np.float64], place: float) -> str:
@@ -200,7 +207,7 @@ def _skew(name: str, kept: _Kept, least: float) -> Iterator[AboutAll]:
     expected = Counter(bins[is_train].tolist())
     for split in sorted(set(kept.splits.tolist()) - {TRAIN}):
         found = Counter(bins[kept.splits == split].tolist())
-        apart, by_chance = distance(expected, found)
+        apart, by_chance = distance_of_samples(expected, found)
         if found.total() < _LEAST_OF_SPLIT or apart - by_chance <= least:
             continue
         key = most_changed(expected, found)
