@@ -23,6 +23,7 @@ from recordgen.lint.facts import Facts
 from recordgen.lint.findings import AboutAll, Hits, Rows
 from recordgen.lint.give_away import codes_of, scoring
 from recordgen.lint.shares import distance_of_samples, most_changed, share
+from recordgen.rows.columns import values_of
 
 # Fewer rows show nothing of a column.
 _LEAST_ROWS = 10
@@ -222,10 +223,11 @@ def _skew(name: str, kept: _Kept, least: float) -> Iterator[AboutAll]:
 def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     """Return for each value a text that stands for it and values like it."""
     if pa.types.is_string(sample.type):
-        counts = Counter(sample.drop_null().to_pylist())
+        texts = values_of(sample)
+        counts = Counter(text for text in texts if text is not None)
         frequent = sorted(counts, key=lambda text: (-counts[text], text))[:_MOST_FREQUENT]
         names = {text: _shown(text) for text in frequent} | {None: _MISSING}
-        return np.array([names.get(text, _OTHERS) for text in sample.to_pylist()], object)
+        return np.array([names.get(text, _OTHERS) for text in texts], object)
     numbers = floats(sample)
     train = sample.filter(pa.array(is_train)).drop_null()
     if not len(train):
@@ -234,16 +236,16 @@ def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     edges = np.unique(ordered[np.arange(1, _BINS) * len(ordered) // _BINS])
     limits = [f"{edge:.6g}" for edge in edges]
     between = pairwise(limits)
-    texts = [
+    tenths = [
         f"below {limits[0]}",
         *(f"from {low} to below {high}" for low, high in between),
         f"from {limits[-1]}",
         _MISSING,
     ]
     places = np.where(
-        np.isnan(numbers), len(texts) - 1, np.searchsorted(edges, numbers, side="right")
+        np.isnan(numbers), len(tenths) - 1, np.searchsorted(edges, numbers, side="right")
     )
-    found: npt.NDArray[Any] = np.array(texts, object)[places]
+    found: npt.NDArray[Any] = np.array(tenths, object)[places]
     return found
 
 

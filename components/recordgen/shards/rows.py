@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
@@ -133,17 +135,13 @@ class PlannedRows:
         def at_most(left: int) -> int:
             return max(1, batch_rows // _SMALLEST_SHARE, min(batch_rows, left // (2 * threads)))
 
-        sizes = self.columns["bytes"].to_numpy().tolist()
-        start = size = 0
-        most = at_most(len(sizes))
-        for at, more in enumerate(sizes):
-            if at > start and (at - start >= most or size + more > _BATCH_BYTES):
-                yield PlannedBatch(self.columns.slice(start, at - start))
-                start, size = at, 0
-                most = at_most(len(sizes) - at)
-            size += more
-        if sizes:
-            yield PlannedBatch(self.columns.slice(start))
+        ends = np.cumsum(self.columns["bytes"].to_numpy())  # where each row's payload ends
+        start = done = 0
+        while start < len(ends):
+            full = int(np.searchsorted(ends, done + _BATCH_BYTES, side="right"))
+            stop = max(start + 1, min(start + at_most(len(ends) - start), full, len(ends)))
+            yield PlannedBatch(self.columns.slice(start, stop - start))
+            start, done = stop, int(ends[stop - 1])
 
 
 def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
