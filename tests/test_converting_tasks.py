@@ -138,6 +138,12 @@ def test_boxes(
         rejects,
     )
     assert balanced(rows)
+    codes = {"BOX_OUTSIDE": "boxes_clipped", "BOX_EMPTY": "boxes_dropped"}
+    said = {code: adjusted[kind] for code, kind in codes.items() if kind in adjusted}
+    assert {c: n for c, n in result.dataset.lint.items() if c.startswith("BOX_")} == said
+    lines = [json.loads(line) for line in (tmp_path / "out/lint.jsonl").read_text().splitlines()]
+    for code, number in said.items():
+        assert len({item["line"] for item in lines if item["code"] == code}) == number
     found = records(tmp_path / "out")
     assert len(found) == 30
     total = 0

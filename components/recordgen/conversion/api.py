@@ -161,7 +161,8 @@ def check(
         findings = first_findings(staging, staged)
         facts = Facts(staging.read_facts(results))
     rejects = all_rejects(staged, results)
-    dataset, lint = linted(to_dataset(opened, staged, results, decoded), facts, staged, decoded)
+    dataset = to_dataset(opened, staged, results, decoded)
+    dataset, lint = linted(dataset, facts, staged, findings, decoded)
     return CheckResult(
         dataset,
         rejects,
@@ -319,7 +320,8 @@ def _convert_source(
             rejects = tuple(sorted({*old, *rejects}))
         known = read_facts(existing) if existing else []
         facts = Facts([*known, *run.staging.read_facts(results)])
-        dataset, lint = linted(dataset, facts, staged, options)
+        changes = first_findings(run.staging, staged)
+        dataset, lint = linted(dataset, facts, staged, changes, options)
         stop_on_findings(lint, output)
         found = run.staging.read_findings(staged)
         if existing is not None:
@@ -395,7 +397,9 @@ def _confirm(
             graph.compare_shards(shards, options, output, run.staging)
         staged, results = read_outcome(run.staging, options)
         facts = Facts(run.staging.read_facts(results))
-        dataset, lint = linted(to_dataset(source, staged, results, options), facts, staged, options)
+        dataset = to_dataset(source, staged, results, options)
+        changes = first_findings(run.staging, staged)
+        dataset, lint = linted(dataset, facts, staged, changes, options)
         _refuse_other(
             output,
             [

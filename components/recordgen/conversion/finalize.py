@@ -18,6 +18,7 @@ from recordgen.dataset.manifest import (
 )
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import LintError, NothingToConvertError, RunnerError, TooManyRejectsError
+from recordgen.lint.codes import CHANGED
 from recordgen.lint.facts import Facts
 from recordgen.lint.labels import find_odd_classes
 from recordgen.lint.run import Lint, look_at
@@ -198,9 +199,21 @@ def stop_on_findings(lint: Lint, output: str) -> None:
 
 
 def linted(
-    dataset: Dataset, facts: Facts, staged: StagedPlan, options: ConvertOptions
+    dataset: Dataset,
+    facts: Facts,
+    staged: StagedPlan,
+    changes: Sequence[Finding],
+    options: ConvertOptions,
 ) -> tuple[Dataset, Lint]:
-    """Return a dataset with what the checks say of it, and all that they have found."""
+    """Return a dataset with what the checks say of it, and all that they have found.
+
+    Args:
+        dataset: what was converted.
+        facts: of all its examples.
+        staged: the plan; its ``adjusted`` counts all changes.
+        changes: the first of what was changed in rows.
+        options: what is wanted.
+    """
     task, wanted = task_for(options), options.lint
     about_all = find_odd_classes(
         Vocabulary(dataset.label_kind, dataset.labels),
@@ -209,7 +222,10 @@ def linted(
         options.eval_from,
         wanted.thresholds,
     )
-    lint = look_at(facts, task, about_all, staged.odd_lines, wanted)
+    counts = Counter(item.code for item in staged.odd_lines)
+    counts.update({code: staged.adjusted.get(kind, 0) for kind, code in CHANGED.items()})
+    changed = (item._replace(code=CHANGED[item.code]) for item in changes if item.code in CHANGED)
+    lint = look_at(facts, task, about_all, (*staged.odd_lines, *changed), counts, wanted)
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

@@ -40,6 +40,13 @@ class Check:
     remedy: str = ""
 
 
+#: What ``rows.adjusted`` counts, and the code of the check that says so.
+CHANGED: Mapping[str, str] = {
+    "boxes_swapped": "BOX_INVERTED",
+    "boxes_clipped": "BOX_OUTSIDE",
+    "boxes_dropped": "BOX_EMPTY",
+}
+
 CHECKS: Mapping[str, Check] = {
     # payloads
     "LEAK": Check(
@@ -74,6 +81,9 @@ CHECKS: Mapping[str, Check] = {
     "TINY_BOX": Check(WARNING, ODD_BOXES, 0.01),
     "WHOLE_IMAGE_BOX": Check(WARNING, ODD_BOXES, 98),
     "DOUBLE_BOX": Check(WARNING, ODD_BOXES, 0.9),
+    "BOX_INVERTED": Check(WARNING),
+    "BOX_OUTSIDE": Check(WARNING),
+    "BOX_EMPTY": Check(WARNING),
     "MANY_BOXES": Check(WARNING, ODD_BOXES, 500),
     "ONE_BOX_SIZE": Check(WARNING, ODD_BOXES, 10),
     # segments of videos

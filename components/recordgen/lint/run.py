@@ -13,7 +13,7 @@ from recordgen.lint.facts import Facts
 from recordgen.lint.findings import AboutAll, Hits, LintFinding, to_lines
 from recordgen.lint.selection import Selection
 from recordgen.registry import imported
-from recordgen.rejects import OddLine
+from recordgen.rejects import Finding
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,8 @@ def look_at(
     facts: Facts,
     task: LintedTask,
     about_all: Iterable[tuple[str, str]],
-    odd_lines: Iterable[OddLine],
+    lines: Iterable[Finding],
+    lines_by_code: Mapping[str, int],
     selection: Selection,
 ) -> Lint:
     """Run the checks that are wanted.
@@ -80,15 +81,16 @@ def look_at(
         facts: of all examples.
         task: says how annotations are compared and shown.
         about_all: what was found of the dataset as a whole: codes and sentences.
-        odd_lines: what was found of lines of import files.
+        lines: what was found of lines of import files; of very many, the first.
+        lines_by_code: how many there are.
         selection: what is wanted.
     """
     wanted = selection.codes
-    lines = [
+    about_lines = [
         LintFinding(
-            each.code, CHECKS[each.code].level, each.source, each.line, "", "", each.message
+            each.code, CHECKS[each.code].level, each.source, each.line, each.uri, "", each.message
         )
-        for each in odd_lines
+        for each in lines
         if each.code in wanted
     ]
     found = [
@@ -105,9 +107,10 @@ def look_at(
         if code in wanted
     ]
     hits = [item for item in found if isinstance(item, Hits)]
-    counts = Counter(item.code for item in (*general, *lines))
+    counts = Counter(item.code for item in general)
+    counts.update({code: count for code, count in lines_by_code.items() if code in wanted})
     for each in hits:
         counts[each.code] += len(each.rows)
     in_order = {code: counts[code] for code in CHECKS if counts[code]}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
-    return Lint(in_order, fatal, general, lines, facts, hits)
+    return Lint(in_order, fatal, general, about_lines, facts, hits)
