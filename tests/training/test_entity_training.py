@@ -21,6 +21,7 @@ from recordgen.reading.words import split_tokens
 from recordgen.tasks.tags import tag_names, tokenize
 from recordgen.training.entity_counts import EntityCounts
 from tests import trainer
+from tests.cpp_loader import CppModel
 
 NAMES = np.array(tag_names(["city", "date", "person"]))
 
@@ -84,18 +85,18 @@ def test_the_model_and_its_measure(dataset, trained):
 @pytest.mark.slow
 def test_serving_takes_texts(trained):
     """Texts of any length, none at all included, are answered token by token."""
-    serve = tf.saved_model.load(trained[0]).signatures["serving_default"]
+    model = CppModel(trained[0])
     known = [text for text, _ in sentences(20)]
-    answer = serve(text=tf.constant([*known, ""]))
-    tokens, tags = answer["tokens"].numpy(), answer["tags"].numpy()
+    answer = model.run("serving_default", text=[*known, ""])
+    tokens, tags = answer["tokens"], answer["tags"]
     for text, row, said in zip([*known, ""], tokens, tags, strict=True):
         expected = [text[start:end].encode() for start, end in tokenize(text)]
         assert [token for token in row if token] == expected
         assert {tag.decode() for tag in said[: len(expected)]} <= set(NAMES)
         assert not any(said[len(expected) :])
     assert sum(tag.startswith(b"B-") for tag in tags.ravel()) >= 20
-    assert (answer["scores"].numpy()[tokens == b""] == 0).all()
-    assert serve(text=tf.constant([""]))["tags"].shape == (1, 1)
+    assert (answer["scores"][tokens == b""] == 0).all()
+    assert model.run("serving_default", text=[""])["tags"].shape == (1, 1)
 
 
 def test_what_the_tagger_cannot_be(dataset, tmp_path: Path):

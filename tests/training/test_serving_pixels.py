@@ -14,6 +14,7 @@ from recordgen.training.config import TrainingConfig
 from recordgen.training.image_labels import OneImageLabel
 from recordgen.training.run import save_for_serving
 from tests.conftest import encoded
+from tests.cpp_loader import CppModel
 
 # With as many labels as a batch of one image has values, the answers are the pixels.
 SIDE = 2
@@ -53,20 +54,20 @@ def test_training_and_serving_see_the_same_pixels(images, dataset, tmp_path):
     inputs = keras.Input((SIDE, SIDE, 3))
     model = keras.Model(inputs, keras.layers.Flatten()(inputs))
     save_for_serving(model, str(tmp_path / "model"), trainer)
-    saved = tf.saved_model.load(str(tmp_path / "model"))
+    saved = CppModel(tmp_path / "model")
 
     pixels, labels = next(iter(trainer.train_data()))
     seen = np.zeros((COUNT, COUNT), np.float32)
     seen[labels.numpy()] = tf.reshape(pixels, (COUNT, COUNT))
 
-    answer = saved.signatures["serving_default"](image_bytes=tf.constant(list(images.values())))
+    answer = saved.run("serving_default", image_bytes=list(images.values()))
     served = np.zeros((COUNT, COUNT), np.float32)
-    places = answer["labels"].numpy().astype(int)
-    np.put_along_axis(served, places, answer["scores"].numpy(), axis=1)
+    places = answer["labels"].astype(int)
+    np.put_along_axis(served, places, answer["scores"], axis=1)
     np.testing.assert_allclose(served, seen, atol=1 / 255)
 
     records = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{dataset}/Split-train/*"))
     records = tf.stack(list(records))
-    evaluated = saved.signatures["evaluate"](examples=records)["scores"].numpy()
-    order = saved.signatures["truth"](examples=records)["label"].numpy()
+    evaluated = saved.run("evaluate", examples=records)["scores"]
+    order = saved.run("truth", examples=records)["label"]
     np.testing.assert_allclose(evaluated, seen[order], atol=1 / 255)

@@ -16,6 +16,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.records.example import serialize_example
 from tests import trainer
+from tests.cpp_loader import CppModel
 
 ROWS = 400
 
@@ -57,12 +58,12 @@ def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     )
     assert found.score > 0.9
     assert found.examples == ROWS // 5 - 3  # rows without a class do not count
-    serve = tf.saved_model.load(model).signatures["serving_default"]
     rows = [{"a/b": 1100.0, "n": 0, "word": b"high", "y": 52_000.0}, {"word": b"never seen"}]
-    answer = serve(examples=tf.constant([b"".join(serialize_example(row)) for row in rows]))
+    examples = [b"".join(serialize_example(row)) for row in rows]
+    answer = CppModel(model).run("serving_default", examples=examples)
     assert answer["labels"].shape == answer["scores"].shape == (2, 2)
-    assert answer["labels"][0, 0].numpy() == b"up"
-    assert np.isfinite(answer["scores"].numpy()).all()
+    assert answer["labels"][0, 0] == b"up"
+    assert np.isfinite(answer["scores"]).all()
 
 
 def test_numbers(source: str, tmp_path: Path) -> None:
@@ -73,14 +74,14 @@ def test_numbers(source: str, tmp_path: Path) -> None:
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"
     assert found.score > 0.8
-    signatures = tf.saved_model.load(model).signatures
+    served = CppModel(model)
     records = [
         record
         for path in Path(output, "Split-eval").iterdir()
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     ]
-    answers = signatures["serving_default"](examples=tf.constant(records))["predictions"].numpy()
-    truth = signatures["truth"](examples=tf.constant(records))["label"].numpy().astype(np.float64)
+    answers = served.run("serving_default", examples=records)["predictions"]
+    truth = served.run("truth", examples=records)["label"].astype(np.float64)
     errors = np.square(truth - answers).sum()
     assert found.score == pytest.approx(1 - errors / np.square(truth - truth.mean()).sum())
     assert found.loss == pytest.approx(errors / len(truth))

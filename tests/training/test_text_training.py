@@ -15,6 +15,7 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from tests import trainer
+from tests.cpp_loader import CppModel
 
 FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
 
@@ -46,9 +47,9 @@ def test_it_learns(task, text, label, least, tmp_path):
     dataset = converted(task, tmp_path)
     labels = read_dataset(dataset).labels
     model = train(dataset, tmp_path)
-    signatures = tf.saved_model.load(model).signatures
-    answer = signatures["serving_default"](text=tf.constant([text, "!!!", "x " * 5000]))
-    names, scores = answer["labels"].numpy(), answer["scores"].numpy()
+    served = CppModel(model)
+    answer = served.run("serving_default", text=[text, "!!!", "x " * 5000])
+    names, scores = answer["labels"], answer["scores"]
     assert names.shape == scores.shape == (3, min(5, len(labels)))
     assert label.encode() in names[0, : 2 if task == "text_multi_label" else 1]
     assert np.isfinite(scores).all()
@@ -56,11 +57,11 @@ def test_it_learns(task, text, label, least, tmp_path):
 
     files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
     records = tf.stack(list(tf.data.TFRecordDataset(files)))
-    truth = signatures["truth"](examples=records)
-    weights = truth["weight"].numpy()
+    truth = served.run("truth", examples=records)
+    weights = truth["weight"]
     assert weights.sum() == len(weights) - 1 == 60
-    said = signatures["evaluate"](examples=records)["scores"].numpy()[weights > 0]
-    expected = truth["label"].numpy()[weights > 0]
+    said = served.run("evaluate", examples=records)["scores"][weights > 0]
+    expected = truth["label"][weights > 0]
     found = evaluate(model, dataset, read_dataset(dataset), "eval")
     assert found.examples == 60
     if task == "text_multi_label":

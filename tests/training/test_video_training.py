@@ -22,6 +22,7 @@ from recordgen.kubeflow.evaluate import evaluate
 from recordgen.records.example import serialize_example
 from recordgen.training.frames import frames_between, segment_frames, shown_until
 from tests import trainer
+from tests.cpp_loader import CppModel
 
 FRAMES, SIDE = 8, 24
 FAST = {"image_size": [SIDE, SIDE], "batch_size": 16, "epochs": 8, "learning_rate": 5e-3}
@@ -189,7 +190,7 @@ def test_it_learns(dataset, trained):
 @pytest.mark.slow
 def test_the_saved_model_answers(dataset, trained):
     """Records, and videos from a request, give the same scores; labels are those of the lists."""
-    signatures = tf.saved_model.load(trained[0]).signatures
+    model = CppModel(trained[0])
     records = records_of(dataset)
     spec = {
         name: tf.io.FixedLenFeature((), kind)
@@ -202,26 +203,25 @@ def test_the_saved_model_answers(dataset, trained):
     spec["video/class/text"] = tf.io.FixedLenFeature((), tf.string, "")
     uris, starts, ends, texts = (tf.io.parse_example(records, spec)[name] for name in spec)
     assert any(math.isinf(end) for end in ends)
-    scores = signatures["evaluate"](examples=records)["scores"].numpy()
+    scores = model.run("evaluate", examples=records)["scores"]
     assert scores.shape == (31, 4)
 
     folder = Path(read_dataset(dataset).folder)
-    answer = signatures["serving_default"](
-        video_bytes=tf.constant([(folder / uri.decode()).read_bytes() for uri in uris.numpy()]),
+    answer = model.run(
+        "serving_default",
+        video_bytes=[(folder / uri.decode()).read_bytes() for uri in uris.numpy()],
         start=starts,
         end=ends,
     )
     assert answer["labels"].shape == answer["scores"].shape == (31, 4)
     names = read_dataset(dataset).labels
-    for labels, best, row in zip(
-        answer["labels"].numpy(), answer["scores"].numpy(), scores, strict=True
-    ):
+    for labels, best, row in zip(answer["labels"], answer["scores"], scores, strict=True):
         assert (np.diff(best) <= 0).all()
         by_label = [row[names.index(label.decode())] for label in labels]
         np.testing.assert_allclose(by_label, best, atol=1e-5)
 
-    truth = signatures["truth"](examples=records)
-    numbers = zip(truth["label"].numpy(), truth["weight"].numpy(), strict=True)
+    truth = model.run("truth", examples=records)
+    numbers = zip(truth["label"], truth["weight"], strict=True)
     said = [names[number] if weight else "" for number, weight in numbers]
     assert said == [text.decode() for text in texts.numpy()]
     assert said.count("") == 1

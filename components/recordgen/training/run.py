@@ -134,7 +134,7 @@ def _validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | No
 
 
 def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
-    """Save a model with the three signatures."""
+    """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use."""
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -145,8 +145,13 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
         return trainer.truth(examples)
 
     signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
-    # Servers find only variables that are tracked as TensorFlow's own; Keras wraps them.
+    # Not the Keras model itself: the C++ loader does not find the variables that Keras 3 wraps. A
+    # variable of the optimizer, which no signature uses, is not saved.
     saved = tf.Module()
-    saved.variables_of_keras = [variable.value for variable in model.variables]
-    saved.model = model  # and its lookup tables
+    functions = [signature.get_concrete_function() for signature in signatures.values()]
+    found = [variable for function in functions for variable in function.graph.variables]
+    saved.all_variables = list({id(variable): variable for variable in found}.values())
+    resource = tf.saved_model.experimental.TrackableResource
+    parts = tf.train.TrackableView(model).descendants()
+    saved.tables = [part for part in parts if isinstance(part, resource)]
     tf.saved_model.save(saved, path, signatures=signatures)
