@@ -24,6 +24,8 @@ from recordgen.errors import UsageError
 from recordgen.options import AUTO
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
+from recordgen.standards.lineage import TFX_FOLDER
+from recordgen.standards.model_labels import read_model_labels
 from recordgen.tasks import TASKS
 
 # The placeholders of span, version and date in a pattern.
@@ -93,6 +95,7 @@ def read_report(metadata_path: str) -> RunReport:
     measure = TASKS[dataset.task].declared("measure").tfma.name
     [(_, by_output)] = tfma.load_eval_result(outputs["ModelEvaluation"].uri).slicing_metrics
     measured = {key: _value(metrics, measure) for key, metrics in by_output[""].items()}
+    model_labels = read_model_labels(f"{outputs['Model'].uri}/{TFX_FOLDER}")
     pushed = outputs["PushedModel"].properties
     return RunReport(
         examples={
@@ -105,7 +108,7 @@ def read_report(metadata_path: str) -> RunReport:
         score=measured[""],
         by_label={
             label: measured[key]
-            for number, label in enumerate(dataset.labels)
+            for number, label in enumerate(model_labels)
             if (key := f"classId:{number}") in measured
         },
         blessed=bool(outputs["ModelBlessing"].properties.get("blessed")),

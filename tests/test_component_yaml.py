@@ -290,6 +290,7 @@ def test_outputs(step: Any, rows: list[str], make_csv: MakeCsv, tmp_path: Path) 
         "splits": {"train": 8, "eval": 1, "test": 1},
         "label_count": 10,
         "labels": list(dataset.labels),
+        "labels_digest": dataset.labels_digest,
     }
     metrics = done.metadata("metrics")
     assert all(isinstance(value, int | float) for value in metrics.values())

@@ -104,6 +104,7 @@ def test_artifact_properties(full_run):
         "label_count": 2,
         "seed": 3,
         "dataset_digest": dataset.digest,
+        "labels_digest": dataset.labels_digest,
         "dataset_version": "spring",
         "recordgen_version": dataset.recordgen_version,
         "task": "image_classification",

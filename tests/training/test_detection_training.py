@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -167,6 +168,20 @@ def test_kubeflow_evaluates(trained, dataset, answers):
         {f"map/{LABELS[number]}": precision for number, precision in expected.items()}
     )
     assert 0 < found.loss < 1 - found.score / 2  # what is found overlaps by half at least
+
+
+@pytest.mark.slow
+def test_labels_are_compared_by_name(trained, dataset, answers, tmp_path):
+    """Other numbers change nothing; of a label that the model does not know, no box is found."""
+    rows = Path(dataset).with_name("a.csv").read_text().replace("red", "amber")
+    Path(dataset).with_name("b.csv").write_text(rows)
+    convert(Path(dataset).with_name("b.csv"), tmp_path / "out")
+    found = evaluate(trained[0], str(tmp_path / "out"), read_dataset(str(tmp_path / "out")), "eval")
+    _, truth = answers
+    assert found.unknown == {"amber": (truth[..., 4] == LABELS.index("red")).sum()}
+    expected = precisions(answers)
+    assert found.by_label == pytest.approx({f"map/{LABELS[n]}": expected[n] for n in (0, 1)})
+    assert found.score == pytest.approx((expected[0] + expected[1]) / 3)
 
 
 @pytest.mark.slow

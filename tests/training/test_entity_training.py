@@ -83,6 +83,27 @@ def test_the_model_and_its_measure(dataset, trained):
 
 
 @pytest.mark.slow
+def test_labels_are_compared_by_name(dataset, trained, tmp_path):
+    """Other numbers change nothing; no entity is found of a label that the model does not know."""
+    known = read_dataset(dataset)
+    source = tmp_path / f"b{Path(known.source[0]).suffix}"
+    source.write_text(Path(known.source[0]).read_text().replace('"person"', '"a person"'))
+    convert(source, tmp_path / "out", task="text_entities")
+    other = read_dataset(str(tmp_path / "out"))
+    assert (known.labels, other.labels) == (
+        ("city", "date", "person"),
+        ("a person", "city", "date"),
+    )
+    first = evaluate(trained[0], dataset, known, "eval")
+    found = evaluate(trained[0], str(tmp_path / "out"), other, "eval")
+    [(label, count)] = found.unknown.items()
+    assert (label, count > 0) == ("a person", True)
+    expected = {name: score for name, score in first.by_label.items() if name != "f1/person"}
+    assert found.by_label == pytest.approx(expected)
+    assert 0 < found.score < first.score
+
+
+@pytest.mark.slow
 def test_serving_takes_texts(trained):
     """Texts of any length, none at all included, are answered token by token."""
     model = CppModel(trained[0])

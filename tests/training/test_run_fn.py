@@ -75,15 +75,15 @@ def test_truth_of_unlabelled_records(trained):
     """TFMA gets a label and a weight for every record; 0 for the one without a label."""
     truth = tf.saved_model.load(str(trained / "model")).signatures["truth"]
     records = [
-        b"".join(
-            serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_LABEL: label})
-        )
-        for label in (2, None, 0)
+        b"".join(serialize_example({features.IMAGE_ENCODED: b"x", features.IMAGE_CLASS_TEXT: text}))
+        for text in (b"red", None, b"blue", b"pink")
     ]
     found = truth(examples=tf.constant(records))
     assert {name: value.numpy().tolist() for name, value in found.items()} == {
-        "label": [2, 0, 0],
-        "weight": [1.0, 0.0, 1.0],
+        "label": [2, 0, 0, -1],
+        "weight": [1.0, 0.0, 1.0, 1.0],
+        "unknown": [[b"", b""], [b"", b""], [b"", b""], [b"pink", b""]],
+        "known": [b"'blue', 'green', 'red'"] * 4,
     }
 
 

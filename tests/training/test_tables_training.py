@@ -58,6 +58,16 @@ def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     )
     assert found.score > 0.9
     assert found.examples == ROWS // 5 - 3  # rows without a class do not count
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(Path(source).read_text().replace(",up\n", ",a new class\n"))
+    other = recordgen.convert(
+        renamed, tmp_path / "renamed", task="tabular", target_column="cls", weight_column="w"
+    ).dataset
+    by_name = evaluate(model, str(tmp_path / "renamed"), other, "eval")
+    assert by_name.unknown == {"a new class": other.splits["eval"].labels["a new class"]}
+    assert found.score - 0.1 < by_name.score + sum(by_name.unknown.values()) / found.examples
+    assert by_name.score < 1 - sum(by_name.unknown.values()) / found.examples + 1e-9
+    assert by_name.loss > found.loss
     rows = [{"a/b": 1100.0, "n": 0, "word": b"high", "y": 52_000.0}, {"word": b"never seen"}]
     examples = [b"".join(serialize_example(row)) for row in rows]
     answer = CppModel(model).run("serving_default", examples=examples)
@@ -126,9 +136,7 @@ def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> Non
 
 def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
     """The metric of the pipelines, one example at a time, of classes and of numbers."""
-    tfma_table_score = pytest.importorskip(
-        "recordgen.training.tfma_table_score", exc_type=ImportError
-    )
+    tfma_metrics = pytest.importorskip("recordgen.training.tfma_metrics", exc_type=ImportError)
     from tensorflow_model_analysis import metrics
 
     key = metrics.MetricKey("score")
@@ -136,9 +144,7 @@ def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
         ([1, 0, 1], [[0.2, 0.8], [0.4, 0.6], [0.1, 0.9]], 2 / 3),
         ([1.0, 2.0, 3.0], [[1.0], [2.5], [3.0]], 1 - 0.25 / 2),
     ):
-        [computation] = tfma_table_score.TableScore().computations(
-            model_names=[""], output_names=[""]
-        )
+        [computation] = tfma_metrics.TableScore().computations(model_names=[""], output_names=[""])
         combiner = computation.combiner
         parts = [
             combiner.add_input(
@@ -152,4 +158,4 @@ def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:
             for value, score in zip(truth, scores, strict=True)
         ]
         found = combiner.extract_output(combiner.merge_accumulators(parts))
-        assert found == {key: pytest.approx(expected)}
+        assert found[key] == pytest.approx(expected)

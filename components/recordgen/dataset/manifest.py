@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recordgen import storage
+from recordgen.dataset.vocabulary import labels_digest
 from recordgen.errors import SourceError
 from recordgen.features import FeatureSpec
 
@@ -206,7 +207,8 @@ class Dataset:
         options: the options that decided what was written.
         compression: ``none`` or ``gzip``, of the shards.
         label_kind: ``text`` or ``integer`` (:mod:`recordgen.dataset.vocabulary`), or ``none``.
-        labels: the vocabulary; a label's number is its index.
+        labels: the vocabulary; a label's number is its index. ``labels_digest`` beside it is the
+            sha256 (hex) of ``labels.txt``: equal digests, equal numbers.
         splits: by name, in the order train, eval, test; a split without examples is not there.
         rows: where all rows went.
         reencoded: images whose bytes were not passed through, by reason.
@@ -240,13 +242,22 @@ class Dataset:
         return sum(split.examples for split in self.splits.values())
 
     @property
+    def labels_digest(self) -> str:
+        """The sha256 (hex) of the vocabulary; see :func:`labels_digest`."""
+        return labels_digest(self.labels)
+
+    @property
     def bytes(self) -> int:
         """Bytes of all shards."""
         return sum(split.bytes for split in self.splits.values())
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of ``dataset.json``."""
-        values = {"format": FORMAT, **asdict(self)}
+        values: dict[str, Any] = {"format": FORMAT}
+        for name, value in asdict(self).items():
+            values[name] = value
+            if name == "labels" and self.labels:
+                values["labels_digest"] = self.labels_digest
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
         for name in ("features", "folder", "lint"):
             if not values[name]:
@@ -258,9 +269,12 @@ class Dataset:
         """Build a dataset from the parsed ``dataset.json``.
 
         Raises:
-            ValueError: the format is not ``recordgen/1``.
+            ValueError: the format is not ``recordgen/1``, or the labels were changed.
         """
         values = dict(data)
+        digest = values.pop("labels_digest", None)
+        if digest not in (None, labels_digest(values["labels"])):
+            raise ValueError("labels_digest is not that of labels: one of them was changed")
         if (found := values.pop("format", None)) != FORMAT:
             raise ValueError(f"format must be {FORMAT!r} (got {found!r})")
         splits = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,6 +48,25 @@ class Vocabulary:
     def index(self, label: str) -> int:
         """Return the number of ``label`` (``image/class/label``)."""
         return self._index[label]
+
+
+def labels_text(names: Sequence[str]) -> str:
+    """Return the content of ``labels.txt``: a line for each label, by number."""
+    return "".join(f"{name}\n" for name in names)
+
+
+def labels_digest(names: Sequence[str]) -> str:
+    """Return the sha256 (hex) of ``labels.txt``: equal digests, equal numbers of equal labels."""
+    return hashlib.sha256(labels_text(names).encode()).hexdigest()
+
+
+def shown_labels(names: Sequence[str]) -> str:
+    """Return labels for a message: ``'a', 'b', … (12 in all)``."""
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    return f"{shown}, … ({len(names)} in all)" if len(names) > _SHOWN else shown
+
+
+_SHOWN = 10
 
 
 def look_alikes(names: Iterable[str]) -> list[tuple[str, ...]]:

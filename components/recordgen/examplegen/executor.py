@@ -100,6 +100,7 @@ def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenP
         example_gen.FINGERPRINT_PROPERTY_NAME: parameters.fingerprint,
         "compression": dataset.compression,
         "dataset_digest": dataset.digest,
+        "labels_digest": dataset.labels_digest if dataset.labels else "",
         "dataset_version": parameters.dataset_version,
         "recordgen_version": dataset.recordgen_version,
         "task": dataset.task,

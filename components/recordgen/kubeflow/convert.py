@@ -94,6 +94,7 @@ def description_of(dataset: Dataset) -> dict[str, Any]:
         "splits": {name: split.examples for name, split in dataset.splits.items()},
         "label_count": len(dataset.labels),
         "labels": list(dataset.labels[:_LABELS_SHOWN]),
+        "labels_digest": dataset.labels_digest,
     }
 
 

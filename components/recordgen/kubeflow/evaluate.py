@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -11,14 +12,22 @@ from recordgen.console import logs
 from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.splits import EVAL
+from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.records.tfrecord import read_records
+from recordgen.standards.model_labels import read_model_labels
 from recordgen.tasks import TASKS
-from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, WEIGHT, check_task
-from recordgen.training.measures import EvalAccumulator, Evaluation
+from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, UNKNOWN, WEIGHT, check_task
+from recordgen.training.measures import (
+    MOST_LABELS,
+    UNKNOWN_LABELS,
+    EvalAccumulator,
+    Evaluation,
+)
 
 _BATCH = 64
+_SHOWN = 10
 
 
 def run(step: StepInput) -> StepOutput:
@@ -35,11 +44,22 @@ def run(step: StepInput) -> StepOutput:
         f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples} examples of "
         f"{split}"
     )
+    if found.unknown:
+        counts = [f"{label!r} {count}" for label, count in found.unknown.items()]
+        logs.said(
+            f"the model does not know {len(counts)} labels of {split}, which count as wrong "
+            f"answers: {', '.join(counts[:_SHOWN])}{', …' if len(counts) > _SHOWN else ''}"
+        )
+    most = dict(Counter(found.unknown).most_common(MOST_LABELS))
     rest = {"loss": found.loss, "examples": found.examples}
     return StepOutput(
         {"score": found.score, **rest},
         {
-            "metrics": {found.measure: found.score, **rest, **found.by_label},
+            "metrics": {
+                **{found.measure: found.score, **rest, **found.by_label},
+                **{f"{UNKNOWN_LABELS}:{label}": count for label, count in most.items()},
+                UNKNOWN_LABELS: len(found.unknown),
+            },
             "confusion": found.confusion,
         },
     )
@@ -48,9 +68,13 @@ def run(step: StepInput) -> StepOutput:
 def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluation:
     """Evaluate a SavedModel of :mod:`recordgen.training` on the examples of ``split``.
 
+    Labels are compared by their texts, so the dataset may number them differently than the one that
+    the model was trained on. A label that the model does not know counts as a wrong answer.
+
     Raises:
-        DataError: the dataset's task has no models, the split does not exist, or its labels do not
-            determine a score.
+        SourceError: the model does not say which labels it knows.
+        DataError: the dataset's task has no models, the split does not exist, its labels do not
+            determine a score, or the model knows none of them.
     """
     check_task(dataset.task, root)
     if split not in dataset.splits:
@@ -58,8 +82,10 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     load_tensorflow()
     import tensorflow as tf
 
+    labels = read_model_labels(model_dir)
     signatures = tf.saved_model.load(model_dir).signatures
-    accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(dataset.labels))
+    accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
+    accumulator.known_labels = shown_labels(labels)
     examples = 0
     for batch in _batches(root, dataset, split):
         records = tf.constant(batch)
@@ -68,9 +94,15 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
         is_labelled = truth[WEIGHT].numpy() > 0
         examples += int(is_labelled.sum())
         accumulator.add(truth[LABEL].numpy()[is_labelled], scores[is_labelled])
+        if UNKNOWN in truth:  # not of numbers
+            accumulator.add_unknown(truth[UNKNOWN].numpy().ravel())
     if not examples:
         raise _nothing_to_evaluate_on(root, dataset, split)
-    found = accumulator.evaluation(dataset.labels)
+    try:
+        accumulator.check_labels()
+    except DataError as exc:
+        raise DataError(f"{model_dir}, {root}, split {split!r}: {exc.message}") from exc
+    found = accumulator.evaluation(labels)
     if math.isnan(found.score):
         raise DataError(
             f"{root}: split {split!r} has no {accumulator.needs}: there is no {found.measure} of it"

@@ -54,6 +54,7 @@ def run(step: StepInput) -> StepOutput:
                 **{name: value for name, value in settings.items() if value is not None},
                 "framework": "TensorFlow SavedModel",
                 "label_count": len(dataset.labels),
+                "labels_digest": dataset.labels_digest,
                 "dataset_digest": dataset.digest,
             }
         }

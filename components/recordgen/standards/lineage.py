@@ -24,8 +24,8 @@ LINEAGE_FILE = "assets.extra/lineage.json"
 
 _FORMAT = "recordgen-lineage/1"
 
-# Where TFX's Trainer puts the model inside its artifact.
-_TFX_FOLDER = "Format-Serving"
+#: Where TFX's Trainer puts the model inside its artifact.
+TFX_FOLDER = "Format-Serving"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def _dataset_lines(found: Lineage) -> Iterator[str]:
 def _models(root: str) -> Iterator[str]:
     """Yield the folders in which a model of ``root`` may lie, the newest version first."""
     yield root
-    yield storage.join(root, _TFX_FOLDER)
+    yield storage.join(root, TFX_FOLDER)
     versions = [name for name in storage.list_folders(root, "") if name.isdecimal()]
     for name in sorted(versions, key=int, reverse=True):
         yield storage.join(root, name)

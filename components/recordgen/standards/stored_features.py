@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 
 from recordgen.dataset.manifest import LABELS_FILE, Dataset
+from recordgen.dataset.vocabulary import labels_text
 from recordgen.features import FeatureSpec
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
@@ -26,8 +27,7 @@ def label_files(dataset: Dataset) -> Mapping[str, str]:
     """Return the files beside the shards that name the labels: text by the file's name."""
     if dataset.task not in TASKS:  # written from Python, or of a package that is not installed
         return {}
-    labels = "".join(f"{label}\n" for label in dataset.labels)
-    return {LABELS_FILE: labels, **TASKS[dataset.task].files(dataset.labels)}
+    return {LABELS_FILE: labels_text(dataset.labels), **TASKS[dataset.task].files(dataset.labels)}
 
 
 def label_features(dataset: Dataset) -> tuple[str | None, str | None]:

@@ -18,6 +18,8 @@ SCORES = "scores"
 TRUTH = "truth"
 LABEL = "label"
 WEIGHT = "weight"
+UNKNOWN = "unknown"  # labels that the model does not know
+KNOWN = "known"  # some that it knows, for an error
 # What models are measured by, as Keras's log and TFMA's results name it.
 ACCURACY = "accuracy"
 AUC = "auc"

@@ -17,7 +17,7 @@ from recordgen import features
 from recordgen.reading import Augmentation, decode_images, train_dataset
 from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
-from recordgen.training.config import LABEL, SCORES, WEIGHT, TrainingConfig
+from recordgen.training.config import LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import convolved
@@ -110,13 +110,14 @@ class ObjectDetector(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the boxes: float32 [batch, n, 5], padded with -1.
 
-        The columns are left, top, right, bottom, number of the class. An image without boxes shows
-        nothing, as in training.
+        The columns are left, top, right, bottom, number of the class; -1: the model does not know
+        it. An image without boxes shows nothing, as in training.
         """
         spec = {name: tf.io.RaggedFeature(tf.float32) for name in _CORNERS}
-        spec[features.IMAGE_OBJECT_LABEL] = tf.io.RaggedFeature(tf.int64)
+        spec[features.IMAGE_OBJECT_TEXT] = tf.io.RaggedFeature(tf.string)
         parsed = tf.io.parse_example(records, spec)
-        labels = parsed[features.IMAGE_OBJECT_LABEL]
+        texts = parsed[features.IMAGE_OBJECT_TEXT]
+        labels = self.numbers(texts)
         columns = [
             *(parsed[name].values for name in _CORNERS),
             tf.cast(labels.values, tf.float32),
@@ -127,6 +128,7 @@ class ObjectDetector(TaskTrainer):
         return {
             LABEL: tf.ensure_shape(padded, (None, None, BOX + 1)),
             WEIGHT: tf.ones_like(records, tf.float32),
+            UNKNOWN: self.unknown(texts),
         }
 
     @tf.autograph.experimental.do_not_convert

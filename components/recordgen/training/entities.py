@@ -12,8 +12,8 @@ from recordgen import features
 from recordgen.reading import parsing_spec, token_lookup
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
-from recordgen.tasks.tags import tag_names
-from recordgen.training.config import LABEL, SCORES, WEIGHT
+from recordgen.tasks.tags import OUTSIDE, tag_names
+from recordgen.training.config import LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
 
 #: The input of a request.
@@ -82,11 +82,22 @@ class EntityTagger(TaskTrainer):
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each token's tag: int64 [batch, n], padded with -1.
 
-        A text without entities counts as labelled, as in training.
+        Tags of a label that the model does not know are numbered as those of one label more. A text
+        without entities counts as labelled, as in training.
         """
-        spec = parsing_spec([features.TAGS_LABEL], task=TextEntities.name)
-        tags = tf.io.parse_example(records, spec)[features.TAGS_LABEL]
-        return {LABEL: _padded(tags, _PADDING), WEIGHT: tf.ones_like(records, tf.float32)}
+        spec = parsing_spec([features.TAGS_TEXT, features.ENTITY_TEXT], task=TextEntities.name)
+        parsed = tf.io.parse_example(records, spec)
+        tags = parsed[features.TAGS_TEXT]
+        texts = tags.values
+        labels = self.numbers(tf.strings.regex_replace(texts, "^[BI]-", ""))
+        labels = tf.where(labels < 0, tf.constant(len(self.dataset.labels), tf.int64), labels)
+        inside = tf.cast(tf.strings.regex_full_match(texts, "(?s)I-.*"), tf.int64)
+        numbers = tf.where(texts == OUTSIDE, tf.constant(0, tf.int64), 2 * labels + 1 + inside)
+        return {
+            LABEL: _padded(tags.with_values(numbers), _PADDING),
+            WEIGHT: tf.ones_like(records, tf.float32),
+            UNKNOWN: self.unknown(parsed[features.ENTITY_TEXT]),
+        }
 
     @property
     def _tags(self) -> list[str]:

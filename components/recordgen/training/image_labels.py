@@ -19,7 +19,7 @@ from recordgen.training.model import augmented, build_model
 class ImageLabels(LabelTrainer):
     """The base of both trainers: images, and a network over them."""
 
-    feature = features.IMAGE_CLASS_LABEL
+    feature = features.IMAGE_CLASS_TEXT
 
     @property
     def reading(self) -> Mapping[str, Any]:

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Literal
 import keras
 import tensorflow as tf
 
-from recordgen import features
-from recordgen.training.config import ACCURACY, AUC, LABEL, WEIGHT
+from recordgen.training.config import ACCURACY, AUC, LABEL, UNKNOWN, WEIGHT
 from recordgen.training.learner import TaskTrainer
 
 
@@ -19,7 +18,7 @@ class LabelTrainer(TaskTrainer):
     Attributes:
         activation: the activation of the last layer.
         label_mode: see :class:`recordgen.reading.LabelOptions`.
-        feature: the feature that holds the labels' numbers.
+        feature: the feature that holds the labels' texts.
     """
 
     activation: ClassVar[str]
@@ -47,8 +46,8 @@ class OneLabel(LabelTrainer):
         return [keras.metrics.SparseCategoricalAccuracy(name=ACCURACY)]
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the number of each label, int64 [batch], 0 without one."""
-        return truth_of_labels(records, self.feature)
+        """Return the number of each label, int64 [batch]; -1: unknown; 0 without one."""
+        return self.truth_of_labels(records, self.feature)
 
 
 class ManyLabels(LabelTrainer):
@@ -67,23 +66,13 @@ class ManyLabels(LabelTrainer):
         return [keras.metrics.AUC(multi_label=True, name=AUC)]
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return 0 and 1 for each label, float32 [batch, classes]."""
+        """Return 0 and 1 for each label that the model knows, float32 [batch, classes]."""
         classes = len(self.dataset.labels)
-        spec = {self.feature: tf.io.RaggedFeature(tf.int64)}
-        labels = tf.io.parse_example(records, spec)[self.feature]
-        hot = tf.reduce_sum(tf.one_hot(labels, classes), axis=1)
+        spec = {self.feature: tf.io.RaggedFeature(tf.string)}
+        texts = tf.io.parse_example(records, spec)[self.feature]
+        hot = tf.reduce_sum(tf.one_hot(self.numbers(texts), classes), axis=1)
         return {
             LABEL: tf.ensure_shape(hot, [None, classes]),
-            WEIGHT: tf.cast(labels.row_lengths() > 0, tf.float32),
+            WEIGHT: tf.cast(texts.row_lengths() > 0, tf.float32),
+            UNKNOWN: self.unknown(texts),
         }
-
-
-def truth_of_labels(records: tf.Tensor, feature: str) -> dict[str, tf.Tensor]:
-    """Return the label of each record (int64 [batch], 0 without one), and its weight."""
-    spec = tf.io.FixedLenFeature((), tf.int64, features.NO_LABEL)
-    label = tf.io.parse_example(records, {feature: spec})[feature]
-    is_labelled = label != features.NO_LABEL
-    return {
-        LABEL: tf.where(is_labelled, label, tf.zeros_like(label)),
-        WEIGHT: tf.cast(is_labelled, tf.float32),
-    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import keras
@@ -14,7 +15,7 @@ from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.scales import AUTO
-from recordgen.training.config import SCORES, SMALL_CNN, TrainingConfig
+from recordgen.training.config import LABEL, SCORES, SMALL_CNN, UNKNOWN, WEIGHT, TrainingConfig
 
 
 class Models(NamedTuple):
@@ -126,5 +127,46 @@ class TaskTrainer(ABC):
 
         Returns:
             ``label``: compared with the scores by the task's measure; ``weight``: float32 [batch],
-            0 for an example without a label, whose ``label`` is ignored.
+            0 for an example without a label, whose ``label`` is ignored; ``unknown``: see
+            :meth:`unknown`, left out if the target is a number.
         """
+
+    def truth_of_labels(self, records: tf.Tensor, feature: str) -> dict[str, tf.Tensor]:
+        """Return the outputs of :meth:`truth` for one label each, whose text is in ``feature``."""
+        spec = {feature: tf.io.FixedLenFeature((), tf.string, "")}
+        return self.truth_of_texts(tf.io.parse_example(records, spec)[feature])
+
+    def truth_of_texts(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the outputs of :meth:`truth` for one label each (string [batch]; "": none)."""
+        is_labelled = texts != ""
+        return {
+            LABEL: tf.where(is_labelled, self.numbers(texts), 0),
+            WEIGHT: tf.cast(is_labelled, tf.float32),
+            UNKNOWN: self.unknown(tf.RaggedTensor.from_tensor(texts[:, None])),
+        }
+
+    def numbers(self, texts: Any) -> Any:
+        """Return the model's numbers of labels (int64, as ``texts``), -1 for unknown ones.
+
+        Never the numbers that records hold: another dataset may number its labels differently.
+        """
+        return self.label_table.lookup(texts)
+
+    def unknown(self, texts: tf.RaggedTensor) -> tf.Tensor:
+        """Return the labels that the model does not know: string [batch, k], padded with "".
+
+        Args:
+            texts: the labels of each example, string [batch, n]; "": none.
+        """
+        is_unknown = (self.numbers(texts) < 0) & (texts != "")
+        # One column more than needed: TFMA takes no array without values.
+        return tf.pad(tf.ragged.boolean_mask(texts, is_unknown).to_tensor(""), [[0, 0], [0, 1]])
+
+    @cached_property
+    def label_table(self) -> tf.lookup.StaticHashTable:
+        """The table of the labels' numbers; the saved model must track it."""
+        labels = tf.constant(list(self.dataset.labels), tf.string)
+        numbers = tf.range(len(self.dataset.labels), dtype=tf.int64)
+        return tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(labels, numbers), default_value=-1
+        )

@@ -1,20 +1,23 @@
 """How good a model is: count its answers batch by batch, and return a score.
 
 Each task names one of these classes as its ``measure``. The step ``evaluate`` of Kubeflow pipelines
-uses it directly, the Evaluator of TFX pipelines through :mod:`recordgen.training.tfma_counts`.
+uses it directly, the Evaluator of TFX pipelines through :mod:`recordgen.training.tfma_metrics`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from recordgen.dataset.vocabulary import shown_labels
+from recordgen.errors import DataError
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
 from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2, TABLE_SCORE
@@ -23,8 +26,11 @@ from recordgen.training.table_score import TableCounts
 
 Array = npt.NDArray[Any]
 
-# Consoles draw the numbers of each label, and metadata stores limit the size of an artifact.
-_MOST_LABELS = 100
+#: What metrics and a confusion matrix call the labels that the model does not know.
+UNKNOWN_LABELS = "unknown_labels"
+
+#: Consoles draw the numbers of each label, and metadata stores limit the size of an artifact.
+MOST_LABELS = 100
 _SMALLEST = 1e-7  # probability, as in Keras
 
 
@@ -38,6 +44,7 @@ class Evaluation:
         loss: the mean loss.
         examples: number of labelled examples.
         by_label: further numbers for the artifact ``metrics``.
+        unknown: how often the examples have each label that the model does not know.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
     """
 
@@ -46,6 +53,7 @@ class Evaluation:
     loss: float
     examples: int
     by_label: Mapping[str, float] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
     confusion: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -55,25 +63,29 @@ class TfmaMetric(NamedTuple):
     Attributes:
         name: the metric's name in the results.
         class_name: the metric's class.
-        module: the module of the class; empty: TFMA or Keras has it.
+        module: the module of the class.
     """
 
     name: str
     class_name: str
-    module: str = ""
+    module: str = "recordgen.training.tfma_metrics"
 
 
 class EvalAccumulator(ABC):
     """Counts answers. Parts that were counted apart can be merged.
+
+    Numbers of labels are the model's. Labels that the model does not know count as wrong answers.
 
     Class attributes:
         needs: what a split must have for a score, for error messages.
         tfma: the same measure in TFX pipelines.
 
     Attributes:
-        classes: the number of labels; 0 for a target of numbers.
+        classes: the number of labels that the model knows; 0 for a target of numbers.
         examples: how many examples were counted.
         counts: what the score is computed from.
+        unknown: how often the examples have each label that the model does not know.
+        known_labels: the labels that it knows, as a text for errors.
     """
 
     needs: ClassVar[str]
@@ -83,6 +95,8 @@ class EvalAccumulator(ABC):
         self.classes = classes
         self.examples = 0
         self.counts: Any = None
+        self.unknown: Counter[str] = Counter()
+        self.known_labels = ""
         self._loss_sum = 0.0
         self._losses = 0
 
@@ -96,13 +110,36 @@ class EvalAccumulator(ABC):
             weight: the weight of each example; only the AUC uses it.
         """
 
+    def add_unknown(self, labels: Iterable[bytes]) -> None:
+        """Count ``unknown`` of the signature ``truth``, flat, for examples that were added."""
+        self.unknown.update(label.decode(errors="replace") for label in labels if label)
+
     def merge(self, other: EvalAccumulator) -> None:
         """Add what another accumulator has counted."""
         self.examples += other.examples
-        self.counts.merge(other.counts)
+        self.unknown += other.unknown
+        self._loss_sum += other._loss_sum
+        self._losses += other._losses
+        self._merge_counts(other.counts)
+
+    def _merge_counts(self, counts: Any) -> None:
+        self.counts.merge(counts)
 
     def compact(self) -> None:  # noqa: B027  (most are small)
         """Make the accumulator small, before it travels to another process."""
+
+    @abstractmethod
+    def known(self) -> int:
+        """Return how many of the examples' labels the model knows; above 0: some."""
+
+    def check_labels(self) -> None:
+        """Check that the model knows a label of the examples. Raises: DataError: it knows none."""
+        if self.unknown and not self.known():
+            raise DataError(
+                f"the model knows none of the labels that the examples have: the model knows "
+                f"{self.known_labels}, the examples have {shown_labels(sorted(self.unknown))}; "
+                f"evaluate it on examples of its own labels, or train a model on these"
+            )
 
     @property
     def measure(self) -> str:
@@ -128,7 +165,7 @@ class EvalAccumulator(ABC):
 
     def evaluation(self, labels: Sequence[str]) -> Evaluation:
         """Return the result; numbers of single labels only for up to 100 labels."""
-        are_few = len(labels) <= _MOST_LABELS
+        are_few = len(labels) <= MOST_LABELS
         by_label = self.by_label() if are_few else {}
         return Evaluation(
             measure=self.measure,
@@ -136,6 +173,7 @@ class EvalAccumulator(ABC):
             loss=self.loss(),
             examples=self.examples,
             by_label={f"{self.measure}/{labels[n]}": score for n, score in by_label.items()},
+            unknown=dict(sorted(self.unknown.items())),
             confusion=self.confusion(labels) if are_few else {},
         )
 
@@ -149,28 +187,42 @@ class OneLabelAccumulator(EvalAccumulator):
     """Accuracy of examples with one label each."""
 
     needs = "labelled example"
-    tfma = TfmaMetric(ACCURACY, "SparseCategoricalAccuracy")
+    tfma = TfmaMetric(ACCURACY, "LabelAccuracy")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.counts = np.zeros((classes, classes), np.int64)  # by label and answer
+        self.counts: Counter[tuple[int, int]] = Counter()  # by label (-1: unknown) and answer
 
     def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
-        """Count a batch; ``y_true`` is int64 [batch]."""
-        np.add.at(self.counts, (y_true, y_pred.argmax(axis=1)), 1)
+        """Count a batch; ``y_true`` is int64 [batch], -1: unknown to the model."""
+        y_true = y_true.reshape(len(y_pred))  # TFMA has a dimension more
+        self.counts.update(zip(y_true.tolist(), y_pred.argmax(axis=1).tolist(), strict=True))
         self.examples += len(y_true)
-        self._add_losses(y_pred[np.arange(len(y_true)), y_true])
+        # The probability of an unknown label, the last one here, is 0.
+        self._add_losses(np.pad(y_pred, ((0, 0), (0, 1)))[np.arange(len(y_true)), y_true])
+
+    def _merge_counts(self, counts: Counter[tuple[int, int]]) -> None:
+        self.counts += counts
+
+    def known(self) -> int:
+        """Return how many examples have a label that the model knows."""
+        return sum(count for (true, _), count in self.counts.items() if true >= 0)
 
     def score(self) -> float:
         """Return the accuracy."""
-        return float(self.counts.trace() / self.examples) if self.examples else math.nan
+        right = sum(count for (true, answer), count in self.counts.items() if true == answer)
+        return right / self.examples if self.examples else math.nan
 
     def confusion(self, labels: Sequence[str]) -> Mapping[str, Any]:
         """Return the metadata from which consoles draw the confusion matrix."""
+        names = [*labels, *([UNKNOWN_LABELS] if self.unknown else [])]
+        counts = np.zeros((len(names), len(names)), int)
+        for place, count in self.counts.items():  # -1 is the last row
+            counts[place] = count
         return {
             "confusionMatrix": {
-                "annotationSpecs": [{"displayName": label} for label in labels],
-                "rows": [{"row": row} for row in self.counts.tolist()],
+                "annotationSpecs": [{"displayName": name} for name in names],
+                "rows": [{"row": row} for row in counts.tolist()],
             }
         }
 
@@ -179,7 +231,7 @@ class ManyLabelsAccumulator(EvalAccumulator):
     """Mean AUC of examples with any number of labels."""
 
     needs = "label that only some of its examples have"
-    tfma = TfmaMetric(AUC, "LabelAUC", "recordgen.training.tfma_auc")
+    tfma = TfmaMetric(AUC, "LabelAUC")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -191,9 +243,18 @@ class ManyLabelsAccumulator(EvalAccumulator):
         self.examples += len(y_true)
         self._add_losses(np.where(y_true > 0, y_pred, 1 - y_pred))
 
+    def known(self) -> int:
+        """Return how many labels of examples the model knows."""
+        return int((self.counts.positive > 0).any(axis=1).sum())
+
     def score(self) -> float:
-        """Return the mean AUC of the labels that have one."""
-        return mean_area(self.counts.areas())
+        """Return the mean AUC of the labels that have one.
+
+        A label that the model does not know has an AUC of 0.5, as guesses have: the model scores
+        it the same for all examples.
+        """
+        guessed = [count for count in self.unknown.values() if 0 < count < self.examples]
+        return mean_area(np.append(self.counts.areas(), np.full(len(guessed), 0.5)))
 
     def by_label(self) -> Mapping[int, float]:
         """Return the AUC of each label that only some examples have."""
@@ -205,7 +266,7 @@ class BoxAccumulator(EvalAccumulator):
     """Mean average precision of boxes."""
 
     needs = "object"
-    tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision", "recordgen.training.tfma_average_precision")
+    tfma = TfmaMetric(MEAN_PRECISION, "BoxPrecision")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -221,10 +282,15 @@ class BoxAccumulator(EvalAccumulator):
         """Keep a few large arrays instead of many small ones."""
         self.counts.compact()
 
+    def known(self) -> int:
+        """Return how many boxes have a label that the model knows."""
+        return int(self.counts.true.total())
+
     def score(self) -> float:
-        """Return the mean over the labels that have boxes."""
+        """Return the mean over the labels that have boxes; 0 for one that the model cannot find."""
         found = self.by_label()
-        return sum(found.values()) / len(found) if found else math.nan
+        labels = len(found) + len(self.unknown)
+        return sum(found.values()) / labels if labels else math.nan
 
     def loss(self) -> float:
         """Return the mean over true boxes of the part that was missed.
@@ -232,7 +298,7 @@ class BoxAccumulator(EvalAccumulator):
         It is 1 less the intersection over union with the box that found it, 1 for a box that was
         not found.
         """
-        true = self.counts.true.total()
+        true = self.counts.true.total() + self.unknown.total()
         return 1 - self.counts.overlap / true if true else math.nan
 
     def by_label(self) -> Mapping[int, float]:
@@ -245,18 +311,24 @@ class EntityAccumulator(EvalAccumulator):
     """F1 of entities; the loss is that of the tokens' tags."""
 
     needs = "entity"
-    tfma = TfmaMetric(F1, "EntityF1", "recordgen.training.tfma_entities")
+    tfma = TfmaMetric(F1, "EntityF1")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
-        self.counts = EntityCounts(classes)
+        # The last label stands for all that the model does not know.
+        self.counts = EntityCounts(classes + 1)
 
     def add(self, y_true: Array, y_pred: Array, weight: float = 1.0) -> None:
         """Count a batch; ``y_true`` is int64 [batch, n], ``y_pred`` float32 [batch, n, tags]."""
+        y_pred = np.pad(y_pred, ((0, 0), (0, 0), (0, 2)))
         self.counts.add(y_true, y_pred.argmax(axis=-1))
         self.examples += len(y_true)
         is_token = y_true >= 0
         self._add_losses(np.take_along_axis(y_pred[is_token], y_true[is_token, None], axis=1))
+
+    def known(self) -> int:
+        """Return how many entities have a label that the model knows."""
+        return int(self.counts.true[:-1].sum())
 
     def score(self) -> float:
         """Return F1 over all entities, not the mean of the labels'."""
@@ -265,14 +337,14 @@ class EntityAccumulator(EvalAccumulator):
     def by_label(self) -> Mapping[int, float]:
         """Return the F1 of each label that has entities."""
         found: Mapping[int, float] = self.counts.f1_by_label()
-        return found
+        return {number: score for number, score in found.items() if number < self.classes}
 
 
 class TableAccumulator(EvalAccumulator):
     """Accuracy and mean cross-entropy of classes; R² and mean squared error of numbers."""
 
     needs = "rows of different targets"
-    tfma = TfmaMetric(TABLE_SCORE, "TableScore", "recordgen.training.tfma_table_score")
+    tfma = TfmaMetric(TABLE_SCORE, "TableScore")
 
     def __init__(self, classes: int) -> None:
         super().__init__(classes)
@@ -287,6 +359,10 @@ class TableAccumulator(EvalAccumulator):
         """Count a batch; see :meth:`recordgen.training.table_score.TableCounts.add`."""
         self.counts.add(y_true, y_pred)
         self.examples += len(y_true)
+
+    def known(self) -> int:
+        """Return how many rows have a class that the model knows; numbers are all known."""
+        return self.examples - self.unknown.total()
 
     def score(self) -> float:
         """Return accuracy or R²."""

@@ -10,7 +10,9 @@ trainer.
 for labels float32 [batch, classes], in the order of ``labels.txt``.
 
 ``truth``: ``examples`` → ``label``, which TFMA compares with the scores, and ``weight`` (float32
-[batch]), 0 for an example without a label: TFMA fails on examples that have none.
+[batch]), 0 for an example without a label: TFMA fails on examples that have none. Labels are
+compared by their texts: ``unknown`` (string [batch, k], padded with "") are those that the model
+does not know, and ``known`` (string [batch]) shows some that it knows.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ import keras
 import tensorflow as tf
 
 from recordgen.dataset.manifest import read_dataset
+from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import UsageError
 from recordgen.standards.lineage import DatasetLineage, ModelLineage, write_lineage
+from recordgen.standards.model_labels import write_model_labels
 from recordgen.tasks import TASKS
-from recordgen.training.config import EVALUATE, SCORES, TRUTH, TrainingConfig, check_task
+from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH, TrainingConfig, check_task
 from recordgen.training.learner import TaskTrainer
 
 _log = logging.getLogger(__name__)
@@ -106,6 +110,7 @@ def run(fn_args: Any) -> None:
         verbose=0,
     )
     save_for_serving(models.saved, fn_args.serving_model_dir, trainer)
+    write_model_labels(fn_args.serving_model_dir, dataset.labels)
     lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
     write_lineage(fn_args.serving_model_dir, lineage)
 
@@ -142,7 +147,8 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def truth(examples: tf.Tensor) -> dict[str, tf.Tensor]:
-        return trainer.truth(examples)
+        known = shown_labels(trainer.dataset.labels)
+        return {**trainer.truth(examples), KNOWN: tf.fill(tf.shape(examples), known)}
 
     signatures = {"serving_default": trainer.serving(model), EVALUATE: evaluate, TRUTH: truth}
     # Not the Keras model itself: the C++ loader does not find the variables that Keras 3 wraps. A
@@ -154,4 +160,6 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     resource = tf.saved_model.experimental.TrackableResource
     parts = tf.train.TrackableView(model).descendants()
     saved.tables = [part for part in parts if isinstance(part, resource)]
+    if trainer.dataset.labels:
+        saved.label_table = trainer.label_table
     tf.saved_model.save(saved, path, signatures=signatures)

@@ -37,14 +37,16 @@ class TableCounts:
         """Count rows.
 
         Args:
-            truth: the number of each class, int64 [batch], or a number, float32 [batch].
+            truth: the number of each class, int64 [batch], -1: none that scores are of; or a
+                number, float32 [batch].
             scores: of each class, float32 [batch, classes] of at least two, or the prediction,
                 float32 [batch, 1].
         """
         if scores.shape[1] > 1:
             classes = truth.astype(np.int64)
             self.right += int((scores.argmax(axis=1) == classes).sum())
-            chosen = scores[np.arange(len(classes)), classes].astype(np.float64)
+            padded = np.pad(scores, ((0, 0), (0, 1)))  # -1 is the last one, of probability 0
+            chosen = padded[np.arange(len(classes)), classes].astype(np.float64)
             self.error -= float(np.log(np.clip(chosen, _SMALLEST, 1)).sum())
             self.examples += len(classes)
             return

@@ -24,7 +24,6 @@ from recordgen.reading.tables import TableReader, table_of
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
 from recordgen.training.config import ACCURACY, LABEL, RMSE, WEIGHT
-from recordgen.training.labels import truth_of_labels
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments
@@ -262,20 +261,17 @@ class TableTrainer(TaskTrainer):
         All rows with a target weigh the same: weights say what training is to heed.
         """
         if self.table.label is not None:
-            return truth_of_labels(records, self.table.label_features[1])
+            return self.truth_of_labels(records, self.table.label_features[0])
         name = str(self.table.target)
         dtype = {"int64": tf.int64, "float32": tf.float32, "bytes": tf.string}
         spec = {name: tf.io.RaggedFeature(dtype[self.table.column(name).dtype])}
         stored = tf.io.parse_example(records, spec)[name]
         is_there = stored.row_lengths() > 0
         target = stored.to_tensor(shape=[None, 1])[:, 0]  # 0 or "" where there is none
-        label = self._numbered(target) if self.are_classes else tf.cast(target, tf.float32)
-        return {LABEL: label, WEIGHT: tf.cast(is_there, tf.float32)}
-
-    def _numbered(self, target: tf.Tensor) -> tf.Tensor:
-        """Return the numbers of classes, without a table, which the saved model would lack."""
-        texts = target if target.dtype == tf.string else tf.strings.as_string(target)
-        return tf.argmax(texts[:, None] == tf.constant(list(self.dataset.labels))[None], axis=1)
+        if self.are_classes:
+            texts = target if target.dtype == tf.string else tf.strings.as_string(target)
+            return self.truth_of_texts(tf.where(is_there, texts, ""))
+        return {LABEL: tf.cast(target, tf.float32), WEIGHT: tf.cast(is_there, tf.float32)}
 
 
 def _as_numbers(values: Any) -> tf.Tensor:

@@ -18,7 +18,7 @@ _TEXT = tf.TensorSpec([None], tf.string, name="text")
 class TextLabels(LabelTrainer):
     """The base of both trainers: texts, and a network over them."""
 
-    feature = features.CLASS_LABEL
+    feature = features.CLASS_TEXT
 
     def models(self) -> Models:
         """Build a classifier that knows the words of the split; it is saved as it is trained."""

@@ -44,7 +44,7 @@ _SIDE, _TIME = 8, 8
 class VideoTrainer(OneLabel):
     """One label per segment of a video; videos are animated GIFs."""
 
-    feature = features.VIDEO_CLASS_LABEL
+    feature = features.VIDEO_CLASS_TEXT
 
     def check(self) -> None:
         """Check that there is something to learn, and that TensorFlow decodes it."""

@@ -1,7 +1,9 @@
 """The measures of :mod:`recordgen.training.measures` as metrics of TensorFlow Model Analysis.
 
 Unlike TFMA's own metrics of single classes, they find the labels in the data: nobody has to know
-their numbers when a pipeline is defined.
+their numbers when a pipeline is defined. Numbers are those of each model. Beside its score, each
+metric has ``unknown_labels``, the number of labels that the model does not know, and
+``unknown_labels:LABEL`` for each of them.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from typing import Any, ClassVar
 import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
-from tensorflow_model_analysis import metrics
+from tensorflow_model_analysis import EvalConfig, SlicingSpec, metrics
 
+from recordgen.training.config import KNOWN, UNKNOWN
 from recordgen.training.measures import (
+    MOST_LABELS,
+    UNKNOWN_LABELS,
     BoxAccumulator,
     EntityAccumulator,
     EvalAccumulator,
     ManyLabelsAccumulator,
+    OneLabelAccumulator,
     TableAccumulator,
 )
 
@@ -37,6 +43,15 @@ class _CountingMetric(metrics.Metric):
     def start(cls, scores: npt.NDArray[np.float32]) -> EvalAccumulator:
         """Return an empty accumulator for answers like ``scores``, to a single example."""
         return cls.accumulator(scores.shape[-1])
+
+
+class LabelAccuracy(_CountingMetric):
+    """``accuracy``: the share of examples whose label has the best score.
+
+    An example's label is a number, -1 if the model does not know it.
+    """
+
+    accumulator = OneLabelAccumulator
 
 
 class LabelAUC(_CountingMetric):
@@ -94,7 +109,7 @@ class CountAnswers(beam.CombineFn):
     def __init__(self, start: _Start, key: metrics.MetricKey, eval_config: Any) -> None:
         self._start = start
         self._key = key
-        self._eval_config = eval_config
+        self._eval_config = eval_config or EvalConfig()
 
     def create_accumulator(self) -> EvalAccumulator | None:
         """Start."""
@@ -115,6 +130,12 @@ class CountAnswers(beam.CombineFn):
         accumulator = accumulator or self._start(scores)
         if weight.item() > 0:
             accumulator.add(truth[None], np.atleast_1d(scores)[None], float(weight.item()))
+            features = element.get_transformed_features(self._key.model_name) or {}
+            # A SavedModel of another trainer may not have them.
+            if UNKNOWN in features:
+                accumulator.add_unknown(np.ravel(features[UNKNOWN]).tolist())
+            if KNOWN in features:
+                accumulator.known_labels = np.ravel(features[KNOWN])[0].decode()
         return accumulator
 
     def merge_accumulators(
@@ -136,12 +157,27 @@ class CountAnswers(beam.CombineFn):
         return accumulator
 
     def extract_output(self, accumulator: EvalAccumulator | None) -> dict[metrics.MetricKey, float]:
-        """Return the scores by key; NaN without an example."""
+        """Return the scores by key; NaN without an example.
+
+        Raises:
+            DataError: the model knows none of the labels. It may know none of a slice's.
+        """
         if accumulator is None:
             return {self._key: float("nan")}
-        return {self._key: accumulator.score()} | {
-            self._key._replace(sub_key=metrics.SubKey(class_id=number)): score
-            for number, score in accumulator.by_label().items()
+        if not any(spec != SlicingSpec() for spec in self._eval_config.slicing_specs):
+            accumulator.check_labels()
+        unknown = accumulator.unknown.most_common(MOST_LABELS)
+        return {
+            self._key: accumulator.score(),
+            self._key._replace(name=UNKNOWN_LABELS): float(len(accumulator.unknown)),
+            **{
+                self._key._replace(sub_key=metrics.SubKey(class_id=number)): score
+                for number, score in accumulator.by_label().items()
+            },
+            **{
+                self._key._replace(name=f"{UNKNOWN_LABELS}:{label}"): float(count)
+                for label, count in unknown
+            },
         }
 
 
@@ -162,7 +198,15 @@ def _computations(start: _Start) -> Any:
         ]
         return [
             metrics.MetricComputation(
-                keys=[key], preprocessors=None, combiner=CountAnswers(start, key, eval_config)
+                keys=[key],
+                preprocessors=[
+                    metrics.CombinedFeaturePreprocessor(
+                        [UNKNOWN, KNOWN],
+                        # With several models, each has features of its own.
+                        model_names=[key.model_name] if key.model_name else None,
+                    )
+                ],
+                combiner=CountAnswers(start, key, eval_config),
             )
             for key in keys
         ]

@@ -1,0 +1,39 @@
+"""``labels.txt``: the labels that a model knows, inside the model itself.
+
+    MODEL/assets.extra/labels.txt   the dataset's labels.txt: line number (from 0) = number
+
+Numbers mean nothing without these names: another dataset may number the same labels differently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from recordgen import storage
+from recordgen.dataset.manifest import LABELS_FILE
+from recordgen.dataset.vocabulary import labels_text
+from recordgen.errors import SourceError
+
+MODEL_LABELS_FILE = f"assets.extra/{LABELS_FILE}"
+
+
+def write_model_labels(model: str, labels: Sequence[str]) -> None:
+    """Write the labels into a saved model's folder. Raises: StorageError."""
+    storage.write_text(storage.join(model, MODEL_LABELS_FILE), labels_text(labels))
+
+
+def read_model_labels(model: str) -> tuple[str, ...]:
+    """Return a saved model's labels, by number; () if it predicts numbers.
+
+    Raises:
+        SourceError: the model does not say which labels it knows.
+    """
+    path = storage.join(model, MODEL_LABELS_FILE)
+    try:
+        # A label may have any character but a line's end, such as U+2028, where splitlines splits.
+        return tuple(storage.read_text(path).split("\n")[:-1])
+    except OSError as exc:
+        raise SourceError(
+            f"{path}: cannot be read ({exc.strerror or exc}), so the model does not say which "
+            f"labels it knows; give a model that recordgen.training of this version has saved"
+        ) from exc

@@ -1,0 +1,170 @@
+"""Models of two spans with other labels, in TFX's Evaluator and BulkInferrer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_model_analysis as tfma
+from tensorflow_serving.apis import prediction_log_pb2
+from tfx import v1 as tfx
+
+from pipelines.pipeline import eval_config
+from recordgen.dataset.manifest import read_dataset
+from recordgen.errors import DataError
+from recordgen.examplegen import AutoMLExampleGen
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.training.tfma_metrics import LabelAccuracy
+
+COUNT = 16
+TASK = "text_classification"
+
+
+def texts(folder: Path, *labels: str) -> str:
+    """Write texts that contain the name of their label; return the folder."""
+    rows = [
+        f"{split},{number} {split} is {label},{label}\n"
+        for split in ("TRAIN", "VALIDATION")
+        for label in labels
+        for number in range(COUNT)
+    ]
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text("".join(rows))
+    return str(folder)
+
+
+def example_gen(folder: Path, name: str, *labels: str) -> AutoMLExampleGen:
+    data = texts(folder / "data" / name, *labels)
+    return AutoMLExampleGen(data, task=TASK, ignore="ALL").with_id(f"{name}_examples")
+
+
+def trainer(examples: AutoMLExampleGen, name: str) -> tfx.components.Trainer:
+    return tfx.components.Trainer(
+        run_fn="recordgen.training.run_fn",
+        examples=examples.outputs["examples"],
+        custom_config={"batch_size": 8, "epochs": 5, "learning_rate": 0.05},
+        train_args=tfx.proto.TrainArgs(),
+        eval_args=tfx.proto.EvalArgs(),
+    ).with_id(f"{name}_trainer")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -> dict[str, str]:
+    """The places of the artifacts of a run, by component and output.
+
+    A model of ape, bee and cat is the baseline; the candidate, and the data, have bee, cat and dog.
+    """
+    root = tmp_path_factory.mktemp("spans")
+    old, new = (
+        example_gen(root, "old", "ape", "bee", "cat"),
+        example_gen(root, "new", "bee", "cat", "dog"),
+    )
+    baseline, candidate = trainer(old, "old"), trainer(new, "new")
+    config = eval_config(TASK, 0.9)
+    change = config.metrics_specs[0].metrics[0].threshold.change_threshold
+    change.direction = tfma.MetricDirection.HIGHER_IS_BETTER
+    change.absolute.value = 0.3
+    evaluator = tfx.components.Evaluator(
+        examples=new.outputs["examples"],
+        model=candidate.outputs["model"],
+        baseline_model=baseline.outputs["model"],
+        eval_config=config,
+    )
+    inferrer = tfx.components.BulkInferrer(
+        examples=new.outputs["examples"],
+        model=candidate.outputs["model"],
+        data_spec=tfx.proto.DataSpec(example_splits=["eval"]),
+        model_spec=tfx.proto.ModelSpec(model_signature_name=["evaluate"]),
+    )
+    steps = (old, new, baseline, candidate, evaluator, inferrer)
+    metadata = run_tfx(root / "work", *steps)
+    return {
+        f"{execution.component}/{artifact.type}": artifact.uri
+        for execution in metadata.latest_run()
+        for artifact in metadata.outputs(execution)
+    }
+
+
+def metrics_of(run: dict[str, str], *model: str) -> dict[str, float]:
+    """Return what the Evaluator has measured of a model, or of the only one."""
+    result = tfma.load_eval_result(run["Evaluator/ModelEvaluation"], model_name=" ".join(model))
+    found = result.get_metrics_for_slice()
+    return {name.rsplit("/", 1)[-1]: value["doubleValue"] for name, value in found.items()}
+
+
+@pytest.mark.slow
+def test_a_baseline_with_other_labels(run: dict[str, str]) -> None:
+    """The older model earns what it knows by name, and the newer one is compared with that."""
+    known = metrics_of(run, "candidate")
+    assert (known["accuracy"], known["unknown_labels"]) == (1, 0)
+    found = metrics_of(run, "baseline")
+    assert found["accuracy"] == pytest.approx(2 / 3)
+    assert (found["unknown_labels"], found["unknown_labels:dog"]) == (1, COUNT)
+    assert Path(run["Evaluator/ModelBlessing"], "BLESSED").exists()
+    examples = run["new_examples/Examples"]
+    step = evaluate(
+        f"{run['old_trainer/Model']}/Format-Serving", examples, read_dataset(examples), "eval"
+    )
+    assert found["accuracy"] == pytest.approx(step.score)
+
+
+@pytest.mark.slow
+def test_bulk_inferrer(run: dict[str, str]) -> None:
+    """It scores every example of a split, in the order of the model's labels."""
+    files = tf.io.gfile.glob(f"{run['BulkInferrer/InferenceResult']}/*.gz")
+    logs = [
+        prediction_log_pb2.PredictionLog.FromString(record).predict_log
+        for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()
+    ]
+    assert len(logs) == 3 * COUNT
+    labels = read_dataset(run["new_examples/Examples"]).labels
+    for log in logs:
+        [record] = log.request.inputs["examples"].string_val
+        example = tf.train.Example.FromString(record)
+        [label] = example.features.feature["class/text"].bytes_list.value
+        scores = tf.make_ndarray(log.response.outputs["scores"])
+        assert labels[scores.ravel().argmax()] == label.decode()
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+def test_no_label_in_common(sliced: bool) -> None:
+    """It ends the Evaluator with both lists, but a slice may have none that the model knows."""
+    config = eval_config(TASK, 0.5)
+    if sliced:
+        config.slicing_specs.add(feature_keys=["class/text"])
+    [computation] = LabelAccuracy().computations(
+        eval_config=config, model_names=[""], output_names=[""]
+    )
+    [preprocessor] = computation.preprocessors
+    parts = []
+    for label in (b"dog", b"eel", b"eel"):
+        extracts = {
+            "labels": np.array([-1]),
+            "predictions": np.array([0.1, 0.9], np.float32),
+            "example_weights": np.array([1.0]),
+            "transformed_features": {
+                "unknown": np.array([label, b""], object),
+                "known": np.array([b"'ape', 'bee'"], object),
+                "label": np.array([-1]),
+            },
+        }
+        [inputs] = preprocessor.process(extracts)
+        found = tfma.metrics.StandardMetricInputs(inputs)
+        parts.append(computation.combiner.add_input(None, found))
+    merged = computation.combiner.merge_accumulators(parts)
+    if not sliced:
+        message = "the model knows 'ape', 'bee', the examples have 'dog', 'eel'; evaluate it"
+        with pytest.raises(DataError, match=message):
+            computation.combiner.extract_output(merged)
+        return
+    found = computation.combiner.extract_output(merged)
+    assert {key.name: value for key, value in found.items()} == {
+        "accuracy": 0,
+        "unknown_labels": 2,
+        "unknown_labels:dog": 1,
+        "unknown_labels:eel": 2,
+    }

@@ -1,0 +1,102 @@
+"""A model is judged by the names of labels, whatever numbers the data give them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recordgen import convert
+from recordgen.dataset.manifest import LABELS_FILE, read_dataset
+from recordgen.dataset.vocabulary import labels_digest
+from recordgen.errors import DataError, SourceError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.standards.model_labels import MODEL_LABELS_FILE, read_model_labels
+from tests import trainer
+
+COUNT = 16
+
+
+def converted(folder: Path, *labels: str) -> str:
+    """Convert texts that contain the name of their label; return the dataset's folder."""
+    rows = [
+        f"{split},{number} {split} is {label},{label}\n"
+        for split in ("TRAIN", "VALIDATION")
+        for label in labels
+        for number in range(COUNT)
+    ]
+    source = folder / f"{'-'.join(labels)}.csv"
+    source.write_text("".join(rows))
+    convert(source, source.with_suffix(""), task="text_classification", ignore="ALL")
+    return str(source.with_suffix(""))
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Examples of ape, bee and cat."""
+    return converted(tmp_path_factory.mktemp("data"), "ape", "bee", "cat")
+
+
+@pytest.fixture(scope="module")
+def model(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that is always right about them."""
+    root = tmp_path_factory.mktemp("model")
+    return trainer.train(dataset, root, batch_size=8, epochs=5, learning_rate=0.05)
+
+
+def test_the_model_names_its_labels(dataset: str, model: str) -> None:
+    """The dataset's file travels in the model, and dataset.json has its digest."""
+    text = Path(dataset, LABELS_FILE).read_text()
+    assert Path(model, MODEL_LABELS_FILE).read_text() == text == "ape\nbee\ncat\n"
+    found = read_dataset(dataset)
+    assert found.to_json()["labels_digest"] == labels_digest(read_model_labels(model))
+    assert evaluate(model, dataset, found, "eval").score == 1
+
+
+def test_other_numbers(model: str, tmp_path: Path) -> None:
+    """Bee and cat, numbered otherwise, are known; the dog, which the model does not know, is wrong.
+
+    Compared by number, the score would be 1/3 at most.
+    """
+    other = read_dataset(converted(tmp_path, "dog", "bee", "cat"))
+    found = evaluate(model, f"{tmp_path}/dog-bee-cat", other, "eval")
+    assert (found.score, found.examples) == (pytest.approx(2 / 3), 3 * COUNT)
+    assert found.unknown == {"dog": COUNT}
+    assert found.loss > -(2 / 3) * 1e-3  # and the dogs', whose probability is 0
+    matrix = found.confusion["confusionMatrix"]
+    names = [spec["displayName"] for spec in matrix["annotationSpecs"]]
+    rows = [row["row"] for row in matrix["rows"]]
+    assert names == ["ape", "bee", "cat", "unknown_labels"]
+    assert rows[:3] == [[0] * 4, [0, COUNT, 0, 0], [0, 0, COUNT, 0]]
+    assert sum(rows[3]) == COUNT
+
+
+def test_more_labels_than_the_model_has(model: str, tmp_path: Path) -> None:
+    """Numbers beyond the model's are no error."""
+    other = read_dataset(converted(tmp_path, "ape", "bee", "cat", "dog", "eel"))
+    found = evaluate(model, f"{tmp_path}/ape-bee-cat-dog-eel", other, "eval")
+    assert found.score == pytest.approx(3 / 5)
+    assert found.unknown == {"dog": COUNT, "eel": COUNT}
+
+
+def test_no_label_in_common(model: str, tmp_path: Path) -> None:
+    """It is an error that shows both lists."""
+    out = converted(tmp_path, "dog", "eel")
+    message = (
+        r"split 'eval': the model knows none of the labels that the examples have: the model "
+        r"knows 'ape', 'bee', 'cat', the examples have 'dog', 'eel'; evaluate it on examples"
+    )
+    with pytest.raises(DataError, match=message):
+        evaluate(model, out, read_dataset(out), "eval")
+
+
+def test_a_model_that_does_not_say_what_it_knows(dataset: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"labels.txt: cannot be read .* give a model that"):
+        evaluate(str(tmp_path), dataset, read_dataset(dataset), "eval")
+
+
+def test_labels_that_were_changed(dataset: str) -> None:
+    """A dataset.json whose labels are not those of its digest is refused."""
+    values = read_dataset(dataset).to_json()
+    with pytest.raises(ValueError, match="labels_digest is not that of labels"):
+        type(read_dataset(dataset)).from_json({**values, "labels": ["bee", "ape", "cat"]})
