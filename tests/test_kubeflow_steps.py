@@ -144,6 +144,7 @@ def test_train_saves_a_model(trained: StepCall, digits: str) -> None:
     metadata = trained.metadata("model")
     assert (metadata["image_size"], metadata["epochs"]) == ([16, 16], 12)
     assert metadata["dataset_digest"] == read_dataset(digits).digest
+    assert metadata["labels_digest"] == read_dataset(digits).labels_digest
     assert None not in metadata.values()
     assert sum("epoch" in line["message"] for line in trained.lines) == 12
 

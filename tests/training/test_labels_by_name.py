@@ -10,7 +10,8 @@ from recordgen import convert
 from recordgen.dataset.manifest import LABELS_FILE, read_dataset
 from recordgen.dataset.vocabulary import labels_digest
 from recordgen.errors import DataError, SourceError
-from recordgen.kubeflow.evaluate import evaluate
+from recordgen.kubeflow.evaluate import evaluate, run
+from recordgen.kubeflow.execution import Artifact, StepInput
 from recordgen.standards.model_labels import MODEL_LABELS_FILE, read_model_labels
 from tests import trainer
 
@@ -72,11 +73,17 @@ def test_other_numbers(model: str, tmp_path: Path) -> None:
 
 
 def test_more_labels_than_the_model_has(model: str, tmp_path: Path) -> None:
-    """Numbers beyond the model's are no error."""
-    other = read_dataset(converted(tmp_path, "ape", "bee", "cat", "dog", "eel"))
-    found = evaluate(model, f"{tmp_path}/ape-bee-cat-dog-eel", other, "eval")
-    assert found.score == pytest.approx(3 / 5)
-    assert found.unknown == {"dog": COUNT, "eel": COUNT}
+    """Numbers beyond the model's are no error, and Kubeflow's step reports what is unknown."""
+    out = converted(tmp_path, "ape", "bee", "cat", "dog", "eel")
+    artifacts = {"dataset": Artifact("1", out), "model": Artifact("2", model)}
+    found = run(StepInput({}, artifacts, {}, frozenset(), ""))
+    assert found.parameters["score"] == pytest.approx(3 / 5)
+    metrics = found.metadata["metrics"]
+    assert {name: metrics[name] for name in metrics if "unknown" in name} == {
+        "unknown_labels": 2,
+        "unknown_labels:dog": COUNT,
+        "unknown_labels:eel": COUNT,
+    }
 
 
 def test_no_label_in_common(model: str, tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -44,22 +43,21 @@ def run(step: StepInput) -> StepOutput:
         f"{found.measure} {found.score:.4f}, loss {found.loss:.4f} on {found.examples} examples of "
         f"{split}"
     )
+    unknown: dict[str, int] = {}
     if found.unknown:
         counts = [f"{label!r} {count}" for label, count in found.unknown.items()]
         logs.said(
             f"the model does not know {len(counts)} labels of {split}, which count as wrong "
             f"answers: {', '.join(counts[:_SHOWN])}{', …' if len(counts) > _SHOWN else ''}"
         )
-    most = dict(Counter(found.unknown).most_common(MOST_LABELS))
+        most = list(found.unknown.items())[:MOST_LABELS]
+        unknown = {f"{UNKNOWN_LABELS}:{label}": count for label, count in most}
+        unknown[UNKNOWN_LABELS] = len(found.unknown)
     rest = {"loss": found.loss, "examples": found.examples}
     return StepOutput(
         {"score": found.score, **rest},
         {
-            "metrics": {
-                **{found.measure: found.score, **rest, **found.by_label},
-                **{f"{UNKNOWN_LABELS}:{label}": count for label, count in most.items()},
-                UNKNOWN_LABELS: len(found.unknown),
-            },
+            "metrics": {found.measure: found.score, **rest, **found.by_label, **unknown},
             "confusion": found.confusion,
         },
     )

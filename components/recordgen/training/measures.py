@@ -44,7 +44,8 @@ class Evaluation:
         loss: the mean loss.
         examples: number of labelled examples.
         by_label: further numbers for the artifact ``metrics``.
-        unknown: how often the examples have each label that the model does not know.
+        unknown: how often the examples have each label that the model does not know, most often
+            first.
         confusion: metadata of the artifact ``confusion``, a ``system.ClassificationMetrics``.
     """
 
@@ -173,7 +174,7 @@ class EvalAccumulator(ABC):
             loss=self.loss(),
             examples=self.examples,
             by_label={f"{self.measure}/{labels[n]}": score for n, score in by_label.items()},
-            unknown=dict(sorted(self.unknown.items())),
+            unknown=dict(self.unknown.most_common()),
             confusion=self.confusion(labels) if are_few else {},
         )
 
