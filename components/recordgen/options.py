@@ -266,7 +266,25 @@ class ConvertOptions:
         30, "reject larger files, in MB of 10^6 bytes", metavar="MB", above_zero=True
     )
     max_image_pixels: int = option(
-        100_000_000, "reject images with more pixels", metavar="N", above_zero=True
+        100_000_000,
+        "reject images with more pixels; all frames of a GIF together may have ten times as many",
+        metavar="N",
+        above_zero=True,
+    )
+    image_seconds: float = option(
+        20,
+        "reject images that take more processor time to check",
+        metavar="S",
+        above_zero=True,
+    )
+    decode_memory: float | None = option(
+        None,
+        "memory for decoded images in each process, in MB of 10^6 bytes; images that need more "
+        "are decoded one at a time",
+        metavar="MB",
+        unset="half of the memory of the machine or container, divided by its cores",
+        above_zero=True,
+        affects_bytes=False,
     )
     max_reject_fraction: float = option(
         0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
@@ -404,6 +422,11 @@ class ConvertOptions:
         return int(self.max_image_mb * 1_000_000)
 
     @property
+    def decode_bytes(self) -> int | None:
+        """Memory for decoded images in a process, in bytes; None: judged by the machine."""
+        return None if self.decode_memory is None else int(self.decode_memory * 1_000_000)
+
+    @property
     def eval_share(self) -> EvalFrom | None:
         """What ``eval_from`` says; None: no row moves. Raises: UsageError."""
         return EvalFrom.parse(self.eval_from) if self.eval_from else None
@@ -493,6 +516,8 @@ class OptionValues(TypedDict, total=False):
     tfmd_schema: str
     max_image_mb: float
     max_image_pixels: int
+    image_seconds: float
+    decode_memory: float | None
     max_reject_fraction: float
     select: str | Sequence[str]
     ignore: str | Sequence[str]

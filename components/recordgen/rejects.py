@@ -31,6 +31,8 @@ class RejectCode(str, Enum):
     EMPTY_TEXT = "empty_text"
     TOO_MANY_BYTES = "too_many_bytes"
     TOO_MANY_PIXELS = "too_many_pixels"
+    TOO_MANY_PARTS = "too_many_parts"
+    TOO_SLOW = "too_slow"
     NOT_AN_IMAGE = "not_an_image"
     TRUNCATED = "truncated"
     CORRUPT = "corrupt"

@@ -12,6 +12,9 @@ from typing import NamedTuple
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
+#: Frames and extensions that a GIF may have.
+MAX_BLOCKS = 100_000
+
 _HEADER_BYTES = 13  # signature, version, logical screen descriptor
 _IMAGE, _EXTENSION, _TRAILER = 0x2C, 0x21, 0x3B
 
@@ -40,11 +43,19 @@ def gif_frames(data: bytes) -> Iterator[GifFrame]:
 
     Raises:
         PayloadError: a block is of no known kind, a frame has no pixels or a code size that LZW
-            does not have, or the file ends before its trailer.
+            does not have, the file ends before its trailer, or it has too many blocks.
     """
+    blocks = 0
     try:
         at = _HEADER_BYTES + _palette_bytes(data[10])
         while data[at] != _TRAILER:
+            blocks += 1
+            if blocks > MAX_BLOCKS:
+                raise PayloadError(
+                    RejectCode.TOO_MANY_PARTS,
+                    f"a GIF may have at most {MAX_BLOCKS:,} frames and extensions, this one has "
+                    f"more; store it as a video",
+                )
             if data[at] == _IMAGE:
                 _, _, width, height, flags = _DESCRIPTOR.unpack_from(data, at + 1)
                 start = at + 1 + _DESCRIPTOR.size + _palette_bytes(flags) + 1

@@ -17,19 +17,24 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import simplejpeg
-from PIL import ExifTags, Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
+from PIL import ExifTags, Image, JpegImagePlugin, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
-from recordgen.payloads.gif import gif_frames
-from recordgen.payloads.png import check_png
+from recordgen.payloads.apart import check_apart
+from recordgen.payloads.budget import DECODING, default_budget
+from recordgen.payloads.gif import GifFrame, gif_frames
+from recordgen.payloads.ico import IconImage, icon_images
+from recordgen.payloads.jpeg import jpeg_header
+from recordgen.payloads.png import check_chunks, check_png
+from recordgen.payloads.tiff import check_strips, libtiff_errors
 from recordgen.rejects import RejectCode
 
 #: What Vertex AI takes ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and its schema
@@ -46,8 +51,26 @@ _MAGIC = (
 
 JPEG_QUALITY = 92
 
-# JPEG markers, ITU-T T.81 table B.1
-_START_OF_SCAN, _APP1 = 0xDA, 0xE1
+# All frames of a GIF may have so many times the pixels that one image may have.
+_GIF_IMAGES = 10
+
+# How Exif's orientations are undone (Exif 2.3, 4.6.4).
+_TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+# Rows that are flattened on white at once.
+_FLATTENED_ROWS = 256
+
+# An image is checked in a process of its own if its header promises this part of image_seconds,
+# so that starting one costs little beside the check.
+_APART = 1 / 10
 
 _T = TypeVar("_T")
 
@@ -76,23 +99,50 @@ class CheckedImage(NamedTuple):
     is_gray: bool | None = None
 
 
+class Prepared(NamedTuple):
+    """An image whose header was read, and what its decoding will take at most.
+
+    Attributes:
+        decode: checks and normalises it. Raises: PayloadError.
+        bytes: of memory, roughly.
+        seconds: of processor time, on a machine of today, roughly.
+    """
+
+    decode: Callable[[], CheckedImage]
+    bytes: float
+    seconds: float
+
+
 def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
     """Check and normalise one image.
 
     Args:
         data: the file's bytes.
-        options: ``check``, ``max_side``, ``max_image_mb`` and ``max_image_pixels`` count here.
+        options: ``check``, ``max_side``, ``max_image_mb``, ``max_image_pixels``, ``image_seconds``
+            and ``decode_memory`` count here.
 
     Raises:
         PayloadError: the image is refused.
+    """
+    prepared = prepare(data, options)
+    with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
+        if prepared.seconds > options.image_seconds * _APART:
+            return check_apart(data, options)
+        return prepared.decode()
+
+
+def prepare(data: bytes, options: ConvertOptions) -> Prepared:
+    """Read an image's header; refuse it if it promises too much, before that is spent.
+
+    Args and Raises: as :func:`check_image`.
     """
     if not data:
         raise PayloadError(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
     check_size(len(data), options)
     kind = next((name for magic, name in _MAGIC if data.startswith(magic)), "")
     if options.check == "none":
-        return _unchecked(data, kind)
-    return _check_jpeg(data, options) if kind == "jpeg" else _check_other(data, kind, options)
+        return Prepared(partial(_unchecked, data, kind), 0, 0)
+    return _prepare_jpeg(data, options) if kind == "jpeg" else _prepare_other(data, kind, options)
 
 
 def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | None:
@@ -154,20 +204,43 @@ def _unchecked(data: bytes, kind: str) -> CheckedImage:
 # --- JPEG -------------------------------------------------------------------------------------
 
 
-def _check_jpeg(data: bytes, options: ConvertOptions) -> CheckedImage:
+def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
+    header = jpeg_header(data)
     height, width, colorspace, _ = decoded("JPEG", lambda: simplejpeg.decode_jpeg_header(data))
     _check_pixels(height, width, options)
-    if colorspace in ("CMYK", "YCCK"):
-        return _reencode(_open(data, options), "cmyk", options)
-    orientation = _jpeg_orientation(data)
-    if options.max_side is not None and max(height, width) > options.max_side:
-        return _downscale_jpeg(data, (height, width), colorspace, orientation, options)
+    is_cmyk = colorspace in ("CMYK", "YCCK")
+    orientation = _orientation(_open(data, options)) if header.has_exif else 1
+    pixels = height * width
+    # At 1/8, pixels are few; but coefficients are kept if they come in several scans.
+    size = pixels * (8 if header.is_progressive else 0.2)
+    seconds = pixels * (1e-8 + 1e-9 * header.scans)
+    if is_cmyk or orientation != 1:
+        size += pixels * 12
+        seconds += pixels * 5e-8
+    elif options.max_side is not None:
+        size += pixels * 4
+    decode = partial(_check_jpeg, data, (height, width), colorspace, orientation, options)
+    return Prepared(decode, size, seconds)
+
+
+def _check_jpeg(
+    data: bytes,
+    size: tuple[int, int],
+    colorspace: str,
+    orientation: int,
+    options: ConvertOptions,
+) -> CheckedImage:
+    height, width = size
+    is_cmyk = colorspace in ("CMYK", "YCCK")
+    if not is_cmyk and options.max_side is not None and max(size) > options.max_side:
+        return _downscale_jpeg(data, size, colorspace, orientation, options)
     small = None
     if options.check == "decode":
-        pixels = _decode_strictly(data, (height, width), colorspace, options)
-        small = bounded(pixels) if options.lint.needs_looks and orientation == 1 else None
-    if orientation != 1:
-        return _reencode(_open(data, options), "exif_orientation", options)
+        pixels = _decode_strictly(data, size, colorspace, options)
+        is_stored = orientation == 1 and not is_cmyk
+        small = bounded(pixels) if options.lint.needs_looks and is_stored else None
+    if is_cmyk or orientation != 1:
+        return _reencode(_open(data, options), "cmyk" if is_cmyk else "exif_orientation", options)
     return CheckedImage(data, "jpeg", height, width, small=small, is_gray=colorspace == "Gray")
 
 
@@ -179,7 +252,9 @@ def _decode_strictly(
     Pillow and ``tf.io.decode_jpeg`` both accept a scan overwritten in the middle and fill the
     rest with gray, and say nothing. A small picture that is to be looked at is shrunk less.
     """
-    target = "GRAY" if colorspace in ("Gray", "YCbCr") else "RGB"
+    target = {"Gray": "GRAY", "YCbCr": "GRAY", "CMYK": "CMYK", "YCCK": "CMYK"}.get(
+        colorspace, "RGB"
+    )
     height, width = size
     factor = jpeg_factor(height, width) if options.lint.needs_looks else 8
     pixels = decoded(
@@ -194,22 +269,6 @@ def _decode_strictly(
         ),
     )
     return SmallPicture(pixels, height, width, factor)
-
-
-def _jpeg_orientation(data: bytes) -> int:
-    if not _has_exif(data):
-        return 1  # far cheaper to know than to ask Pillow
-    return _orientation(decoded("JPEG", lambda: Image.open(io.BytesIO(data), formats=("JPEG",))))
-
-
-def _has_exif(data: bytes) -> bool:
-    """Look for an Exif segment among those before the scan, as ITU-T T.81 B.1 lays them out."""
-    at = 2
-    while at + 10 <= len(data) and data[at] == 0xFF and data[at + 1] != _START_OF_SCAN:
-        if data[at + 1] == _APP1 and data.startswith(b"Exif\0\0", at + 4):
-            return True
-        at += 1 if data[at + 1] == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-    return False
 
 
 def _downscale_jpeg(
@@ -244,10 +303,52 @@ def _downscale_jpeg(
 # --- everything else --------------------------------------------------------------------------
 
 
-def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImage:
+def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
+    if (icons := icon_images(data)) is not None:
+        return _prepare_icon(data, icons, options)
+    if kind == "png":
+        check_chunks(data)
+    check_strips(data)
     image = _open(data, options)
-    if options.check == "decode":
-        _decode_fully(data, image, options)
+    pixels = image.height * image.width
+    # As decoded, and on white or as it is compressed: whether it must be is not known yet.
+    size = pixels * (16 if image.format == "WEBP" else 12)
+    seconds = pixels * (2e-8 if kind else 8e-8)
+    frames: Sequence[GifFrame] = ()
+    if kind == "gif" and options.check == "decode":
+        frames = _frames(data, options)
+        seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
+    elif kind == "bmp":
+        seconds += len(data) * 3e-7  # runs are decoded in Python
+    return Prepared(partial(_check_other, data, kind, image, frames, options), size, seconds)
+
+
+def _prepare_icon(data: bytes, images: Sequence[IconImage], options: ConvertOptions) -> Prepared:
+    for width, height, png in images:
+        _check_pixels(height, width, options)
+        if png:
+            check_chunks(png)
+
+    def decode() -> CheckedImage:
+        return _check_other(data, "", _open(data, options), (), options)
+
+    pixels = max((width * height for width, height, _ in images), default=0)
+    return Prepared(decode, pixels * 12, pixels * 8e-8)
+
+
+def _check_other(
+    data: bytes,
+    kind: str,
+    image: Image.Image,
+    frames: Sequence[GifFrame],
+    options: ConvertOptions,
+) -> CheckedImage:
+    if options.check == "decode" and kind == "gif":
+        _decode_frames(frames)
+    elif options.check == "decode":
+        if kind == "png":
+            check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
+        _load(image)
     too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
     if reason is None and not too_large:
@@ -258,22 +359,41 @@ def _check_other(data: bytes, kind: str, options: ConvertOptions) -> CheckedImag
     return _reencode(image, reason or "max_side", options)
 
 
-def _decode_fully(data: bytes, image: Image.Image, options: ConvertOptions) -> None:
-    if image.format == "GIF":
-        return _decode_gif(data, options)
-    if image.format == "PNG":
-        check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
-    decoded(image.format or "", image.load)
+def _load(image: Image.Image) -> None:
+    """Decode an image; what libtiff calls an error is one, though it goes on behind it."""
+    name = image.format or ""
+    if name != "TIFF":
+        decoded(name, image.load)
+        return
+    with libtiff_errors() as errors:
+        decoded(name, image.load)
+    if errors:
+        raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {errors[0]}")
 
 
-def _decode_gif(data: bytes, options: ConvertOptions) -> None:
-    """Decompress each frame, from its own blocks alone.
+def _frames(data: bytes, options: ConvertOptions) -> Sequence[GifFrame]:
+    """Return the frames of a GIF, which are few enough and small enough to decode them all."""
+    frames = list(gif_frames(data))
+    for frame in frames:
+        _check_pixels(frame.height, frame.width, options)
+    pixels = sum(frame.width * frame.height for frame in frames)
+    most = _GIF_IMAGES * options.max_image_pixels
+    if pixels > most:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PIXELS,
+            f"the frames of a GIF must have at most {most:,} pixels together (got {pixels:,} in "
+            f"{len(frames):,} frames); --max-image-pixels allows more",
+        )
+    return frames
+
+
+def _decode_frames(frames: Sequence[GifFrame]) -> None:
+    """Decompress each frame of a GIF, from its own blocks alone.
 
     Where LZW's end code, or a frame's last block, comes before the last pixel, Pillow fills the
     frame from the bytes that follow in the file; giflib, which TensorFlow uses, refuses it.
     """
-    for width, height, code_bits, blocks in gif_frames(data):
-        _check_pixels(height, width, options)
+    for width, height, code_bits, blocks in frames:
         decoded("GIF", partial(Image.frombytes, "L", (width, height), blocks, "gif", code_bits))
 
 
@@ -324,8 +444,11 @@ def _is_transparent(image: Image.Image) -> bool:
     """Say whether any pixel is really transparent, not merely able to be."""
     if "transparency" not in image.info and "A" not in image.getbands():
         return False
-    rgba = decoded(image.format or "", lambda: image.convert("RGBA"))
-    return bool(rgba.getchannel("A").getextrema() != (255, 255))
+    return bool(decoded(image.format or "", lambda: _alpha(image)).getextrema() != (255, 255))
+
+
+def _alpha(image: Image.Image) -> Image.Image:
+    return (image if "A" in image.getbands() else image.convert("RGBA")).getchannel("A")
 
 
 def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
@@ -335,7 +458,7 @@ def _reencode(image: Image.Image, reason: str, options: ConvertOptions) -> Check
 
 def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> CheckedImage:
     name = image.format or ""
-    image.load()
+    _load(image)
     lossy = name in ("JPEG", "MPO")
     settings: dict[str, object] = {}
     if lossy and reason == "exif_orientation":
@@ -364,22 +487,25 @@ def to_8_bit(image: Image.Image) -> Image.Image:
             f"range is not defined); scale them to 8 bits first",
         )
     if "transparency" in image.info or "A" in image.getbands():
-        rgba = image.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, "white")
-        return Image.alpha_composite(white, rgba).convert("RGB")
+        return _flattened(image)
     return (
         image if image.mode in ("L", "RGB") else image.convert("L" if image.mode == "1" else "RGB")
     )
 
 
+def _flattened(image: Image.Image) -> Image.Image:
+    """Return an image on white, a few rows at a time: whole copies would take twice the memory."""
+    flat = Image.new("RGB", image.size)
+    for top in range(0, image.height, _FLATTENED_ROWS):
+        rows = (0, top, image.width, min(top + _FLATTENED_ROWS, image.height))
+        part = image.crop(rows).convert("RGBA")
+        white = Image.new("RGBA", part.size, "white")
+        flat.paste(Image.alpha_composite(white, part).convert("RGB"), rows)
+    return flat
+
+
 def _turn(image: Image.Image, orientation: int) -> Image.Image:
-    if orientation == 1:
-        return image
-    exif = Image.Exif()
-    exif[ExifTags.Base.Orientation] = orientation
-    turned = image.copy()
-    turned.info["exif"] = exif.tobytes()
-    return ImageOps.exif_transpose(turned)
+    return image.transpose(_TURNS[orientation]) if orientation in _TURNS else image
 
 
 def _encoded(

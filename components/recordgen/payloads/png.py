@@ -12,6 +12,10 @@ from collections.abc import Iterator
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
 
+# Chunks that a PNG may have: so many, and one for each kilobyte. Encoders write 8 kB or more in
+# each, and Pillow takes its time over every one.
+_MAX_CHUNKS, _CHUNK_BYTES = 1000, 1000
+
 _SIGNATURE_BYTES = 8
 _IHDR = struct.Struct(">IIBBBBB")
 
@@ -29,6 +33,25 @@ _ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 _PASSES = (((0, 0, 1, 1),), (*_ADAM7, (0, 1, 1, 2)))
 
 _INFLATE_BYTES = 1 << 20
+
+
+def check_chunks(data: bytes) -> None:
+    """Check how many chunks a PNG has, whatever they hold.
+
+    Raises:
+        PayloadError: there are too many.
+    """
+    at = _SIGNATURE_BYTES
+    left = most = _MAX_CHUNKS + len(data) // _CHUNK_BYTES
+    while at < len(data):
+        left -= 1
+        if left < 0:
+            raise PayloadError(
+                RejectCode.TOO_MANY_PARTS,
+                f"a PNG of {len(data):,} bytes may have at most {most:,} chunks, this one has "
+                f"more; save it again with larger ones",
+            )
+        at += 12 + int.from_bytes(data[at : at + 4], "big")
 
 
 def check_png(data: bytes) -> None:

@@ -1,0 +1,84 @@
+"""What a JPEG's segments say before anything is decoded (ITU-T T.81, B.1 and B.2)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from recordgen.errors import PayloadError
+from recordgen.rejects import RejectCode
+
+#: Scans that a JPEG may have. Encoders write about ten; a decoder visits every block for each one.
+MAX_SCANS = 100
+
+#: Segments before the first scan.
+MAX_SEGMENTS = 10_000
+
+# Markers, table B.1
+_SOF2, _SOF10, _END, _START_OF_SCAN, _APP1 = 0xC2, 0xCA, 0xD9, 0xDA, 0xE1
+_NO_FRAMES = (0xC4, 0xC8, 0xCC)  # tables and an extension, among the starts of frames
+
+
+class JpegHeader(NamedTuple):
+    """What stands before a JPEG's first scan.
+
+    Attributes:
+        has_exif: there is an Exif segment.
+        is_progressive: all coefficients are kept in memory until the last scan is read.
+        scans: at most so many scans follow.
+    """
+
+    has_exif: bool
+    is_progressive: bool
+    scans: int
+
+
+def jpeg_header(data: bytes) -> JpegHeader:
+    """Follow the segments to the first scan, and count scans.
+
+    Raises:
+        PayloadError: there are more segments or scans than any encoder writes.
+    """
+    has_exif = is_progressive = False
+    components = 0
+    at, segments = 2, 0
+    while at + 10 <= len(data) and data[at] == 0xFF and (kind := data[at + 1]) != _START_OF_SCAN:
+        if kind == _APP1 and data.startswith(b"Exif\0\0", at + 4):
+            has_exif = True
+        elif 0xC0 <= kind <= 0xCF and kind not in _NO_FRAMES:
+            is_progressive, components = kind in (_SOF2, _SOF10), data[at + 9]
+        segments += 1
+        if segments > MAX_SEGMENTS:
+            raise _too_many("segments before its first scan", MAX_SEGMENTS)
+        at += 1 if kind == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    has_one_scan = not is_progressive and at + 4 < len(data) and data[at + 4] >= components
+    # Photos need no count: after a scan of all components, decoders refuse another one.
+    scans = 1 if has_one_scan else data.count(b"\xff\xda", at)
+    # Other segments may hold these bytes too, such as the JPEG in an Exif block.
+    if scans > MAX_SCANS and _scans_until_end(data, at) > MAX_SCANS:
+        raise _too_many("scans", MAX_SCANS)
+    return JpegHeader(has_exif, is_progressive, min(scans, MAX_SCANS))
+
+
+def _scans_until_end(data: bytes, at: int) -> int:
+    """Count scans up to the end marker, or to one more than are allowed."""
+    scans = 0
+    while scans <= MAX_SCANS and 0 <= at < len(data) - 3 and data[at + 1] != _END:
+        kind = data[at + 1]
+        scans += kind == _START_OF_SCAN
+        # 0: a byte 255 of the scan; D0 to D7: restart markers; 255: a fill byte
+        if kind == 0 or 0xD0 <= kind <= 0xD7:
+            at += 2
+        elif kind == 0xFF:
+            at += 1
+        else:
+            at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        at = data.find(b"\xff", at)
+    return scans
+
+
+def _too_many(what: str, most: int) -> PayloadError:
+    return PayloadError(
+        RejectCode.TOO_MANY_PARTS,
+        f"a JPEG may have at most {most:,} {what}, this one has more; save it again with an "
+        f"ordinary encoder",
+    )
