@@ -65,6 +65,8 @@ OTHER_VALUES: dict[str, Any] = {
     "tfmd_schema": "schema.pbtxt",
     "max_image_mb": 2.5,
     "max_image_pixels": 1_000_000,
+    "image_seconds": 60.0,
+    "decode_memory": 500.0,
     "max_reject_fraction": 0.25,
     "select": ["error", "DARK"],
     "ignore": ["LEAK"],

@@ -212,6 +212,7 @@ def test_check_none_passes_anything_through() -> None:
 
 
 PHOTO = encoded(noise(200, 150), "JPEG", quality=92)
+CMYK = encoded(noise(200, 150).convert("CMYK"), "JPEG", quality=92)
 PNG = encoded(noise(200, 150), "PNG")
 
 
@@ -240,6 +241,18 @@ REFUSED = {
     "cut png": (PNG[: len(PNG) // 2], "truncated", "truncated in its b'IDAT' chunk"),
     "png with a flipped bit": (overwritten(PNG, b"\x00"), "corrupt", "wrong checksum"),
     "png without its end": (PNG[:-12], "truncated", "no end chunk"),
+    "cmyk jpeg with zeros in its scan": (overwritten(CMYK, bytes(600)), "corrupt", "Corrupt JPEG"),
+    "cut cmyk jpeg": (CMYK[: len(CMYK) // 2], "truncated", "Premature end of JPEG file"),
+    "gif without its last two bytes": (
+        encoded(noise(200, 150), "GIF")[:-2],
+        "truncated",
+        "the GIF ends before its trailer",
+    ),
+    "group 4 tiff with zeros in its codes": (
+        overwritten(encoded(noise(200, 150).convert("1"), "TIFF", compression="group4"), bytes(9)),
+        "corrupt",
+        "the TIFF does not decode to its end: Bad code word at line",
+    ),
     "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
     "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),
     "cut webp": (encoded(noise(200, 150), "WEBP")[:900], "corrupt", "does not decode"),
@@ -249,11 +262,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_damaged_images_are_refused(name: str) -> None:
-    """Each kind of damage is refused with its code and the decoder's words."""
+def test_damaged_images_are_refused(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each kind of damage is refused with its code and the decoder's words, which it keeps."""
     data, code, words = REFUSED[name]
     with pytest.raises(PayloadError) as caught:
         check_image(data, OPTIONS)
+    assert capfd.readouterr() == ("", "")
     assert caught.value.code == code
     assert words in caught.value.message
 

@@ -273,9 +273,10 @@ class ConvertOptions:
     )
     image_seconds: float = option(
         20,
-        "reject images that take more processor time to check",
+        "reject images whose check takes more processor time",
         metavar="S",
         above_zero=True,
+        affects_bytes=False,  # it bounds what a machine spends; sound images never reach it
     )
     decode_memory: float | None = option(
         None,

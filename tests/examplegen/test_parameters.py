@@ -74,6 +74,8 @@ def test_options_reach_the_executor(tmp_path):
         "tfmd_schema": "schema.pbtxt",
         "max_image_mb": 3,
         "max_image_pixels": 1000,
+        "image_seconds": 60,
+        "decode_memory": 500,
         "max_reject_fraction": 1,
         "select": ("error", "DARK"),
         "ignore": ("LEAK",),

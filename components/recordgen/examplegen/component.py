@@ -107,6 +107,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         tfmd_schema: str | RuntimeParameter = "",
         max_image_mb: float | RuntimeParameter = 30,
         max_image_pixels: int | RuntimeParameter = 100_000_000,
+        image_seconds: float | RuntimeParameter = 20,
+        decode_memory: float | RuntimeParameter | None = None,
         max_reject_fraction: float | RuntimeParameter = 0.01,
         select: str | Sequence[str] | RuntimeParameter = (),
         ignore: str | Sequence[str] | RuntimeParameter = (),

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from threading import Condition
 
-#: Images that need less do not count: threads could not hold enough of them to matter.
+#: Images that need less need not ask: threads could not hold enough of them to matter.
 SMALL_BYTES = 32_000_000
 
 # Of the machine's memory, for all processes of a run, of which there is at most one for each core.
@@ -35,9 +35,6 @@ class MemoryBudget:
     @contextmanager
     def hold(self, size: int, most: int) -> Iterator[None]:
         """Wait until ``size`` more bytes do not exceed ``most``, or nobody holds any; hold them."""
-        if size < SMALL_BYTES:
-            yield
-            return
         with self._changed:
             self._changed.wait_for(lambda: self._held == 0 or self._held + size <= most)
             self._held += size

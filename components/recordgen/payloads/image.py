@@ -29,7 +29,7 @@ from recordgen.errors import PayloadError
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
-from recordgen.payloads.budget import DECODING, default_budget
+from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.gif import GifFrame, gif_frames
 from recordgen.payloads.ico import IconImage, icon_images
 from recordgen.payloads.jpeg import jpeg_header
@@ -125,10 +125,11 @@ def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
         PayloadError: the image is refused.
     """
     prepared = prepare(data, options)
-    with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
-        if prepared.seconds > options.image_seconds * _APART:
-            return check_apart(data, options)
+    apart = prepared.seconds > options.image_seconds * _APART
+    if not apart and prepared.bytes < SMALL_BYTES:
         return prepared.decode()
+    with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
+        return check_apart(data, options) if apart else prepared.decode()
 
 
 def prepare(data: bytes, options: ConvertOptions) -> Prepared:

@@ -14,8 +14,9 @@ MAX_SCANS = 100
 MAX_SEGMENTS = 10_000
 
 # Markers, table B.1
-_SOF2, _SOF10, _END, _START_OF_SCAN, _APP1 = 0xC2, 0xCA, 0xD9, 0xDA, 0xE1
-_NO_FRAMES = (0xC4, 0xC8, 0xCC)  # tables and an extension, among the starts of frames
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_PROGRESSIVE = (0xC2, 0xCA)
+_END, _START_OF_SCAN, _APP1 = 0xD9, 0xDA, 0xE1
 
 
 class JpegHeader(NamedTuple):
@@ -39,17 +40,17 @@ def jpeg_header(data: bytes) -> JpegHeader:
         PayloadError: there are more segments or scans than any encoder writes.
     """
     has_exif = is_progressive = False
-    components = 0
-    at, segments = 2, 0
-    while at + 10 <= len(data) and data[at] == 0xFF and (kind := data[at + 1]) != _START_OF_SCAN:
-        if kind == _APP1 and data.startswith(b"Exif\0\0", at + 4):
-            has_exif = True
-        elif 0xC0 <= kind <= 0xCF and kind not in _NO_FRAMES:
-            is_progressive, components = kind in (_SOF2, _SOF10), data[at + 9]
-        segments += 1
-        if segments > MAX_SEGMENTS:
-            raise _too_many("segments before its first scan", MAX_SEGMENTS)
+    at, components, end = 2, 0, len(data) - 10
+    for _ in range(MAX_SEGMENTS + 1):
+        if at > end or data[at] != 0xFF or (kind := data[at + 1]) == _START_OF_SCAN:
+            break
+        if kind == _APP1:
+            has_exif = has_exif or data.startswith(b"Exif\0\0", at + 4)
+        elif kind in _FRAMES:
+            is_progressive, components = kind in _PROGRESSIVE, data[at + 9]
         at += 1 if kind == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    else:
+        raise _too_many("segments before its first scan", MAX_SEGMENTS)
     has_one_scan = not is_progressive and at + 4 < len(data) and data[at + 4] >= components
     # Photos need no count: after a scan of all components, decoders refuse another one.
     scans = 1 if has_one_scan else data.count(b"\xff\xda", at)

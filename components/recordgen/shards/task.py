@@ -62,8 +62,10 @@ class ShardTask:
         # How many rejects a run may have decides whether it succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
-        # Facts that were noted without looking at images would hide what a later run looks for.
-        known = [__version__, _ENCODERS, recorded, place, options.lint.needs_looks]
+        # Facts that were noted without looking at images would hide what a later run looks for, and
+        # images that were too slow must get the time that a later run allows.
+        extra = [options.lint.needs_looks, options.image_seconds]
+        known = [__version__, _ENCODERS, recorded, place, *extra]
         said = hashlib.sha256(json.dumps(known).encode())
         identity = self.rows.identity(vocabulary, options)
         if identity is None:

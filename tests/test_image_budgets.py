@@ -1,0 +1,235 @@
+"""What one image may cost: parts, pixels of all frames, memory and processor time."""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from benchmarks import bombs
+from recordgen.errors import PayloadError
+from recordgen.options import ConvertOptions
+from recordgen.payloads import image as image_module
+from recordgen.payloads.budget import MemoryBudget, default_budget, memory_limit
+from recordgen.payloads.image import CheckedImage, check_image
+from recordgen.payloads.jpeg import jpeg_header
+from tests.conftest import encoded, noise
+
+OPTIONS = ConvertOptions()
+SMALL = noise(20, 12)
+JPEG = encoded(SMALL, "JPEG")
+PROGRESSIVE = encoded(SMALL, "JPEG", progressive=True)
+
+
+def refusal(data: bytes, options: ConvertOptions = OPTIONS) -> tuple[str, str]:
+    """Return the code and the message of an image that is refused."""
+    with pytest.raises(PayloadError) as caught:
+        check_image(data, options)
+    return caught.value.code, caught.value.message
+
+
+def of_blocks(count: int) -> bytes:
+    """Return a GIF of one frame and of comments: so many blocks."""
+    gif = encoded(SMALL, "GIF")
+    return gif[:-1] + b"!\xfe\0" * (count - gif.count(b"!\xf9") - 1) + b";"
+
+
+def segments(count: int) -> bytes:
+    """Return a JPEG with so many segments before its scan."""
+    own, at = 0, 2
+    while JPEG[at + 1] != 0xDA:
+        own, at = own + 1, at + 2 + int.from_bytes(JPEG[at + 2 : at + 4], "big")
+    return JPEG[:2] + b"\xff\xfe\0\2" * (count - own) + JPEG[2:]
+
+
+def png_of_size(count: int) -> bytes:
+    """Return a PNG of so many chunks."""
+    return bombs.png_of_chunks(count - 3)
+
+
+# name: (files that are just small enough, and just too large), words of the message
+PARTS = {
+    "jpeg scans": (
+        bombs.jpeg_of_scans(64, 99),
+        bombs.jpeg_of_scans(64, 100),
+        "a JPEG may have at most 100 scans",
+    ),
+    "jpeg segments": (
+        segments(10_000),
+        segments(10_001),
+        "a JPEG may have at most 10,000 segments before its first scan",
+    ),
+    "png chunks": (
+        png_of_size(1012),
+        png_of_size(1013),
+        "a PNG of 12,187 bytes may have at most 1,012 chunks",
+    ),
+    "gif blocks": (
+        of_blocks(100_000),
+        of_blocks(100_001),
+        "a GIF may have at most 100,000 frames and extensions",
+    ),
+    "tiff strips": (
+        bombs.tiff_of_strips(1000),
+        bombs.tiff_of_strips(100_001),
+        "a TIFF may have at most 100,000 strips or tiles (got 100,001)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts(name: str) -> None:
+    """A file of as many parts as are allowed is accepted; one more is refused before decoding."""
+    small, large, words = PARTS[name]
+    assert check_image(small, OPTIONS).height
+    code, message = refusal(large)
+    assert code == "too_many_parts"
+    assert words in message
+
+
+def test_scans_are_counted_where_they_are() -> None:
+    """Bytes of a scan's marker in other segments, or behind the end, are no scans."""
+    text = b"\xff\xfe" + struct.pack(">H", 2 + 600) + b"\xff\xda" * 300
+    start = PROGRESSIVE.index(b"\xff\xda")
+    for data in (
+        PROGRESSIVE[:2] + text + PROGRESSIVE[2:],
+        PROGRESSIVE[:start] + text + PROGRESSIVE[start:],
+        PROGRESSIVE + b"\xff\xda" * 300,
+    ):
+        assert check_image(data, OPTIONS).data == data
+    assert jpeg_header(PROGRESSIVE) == (False, True, PROGRESSIVE.count(b"\xff\xda"))
+    assert jpeg_header(JPEG) == (False, False, 1)
+
+
+@pytest.mark.parametrize("layout", ["<HLHHL", ">HLHHL", "<QQHHQ", ">QQHHQ"])
+@pytest.mark.parametrize("tag", [273, 324])
+def test_strips_of_every_layout(layout: str, tag: int) -> None:
+    """Both byte orders, and offsets of 4 and 8 bytes: strips and tiles are counted."""
+    order, number, offset, entry, count = layout[0], layout[1], layout[2], "HH", layout[5]
+    big = offset == "Q"
+    magic = (b"II" if order == "<" else b"MM") + struct.pack(order + "H", 43 if big else 42)
+    head = magic + (struct.pack(order + "HHQ", 8, 0, 16) if big else struct.pack(order + "L", 8))
+    entries = struct.pack(order + number, 1)
+    entries += struct.pack(order + entry + count, tag, 4, 123_456) + bytes(8 if big else 4)
+    code, message = refusal(head + entries + bytes(20))
+    assert (code, "got 123,456" in message) == ("too_many_parts", True)
+
+
+def test_pixels_of_all_frames() -> None:
+    """The frames of a GIF may have ten times the pixels of an image, together."""
+    data = bombs.gif_of_frames(20, 10, 12)  # 1,200 pixels in frames on a canvas of 400
+    assert check_image(data, ConvertOptions(max_image_pixels=400)).reencoded == "gif"
+    code, message = refusal(bombs.gif_of_frames(10, 10, 11), ConvertOptions(max_image_pixels=100))
+    assert code == "too_many_pixels"
+    assert message == (
+        "the frames of a GIF must have at most 1,000 pixels together (got 1,100 in 11 frames); "
+        "--max-image-pixels allows more"
+    )
+
+
+def test_icons_say_how_large_they_are() -> None:
+    """An icon's own header has no place for large sizes: those of its images count."""
+    png = encoded(noise(300, 200), "PNG")
+    few = ConvertOptions(max_image_pixels=59_999)
+    assert refusal(bombs.ico_of_png(png), few)[0] == "too_many_pixels"
+    bitmap = encoded(noise(48, 48), "ICO", sizes=[(48, 48)], bitmap_format="bmp")
+    assert check_image(bitmap, ConvertOptions(max_image_pixels=48 * 48)).reencoded == "format"
+    assert refusal(bitmap, ConvertOptions(max_image_pixels=48 * 48 - 1))[0] == "too_many_pixels"
+    chunks = bombs.ico_of_png(bombs.png_of_chunks(2000))
+    assert refusal(chunks)[0] == "too_many_parts"
+
+
+def test_memory_is_shared() -> None:
+    """Threads hold no more than the budget together; who needs more than all of it, is alone."""
+    budget, most = MemoryBudget(), 100
+    inside, leave = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def hold(name: str, size: int) -> None:
+        with budget.hold(size, most):
+            order.append(name)
+            inside.set()
+            leave.wait(10)
+
+    first = threading.Thread(target=hold, args=("first", 60))
+    first.start()
+    assert inside.wait(10)
+    inside.clear()
+    others = [
+        threading.Thread(target=hold, args=("fits", 40)),
+        threading.Thread(target=hold, args=("more than all", 500)),
+    ]
+    for thread in others:
+        thread.start()
+    assert inside.wait(10)
+    assert order == ["first", "fits"]
+    leave.set()
+    for thread in (first, *others):
+        thread.join(10)
+    assert order == ["first", "fits", "more than all"]
+
+
+def test_default_budget() -> None:
+    """A process gets its share of the memory of the machine, or of its control group."""
+    assert 256_000_000 <= default_budget() <= max(256_000_000, memory_limit() // 2)
+    assert ConvertOptions().decode_bytes is None
+    assert ConvertOptions(decode_memory=1.5).decode_bytes == 1_500_000
+
+
+def test_apart_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image that promises much work is checked in another process, with the same result."""
+    data = encoded(noise(40, 30), "WEBP")
+    apart: list[int] = []
+
+    def check_apart(data: bytes, options: ConvertOptions) -> CheckedImage:
+        apart.append(len(data))
+        return original(data, options)
+
+    here = check_image(data, OPTIONS)
+    original = image_module.check_apart
+    monkeypatch.setattr(image_module, "check_apart", check_apart)
+    monkeypatch.setattr(image_module, "_APART", 0)
+    there = check_image(data, OPTIONS)
+    assert apart == [len(data)]
+    assert there._replace(small=None) == here._replace(small=None)
+    damaged = encoded(noise(40, 30), "JPEG")[:500]
+    monkeypatch.setattr(image_module, "_APART", 1)
+    said = refusal(damaged)
+    monkeypatch.setattr(image_module, "_APART", 0)
+    assert refusal(damaged) == said
+
+
+def test_too_slow() -> None:
+    """A decoder is ended in the middle of its work; the message names the option."""
+    data = bombs.of_one_colour("WEBP", "RGB", 2500)
+    assert refusal(data, ConvertOptions(image_seconds=0.05)) == (
+        "too_slow",
+        "an image must be decoded and checked within 0.05 s of processor time; --image-seconds "
+        "allows more",
+    )
+
+
+def test_a_decoder_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own it ends neither the run nor the worker."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\ncat > /dev/null\nkill -SEGV $$\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(python))
+    monkeypatch.setattr(image_module, "_APART", 0)
+    assert refusal(JPEG) == ("corrupt", "the decoder crashed (SIGSEGV)")
+
+
+def test_flattening_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are flattened on white a few at a time, and none is lost or done twice."""
+    glass = noise(9, 10)
+    glass.putalpha(noise(9, 10, seed=1).convert("L"))
+    white = Image.new("RGBA", glass.size, "white")
+    expected = Image.alpha_composite(white, glass).convert("RGB")
+    for rows in (1, 3, 5, 10, 11):
+        monkeypatch.setattr(image_module, "_FLATTENED_ROWS", rows)
+        stored = Image.open(io.BytesIO(check_image(encoded(glass, "PNG"), OPTIONS).data))
+        assert stored.tobytes() == expected.tobytes()
