@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import lint_precision
+from benchmarks import bombs, lint_precision, mutants
 from benchmarks.convert import CONTENDERS
 from benchmarks.memory import PeakMemory, pss_bytes, tree
+from recordgen.options import ConvertOptions
 from tests.conftest import COMPONENTS, encoded, noise
 
 pytestmark = pytest.mark.once
@@ -112,3 +113,38 @@ def test_lint_precision_plants_every_fault(
     assert len(looks.splitlines()) == 1 + len(lint_precision.LOOKS)
     assert looks.splitlines()[-2].endswith("100%")
     assert cost.count("of the decode at 1/8") == 2
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's, about metadata
+def test_no_mutant_is_judged_wrongly() -> None:
+    """What is accepted decodes in TensorFlow, and what is sound is accepted, of every kind."""
+    wrong, kinds, seen = [], 0, 0
+    for name, change, counts in mutants.judge(1, seed=1):
+        kinds, seen = kinds + 1, seen + counts.accepted + counts.refused
+        if counts.false_accepts or counts.false_rejects:
+            wrong.append((name, change, counts))
+    assert (kinds >= 70, seen >= kinds, wrong) == (True, True, [])
+
+
+def test_the_judge_of_mutants() -> None:
+    """It counts an image that does not decode but is accepted, and a sound one that is refused."""
+    sound = encoded(noise(), "PNG")
+    cut, unread = sound[:-20], ConvertOptions(check="none")
+    accepts = mutants.judged([sound, cut], sound, unread, harmless=False)
+    assert accepts == mutants.Counts(accepted=2, false_accepts=1)
+    rejects = mutants.judged([sound], sound, ConvertOptions(max_image_pixels=5), harmless=True)
+    assert rejects == mutants.Counts(refused=1, false_rejects=1)
+    jpeg = encoded(noise(), "JPEG")
+    ignored = jpeg[:-2] + bytes(9) + jpeg[-2:]  # between its scan and its end
+    same = mutants.judged([ignored], jpeg, ConvertOptions(), harmless=False)
+    assert same == mutants.Counts(refused=1, same=1)
+
+
+def test_bombs_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line for each: its size, what its check cost, and how it ended."""
+    name = "tiff of 3 million strips"
+    bombs.main(["--only", name])
+    _, line = capsys.readouterr().out.splitlines()
+    kilobytes, seconds, peak_mb, outcome = line.removeprefix(name).split(maxsplit=3)
+    assert (kilobytes, float(seconds) < 5, float(peak_mb) < 200) == ("24000", True, True)
+    assert outcome.startswith("too_many_parts: ")

@@ -63,6 +63,20 @@ KINDS = {
     "32 bit bmp": (encoded(GLASS, "BMP"), "png", "bmp", 0),
     "webp": (encoded(BASE, "WEBP"), "png", "format", 0),
     "tiff": (encoded(BASE, "TIFF"), "png", "format", 0),
+    "lzw tiff": (encoded(BASE, "TIFF", compression="tiff_lzw"), "png", "format", 0),
+    "jpeg tiff": (encoded(BASE, "TIFF", compression="jpeg"), "png", "format", 0),
+    "group 3 tiff": (
+        encoded(BASE.convert("1"), "TIFF", compression="group3"),
+        "png",
+        "format",
+        0,
+    ),
+    "group 4 tiff": (
+        encoded(BASE.convert("1"), "TIFF", compression="group4"),
+        "png",
+        "format",
+        0,
+    ),
     "16 bit tiff": (encoded(DEEP, "TIFF"), "png", "format", 0),
     "ico": (encoded(BASE.resize((48, 48)), "ICO", sizes=[(48, 48)]), "png", "format", 0),
 }
@@ -227,6 +241,13 @@ def chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
 
+def tiff_of(compression: str) -> bytes:
+    """Return a TIFF; fax codes hold one bit per pixel."""
+    image = noise(200, 150)
+    bits = image.convert("1") if compression.startswith("group") else image
+    return encoded(bits, "TIFF", compression=compression)
+
+
 # name: file, code, words of the message
 REFUSED = {
     "empty": (b"", "empty_file", "the file is empty (0 bytes)"),
@@ -248,10 +269,30 @@ REFUSED = {
         "truncated",
         "the GIF ends before its trailer",
     ),
-    "group 4 tiff with zeros in its codes": (
-        overwritten(encoded(noise(200, 150).convert("1"), "TIFF", compression="group4"), bytes(9)),
+    "group 4 tiff with ones in its codes": (
+        overwritten(tiff_of("group4"), b"\xff" * 9),
         "corrupt",
-        "the TIFF does not decode to its end: Bad code word at line",
+        "the TIFF does not decode to its end: Bad code word at line 76",
+    ),
+    "group 4 tiff with zeros in its codes": (
+        overwritten(tiff_of("group4"), bytes(9)),
+        "corrupt",
+        "the TIFF does not decode to its end: Premature EOL at line 75",
+    ),
+    "group 3 tiff with ones in its codes": (
+        overwritten(tiff_of("group3"), b"\xff" * 9),
+        "corrupt",
+        "the TIFF does not decode to its end: ",
+    ),
+    "jpeg tiff with zeros in its scan": (
+        overwritten(tiff_of("jpeg"), bytes(99)),
+        "corrupt",
+        "the TIFF does not decode to its end: Corrupt JPEG data",
+    ),
+    "lzw tiff with ones in its codes": (
+        overwritten(tiff_of("tiff_lzw"), b"\xff" * 99),
+        "corrupt",
+        "the TIFF does not decode to its end",
     ),
     "cut gif": (encoded(noise(200, 150), "GIF")[:9000], "truncated", "GIF"),
     "cut bmp": (encoded(noise(200, 150), "BMP")[:9000], "truncated", "BMP"),

@@ -33,8 +33,9 @@ from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.gif import GifFrame, gif_frames
 from recordgen.payloads.ico import IconImage, icon_images
 from recordgen.payloads.jpeg import jpeg_header
+from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.png import check_chunks, check_png
-from recordgen.payloads.tiff import check_strips, libtiff_errors
+from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
 from recordgen.rejects import RejectCode
 
 #: What Vertex AI takes ("Prepare image training data": JPEG, PNG, GIF, BMP, ICO) and its schema
@@ -309,7 +310,7 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
         return _prepare_icon(data, icons, options)
     if kind == "png":
         check_chunks(data)
-    check_strips(data)
+    tiff = tiff_header(data)
     image = _open(data, options)
     pixels = image.height * image.width
     # As decoded, and on white or as it is compressed: whether it must be is not known yet.
@@ -321,6 +322,8 @@ def _prepare_other(data: bytes, kind: str, options: ConvertOptions) -> Prepared:
         seconds += sum(frame.width * frame.height for frame in frames) * 1e-8
     elif kind == "bmp":
         seconds += len(data) * 3e-7  # runs are decoded in Python
+    elif tiff.compression in JPEGS:
+        seconds += pixels * data.count(b"\xff\xda") / max(1, tiff.strips) * 1e-9
     return Prepared(partial(_check_other, data, kind, image, frames, options), size, seconds)
 
 
@@ -349,6 +352,8 @@ def _check_other(
     elif options.check == "decode":
         if kind == "png":
             check_png(data)  # Pillow stops at the last row and skips the checksums of pixel data
+        elif tiff_header(data).compression in LENIENT:
+            _check_tiff(data, image)
         _load(image)
     too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
@@ -358,6 +363,13 @@ def _check_other(
             data, kind, image.height, image.width, small=small, is_gray=_is_gray(image)
         )
     return _reencode(image, reason or "max_side", options)
+
+
+def _check_tiff(data: bytes, image: Image.Image) -> None:
+    """Decode a TIFF strictly: in fax codes and JPEGs, libtiff only warns of damage."""
+    fault = first_fault(data, image.height * image.width * 16 + 1_000_000)
+    if fault is not None:
+        raise PayloadError(RejectCode.CORRUPT, f"the TIFF does not decode to its end: {fault}")
 
 
 def _load(image: Image.Image) -> None:

@@ -1,19 +1,9 @@
-"""What a TIFF's directory says before it is decoded, and what libtiff says while it is.
-
-TIFF Revision 6.0, section 2.
-"""
+"""What a TIFF's directory says before it is decoded (TIFF Revision 6.0, section 2; BigTIFF)."""
 
 from __future__ import annotations
 
-import ctypes
 import struct
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from typing import Any
-
-from PIL import _imaging
+from typing import NamedTuple
 
 from recordgen.errors import PayloadError
 from recordgen.rejects import RejectCode
@@ -21,89 +11,64 @@ from recordgen.rejects import RejectCode
 #: Strips or tiles that a TIFF may have: Pillow decodes each by itself.
 MAX_STRIPS = 100_000
 
-_STRIP_OFFSETS, _TILE_OFFSETS = 273, 324
+#: Compressions whose damage libtiff only warns of: fax codes, and JPEG.
+LENIENT = (2, 3, 4, 6, 7)
+
+#: Compressions of which each strip or tile is a JPEG.
+JPEGS = (6, 7)
+
+_COMPRESSION, _STRIP_OFFSETS, _TILE_OFFSETS = 259, 273, 324
 
 # magic: byte order, where the offset of the directory stands and its type; types of the number of
-# entries, and of an entry: tag, type, count
+# entries, and of an entry: tag, type, count, padding or the value of a small number
 _LAYOUTS = {
-    b"II*\0": ("<", 4, "I", "H", "HHI", 12),
-    b"MM\0*": (">", 4, "I", "H", "HHI", 12),
-    b"II+\0": ("<", 8, "Q", "Q", "HHQ", 20),
-    b"MM\0+": (">", 8, "Q", "Q", "HHQ", 20),
+    b"II*\0": ("<", 4, "I", "H", "HHIHH"),
+    b"MM\0*": (">", 4, "I", "H", "HHIHH"),
+    b"II+\0": ("<", 8, "Q", "Q", "HHQHHI"),
+    b"MM\0+": (">", 8, "Q", "Q", "HHQHHI"),
 }
 
-# A libtiff handler: module, format, arguments of the format.
-_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
-_MESSAGE_BYTES = 300
 
-_heard = threading.local()
+class TiffHeader(NamedTuple):
+    """What the directory of a TIFF's first image says.
+
+    Attributes:
+        compression: the scheme's number; 0: it is no TIFF, or does not say.
+        strips: how many strips or tiles there are.
+    """
+
+    compression: int
+    strips: int
 
 
-def check_strips(data: bytes) -> None:
-    """Check how many strips or tiles the first image of a TIFF has.
+def tiff_header(data: bytes) -> TiffHeader:
+    """Read the directory of the first image of a TIFF.
 
     Raises:
-        PayloadError: there are too many.
+        PayloadError: it has too many strips or tiles.
     """
+    compression = strips = 0
     layout = _LAYOUTS.get(data[:4])
     if layout is None:
-        return
-    order, place, offset, number, entry, entry_bytes = layout
+        return TiffHeader(compression, strips)
+    order, place, offset, number, entry = layout
     try:
         [at] = struct.unpack_from(order + offset, data, place)
         [entries] = struct.unpack_from(order + number, data, at)
-        at += struct.calcsize(order + number)
-        for start in range(at, at + entry_bytes * min(entries, 1 << 16), entry_bytes):
-            tag, _, count = struct.unpack_from(order + entry, data, start)
-            if tag in (_STRIP_OFFSETS, _TILE_OFFSETS) and count > MAX_STRIPS:
-                raise PayloadError(
-                    RejectCode.TOO_MANY_PARTS,
-                    f"a TIFF may have at most {MAX_STRIPS:,} strips or tiles (got {count:,}); save "
-                    f"it again with larger ones",
-                )
+        first = at + struct.calcsize(order + number)
+        size = struct.calcsize(order + entry)
+        for start in range(first, first + size * min(entries, 1 << 16), size):
+            tag, _, count, value, *_ = struct.unpack_from(order + entry, data, start)
+            if tag == _COMPRESSION:
+                compression = value
+            elif tag in (_STRIP_OFFSETS, _TILE_OFFSETS):
+                strips = count
     except struct.error:
-        return  # Pillow says what is wrong with the directory
-
-
-@contextmanager
-def libtiff_errors() -> Iterator[list[str]]:
-    """Collect what libtiff reports as errors in this thread while the block runs.
-
-    By default it prints them, and of fax codes it goes on and fills the row with white.
-    """
-    _install()
-    found: list[str] = []
-    _heard.messages = found
-    try:
-        yield found
-    finally:
-        del _heard.messages
-
-
-@cache
-def _install() -> object:
-    """Make libtiff hand over its errors; return what must live as long as it does."""
-    try:
-        # The symbols of the libraries that Pillow's module is linked with can be found through it.
-        library = ctypes.CDLL(_imaging.__file__)
-        set_handler = library.TIFFSetErrorHandler
-        write = ctypes.CDLL(None).vsnprintf
-    except (OSError, AttributeError):
-        return None  # a Pillow without libtiff, or one that hides it
-    set_handler.restype = _HANDLER
-    set_handler.argtypes = [_HANDLER]
-    before: Any = None
-
-    def hear(module: bytes | None, form: bytes, values: int | None) -> None:
-        messages: list[str] | None = getattr(_heard, "messages", None)
-        if messages is None:  # somebody else's TIFF
-            if before:
-                before(module, form, values)
-            return
-        text = ctypes.create_string_buffer(_MESSAGE_BYTES)
-        write(text, _MESSAGE_BYTES, form, ctypes.c_void_p(values))
-        messages.append(text.value.decode(errors="replace"))
-
-    handler = _HANDLER(hear)
-    before = set_handler(handler)
-    return handler
+        pass  # Pillow says what is wrong with the directory
+    if strips > MAX_STRIPS:
+        raise PayloadError(
+            RejectCode.TOO_MANY_PARTS,
+            f"a TIFF may have at most {MAX_STRIPS:,} strips or tiles (got {strips:,}); save it "
+            f"again with larger ones",
+        )
+    return TiffHeader(compression, strips)

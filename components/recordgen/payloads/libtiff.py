@@ -1,0 +1,176 @@
+"""What libtiff says about a TIFF while it is decoded, which Pillow does not pass on.
+
+Pillow decodes compressed TIFFs with libtiff. libtiff prints errors to stderr, which name no file;
+of fax codes and of JPEGs inside a TIFF it goes on behind them, and fills the rest with white or
+gray. Its handlers are set through the library that Pillow itself is linked with.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from PIL import _imaging
+
+# module, format, arguments of the format
+_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
+
+# file, user data, module, format, arguments; returns whether that is all
+_FILE_HANDLER = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_char_p,
+    ctypes.c_char_p,
+    ctypes.c_void_p,
+)
+
+# libtiff 4.5 and newer: function, type of its result, types of its arguments
+_OF_FILES = {
+    "TIFFOpenOptionsAlloc": (ctypes.c_void_p, []),
+    "TIFFOpenOptionsFree": (None, [ctypes.c_void_p]),
+    "TIFFOpenOptionsSetErrorHandlerExtR": (
+        None,
+        [ctypes.c_void_p, _FILE_HANDLER, ctypes.c_void_p],
+    ),
+    "TIFFOpenOptionsSetWarningHandlerExtR": (
+        None,
+        [ctypes.c_void_p, _FILE_HANDLER, ctypes.c_void_p],
+    ),
+    "TIFFFdOpenExt": (
+        ctypes.c_void_p,
+        [ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p],
+    ),
+    "TIFFCleanup": (None, [ctypes.c_void_p]),
+    "TIFFIsTiled": (ctypes.c_int, [ctypes.c_void_p]),
+    "TIFFNumberOfStrips": (ctypes.c_uint32, [ctypes.c_void_p]),
+    "TIFFNumberOfTiles": (ctypes.c_uint32, [ctypes.c_void_p]),
+    "TIFFStripSize": (ctypes.c_ssize_t, [ctypes.c_void_p]),
+    "TIFFTileSize": (ctypes.c_ssize_t, [ctypes.c_void_p]),
+    "TIFFReadEncodedStrip": (
+        ctypes.c_ssize_t,
+        [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_ssize_t],
+    ),
+    "TIFFReadEncodedTile": (
+        ctypes.c_ssize_t,
+        [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_ssize_t],
+    ),
+}
+
+_MESSAGE_BYTES = 300
+
+_heard = threading.local()
+
+
+@contextmanager
+def libtiff_errors() -> Iterator[list[str]]:
+    """Collect what libtiff reports as errors in this thread while the block runs."""
+    _install()
+    found: list[str] = []
+    _heard.messages = found
+    try:
+        yield found
+    finally:
+        del _heard.messages
+
+
+def first_fault(data: bytes, most_bytes: int) -> str | None:
+    """Decode a TIFF strip by strip and return libtiff's first error or warning about its pixels.
+
+    Args:
+        data: the file.
+        most_bytes: larger strips are not decoded.
+
+    Returns:
+        None: there is no fault, or this libtiff is too old to say.
+    """
+    library = _library()
+    if library is None:
+        return None
+    found: list[str] = []
+
+    def hear(_: int, __: int, ___: bytes, form: bytes, values: int) -> int:
+        found.append(_text(form, values))
+        return 1
+
+    handler = _FILE_HANDLER(hear)
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        settings = library.TIFFOpenOptionsAlloc()
+        library.TIFFOpenOptionsSetErrorHandlerExtR(settings, handler, None)
+        library.TIFFOpenOptionsSetWarningHandlerExtR(settings, handler, None)
+        opened = library.TIFFFdOpenExt(file.fileno(), b"image", b"r", settings)
+        library.TIFFOpenOptionsFree(settings)
+        if not opened:
+            return found[0] if found else None
+        found.clear()  # what it says of the directory are mostly tags that it does not know
+        try:
+            _read_all(library, opened, most_bytes, found)
+        finally:
+            library.TIFFCleanup(opened)  # unlike TIFFClose, it leaves closing the file to Python
+    return found[0] if found else None
+
+
+def _read_all(library: Any, opened: int, most_bytes: int, found: list[str]) -> None:
+    """Decode strips or tiles until one has a fault."""
+    is_tiled = library.TIFFIsTiled(opened)
+    size = library.TIFFTileSize(opened) if is_tiled else library.TIFFStripSize(opened)
+    if not 0 < size <= most_bytes:
+        return
+    count = library.TIFFNumberOfTiles(opened) if is_tiled else library.TIFFNumberOfStrips(opened)
+    read = library.TIFFReadEncodedTile if is_tiled else library.TIFFReadEncodedStrip
+    pixels = ctypes.create_string_buffer(size)
+    for number in range(count):
+        read(opened, number, pixels, size)
+        if found:
+            return
+
+
+@cache
+def _library() -> Any:
+    """Return libtiff with its functions for single files declared; None: it has none."""
+    try:
+        # The symbols of the libraries that Pillow's module is linked with can be found through it.
+        library = ctypes.CDLL(_imaging.__file__)
+        for name, (result, arguments) in _OF_FILES.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+@cache
+def _install() -> object:
+    """Make libtiff hand over its errors; return what must live as long as it does."""
+    try:
+        set_handler = ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler
+    except (OSError, AttributeError):
+        return None  # a Pillow without libtiff, or one that hides it
+    set_handler.restype = _HANDLER
+    set_handler.argtypes = [_HANDLER]
+    before: Any = None
+
+    def hear(module: bytes | None, form: bytes, values: int | None) -> None:
+        messages: list[str] | None = getattr(_heard, "messages", None)
+        if messages is not None:
+            messages.append(_text(form, values))
+        elif before:  # somebody else's TIFF
+            before(module, form, values)
+
+    handler = _HANDLER(hear)
+    before = set_handler(handler)
+    return handler
+
+
+def _text(form: bytes, values: int | None) -> str:
+    """Return a message of C: a format, and its arguments as a va_list."""
+    text = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    ctypes.CDLL(None).vsnprintf(text, _MESSAGE_BYTES, form, ctypes.c_void_p(values))
+    return text.value.decode(errors="replace")
