@@ -13,6 +13,7 @@ from PIL import Image
 from benchmarks import bombs
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
+from recordgen.payloads import apart as apart_module
 from recordgen.payloads import image as image_module
 from recordgen.payloads.budget import MemoryBudget, default_budget, memory_limit
 from recordgen.payloads.image import CheckedImage, check_image
@@ -180,20 +181,28 @@ def test_default_budget() -> None:
     assert ConvertOptions(decode_memory=1.5).decode_bytes == 1_500_000
 
 
-def test_apart_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An image that promises much work is checked in another process, with the same result."""
+def test_apart_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An image that promises much work is checked in another process, with the same result.
+
+    What takes long is named in the log.
+    """
+    caplog.set_level("INFO", "recordgen")
+    monkeypatch.setattr(apart_module, "_SILENT_SECONDS", 0.01)
     data = encoded(noise(40, 30), "WEBP")
     apart: list[int] = []
 
-    def check_apart(data: bytes, options: ConvertOptions) -> CheckedImage:
+    def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
         apart.append(len(data))
-        return original(data, options)
+        return original(data, options, uri)
 
     here = check_image(data, OPTIONS)
     original = image_module.check_apart
     monkeypatch.setattr(image_module, "check_apart", check_apart)
     monkeypatch.setattr(image_module, "_APART", 0)
-    there = check_image(data, OPTIONS)
+    there = check_image(data, OPTIONS, "slow.webp")
+    assert caplog.messages == ["slow.webp takes long: it may take 20 s of processor time"]
     assert apart == [len(data)]
     assert there._replace(small=None) == here._replace(small=None)
     damaged = encoded(noise(40, 30), "JPEG")[:500]

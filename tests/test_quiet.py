@@ -76,6 +76,7 @@ WARNINGS = [
     ("recordgen.training.run", "FutureWarning", True),
     ("my_trainer", "FutureWarning", True),
     ("numpy.core", "RuntimeWarning", True),
+    ("PIL.Image", "RuntimeWarning", False),
     ("__main__", "DeprecationWarning", True),
 ]
 

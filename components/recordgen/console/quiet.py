@@ -30,6 +30,7 @@ _ABSL = "absl"
 _Unhandled = TypeVar("_Unhandled")
 
 _LIBRARIES = (
+    "PIL",  # of images that the check then refuses, or of metadata that no decoder reads
     _ABSL,
     "apache_beam",
     "gcsfs",
@@ -71,7 +72,13 @@ for line in sys.stdin.buffer:
 """
 
 # In PYTHONWARNINGS, which worker processes read, a module stands for itself alone.
-_WARNING_MODULES = ("google.api_core._python_version_support", "google.cloud.aiplatform.models")
+_WARNING_MODULES = {
+    "google.api_core._python_version_support": "FutureWarning",
+    "google.cloud.aiplatform.models": "FutureWarning",
+    "PIL.Image": "Warning",
+    "PIL.IcoImagePlugin": "Warning",
+    "PIL.TiffImagePlugin": "Warning",
+}
 
 
 def quiet_libraries() -> None:
@@ -86,7 +93,7 @@ def quiet_libraries() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     if sys.warnoptions:
         return
-    ignored = (f"ignore::FutureWarning:{module}" for module in _WARNING_MODULES)
+    ignored = (f"ignore::{category}:{module}" for module, category in _WARNING_MODULES.items())
     os.environ.setdefault("PYTHONWARNINGS", ",".join(ignored))
     warnings.filterwarnings("ignore", module=rf"({'|'.join(_LIBRARIES)})(\.|\Z)")
     # SyntaxWarnings from first-time compilation carry a file path, not a module name.

@@ -6,10 +6,13 @@ promises much work are checked so.
 
 from __future__ import annotations
 
+import logging
+import os
 import pickle
 import signal
 import subprocess
 import sys
+import warnings
 from typing import TYPE_CHECKING
 
 from recordgen.errors import PayloadError
@@ -19,11 +22,23 @@ from recordgen.rejects import RejectCode
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
 
+_log = logging.getLogger(__name__)
+
+# An image that takes no longer is not worth a line.
+_SILENT_SECONDS = 2.0
+
 _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 
 
-def check_apart(data: bytes, options: ConvertOptions) -> CheckedImage:
+def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
     """Check an image in another process, for at most ``image_seconds`` of processor time.
+
+    If that takes longer than two seconds, a line of the log names the image.
+
+    Args:
+        data: the file's bytes.
+        options: as of :func:`recordgen.payloads.image.check_image`.
+        uri: what the image is called.
 
     Raises:
         PayloadError: the image is refused.
@@ -33,27 +48,32 @@ def check_apart(data: bytes, options: ConvertOptions) -> CheckedImage:
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; from recordgen.payloads.apart import main; main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=pickle.dumps((data, options)),
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    if done.returncode == -signal.SIGPROF:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            answer, _ = process.communicate(pickle.dumps((data, options)), _SILENT_SECONDS)
+        except subprocess.TimeoutExpired:
+            _log.info(
+                "%s takes long: it may take %g s of processor time", uri, options.image_seconds
+            )
+            answer, _ = process.communicate()
+    status = process.returncode
+    if status == -signal.SIGPROF:
         raise PayloadError(
             RejectCode.TOO_SLOW,
             f"an image must be decoded and checked within {options.image_seconds:g} s of processor "
             f"time; --image-seconds allows more",
         )
-    if -done.returncode in _CRASHES:
-        name = signal.Signals(-done.returncode).name
+    if -status in _CRASHES:
+        name = signal.Signals(-status).name
         raise PayloadError(RejectCode.CORRUPT, f"the decoder crashed ({name})")
-    if done.returncode == -signal.SIGKILL:
+    if status == -signal.SIGKILL:
         raise MemoryError("the system ended the process that checked an image, for its memory")
-    if done.returncode:
-        raise RuntimeError(f"the process that checked an image ended with {done.returncode}")
-    found: CheckedImage | PayloadError = pickle.loads(done.stdout)
-    if isinstance(found, PayloadError):
+    if status:
+        raise RuntimeError(f"the process that checked an image ended with {status}")
+    found: CheckedImage | PayloadError | MemoryError = pickle.loads(answer)
+    if isinstance(found, Exception):
         raise found
     return found
 
@@ -62,14 +82,19 @@ def main() -> None:
     """Check the image on stdin; write what is found to stdout."""
     from recordgen.payloads.image import prepare
 
+    warnings.simplefilter("ignore")  # Pillow's; they name no file
     data, options = pickle.load(sys.stdin.buffer)
     # Not a timeout of the parent: on a busy machine an image must not become too slow.
     signal.setitimer(signal.ITIMER_PROF, options.image_seconds)
-    found: CheckedImage | PayloadError
+    found: CheckedImage | PayloadError | MemoryError
     try:
         found = prepare(data, options).decode()
-    except PayloadError as exc:
+    except (PayloadError, MemoryError) as exc:
         found = exc
     except KeyboardInterrupt:  # the terminal tells all processes
         raise SystemExit(128 + signal.SIGINT) from None
-    sys.stdout.buffer.write(pickle.dumps(found))
+    try:
+        sys.stdout.buffer.write(pickle.dumps(found))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os._exit(1)  # the parent was ended: nobody wants an answer, nor to hear of the pipe

@@ -114,13 +114,14 @@ class Prepared(NamedTuple):
     seconds: float
 
 
-def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
+def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") -> CheckedImage:
     """Check and normalise one image.
 
     Args:
         data: the file's bytes.
         options: ``check``, ``max_side``, ``max_image_mb``, ``max_image_pixels``, ``image_seconds``
             and ``decode_memory`` count here.
+        uri: names the image in the log if its check takes long.
 
     Raises:
         PayloadError: the image is refused.
@@ -130,7 +131,7 @@ def check_image(data: bytes, options: ConvertOptions) -> CheckedImage:
     if not apart and prepared.bytes < SMALL_BYTES:
         return prepared.decode()
     with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
-        return check_apart(data, options) if apart else prepared.decode()
+        return check_apart(data, options, uri) if apart else prepared.decode()
 
 
 def prepare(data: bytes, options: ConvertOptions) -> Prepared:

@@ -191,7 +191,7 @@ class Declared(Task):
         for name, data in zip(images, payloads, strict=True):
             uri = values.get(name, row.uri)
             try:
-                checked = check_image(data, options)
+                checked = check_image(data, options, uri)
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc

@@ -84,7 +84,7 @@ class ImageTask(Task):
         from recordgen.payloads.image import check_image
 
         [data] = payloads
-        image = check_image(data, options)
+        image = check_image(data, options, row.uri)
         annotation = row.annotation
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}
