@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 
 import pytest
+import tensorflow_model_analysis as tfma
 from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from PIL import Image
@@ -121,6 +122,21 @@ def test_tfma_finds_the_measure_of_every_task(task):
     ]
     found = getattr(import_module(metric.module or "keras.metrics"), metric.class_name)
     assert found(**json.loads(metric.config)).name == json.loads(metric.config)["name"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("tfma_auc", "LabelAUC"),
+        ("tfma_average_precision", "BoxPrecision"),
+        ("tfma_entities", "EntityF1"),
+        ("tfma_table_score", "TableScore"),
+    ],
+)
+def test_compiled_pipelines_find_their_metrics(module, name):
+    """Pipelines that were compiled by earlier versions name these modules."""
+    found = getattr(import_module(f"recordgen.training.{module}"), name)
+    assert issubclass(found, tfma.metrics.Metric)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,5 @@
+"""Compiled pipelines name this module: :class:`recordgen.training.tfma_metrics.LabelAUC`."""
+
+from recordgen.training.tfma_metrics import LabelAUC
+
+__all__ = ["LabelAUC"]

@@ -1,0 +1,5 @@
+"""Compiled pipelines name this module: :class:`recordgen.training.tfma_metrics.BoxPrecision`."""
+
+from recordgen.training.tfma_metrics import BoxPrecision
+
+__all__ = ["BoxPrecision"]

@@ -1,0 +1,5 @@
+"""Compiled pipelines name this module: :class:`recordgen.training.tfma_metrics.EntityF1`."""
+
+from recordgen.training.tfma_metrics import EntityF1
+
+__all__ = ["EntityF1"]

@@ -1,0 +1,5 @@
+"""Compiled pipelines name this module: :class:`recordgen.training.tfma_metrics.TableScore`."""
+
+from recordgen.training.tfma_metrics import TableScore
+
+__all__ = ["TableScore"]
