@@ -74,6 +74,7 @@ OTHER_VALUES: dict[str, Any] = {
     "threshold": ["DARK=20", "TINY=9"],
     "allow_scheme": ["https", "ftp"],
     "allow_root": ["/", "gs://bucket/images"],
+    "url_secrets": "keep",
     "threads": 3,
 }
 # Refused beside split_by=content, each of them: other runs give them.

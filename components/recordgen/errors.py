@@ -25,14 +25,19 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from recordgen.masking import masked
+
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
 
 
 class RecordgenError(Exception):
-    """Base of all errors that Recordgen raises on purpose."""
+    """Base of all errors that Recordgen raises on purpose; its text holds no secrets of URLs."""
 
     exit_code = 1
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(masked(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(RecordgenError, ValueError):
@@ -62,7 +67,7 @@ class DataError(RecordgenError):
         self, message: str, *, rejects: Sequence[Reject] = (), rejects_file: str | None = None
     ) -> None:
         super().__init__(f"{message}; see {rejects_file}" if rejects_file else message)
-        self.message = message
+        self.message = masked(message)
         self.rejects = tuple(rejects)
         self.rejects_file = rejects_file
 
@@ -136,7 +141,7 @@ class PayloadError(RecordgenError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = str(code)
-        self.message = message
+        self.message = masked(message)
 
     def __reduce__(self) -> tuple[type[PayloadError], tuple[str, str]]:
         return type(self), (self.code, self.message)

@@ -19,6 +19,7 @@ from recordgen.dataset.splits import DEFAULT_FRACTIONS, EvalFrom, GroupBy, Split
 from recordgen.dataset.vocabulary import LABEL_MODES
 from recordgen.errors import UsageError, did_you_mean
 from recordgen.lint.selection import Selection
+from recordgen.masking import without_secrets
 from recordgen.registry import TASK_CHOICES
 from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
@@ -325,6 +326,12 @@ class ConvertOptions:
     allow_root: tuple[str, ...] = option(
         (), "folders and URL prefixes; rows then reach nothing outside", metavar="PREFIX"
     )
+    url_secrets: str = option(
+        "drop",
+        "user names, tokens and signatures in the URLs of rows: records name files without them "
+        "(`drop`) or with them (`keep`); all else that is written or shown never holds them",
+        choices=("drop", "keep"),
+    )
     threads: int | None = option(
         None,
         "threads per worker that fetch and check files",
@@ -476,10 +483,11 @@ class ConvertOptions:
         values = asdict(self)
         values["split_fractions"] = str(self.split_fractions)
         values["allow_scheme"] = list(self.allow_scheme)  # as JSON gives them back
-        values["allow_root"] = list(self.allow_root)
-        return {
-            f.name: values[f.name] for f in fields(self) if f.metadata.get("affects_bytes", True)
-        }
+        values["allow_root"] = list(map(without_secrets, self.allow_root))
+        names = [f.name for f in fields(self) if f.metadata.get("affects_bytes", True)]
+        if self.url_secrets == "drop":
+            names.remove("url_secrets")  # datasets of earlier versions hold nothing about it
+        return {name: values[name] for name in names}
 
 
 #: Every option that can be given, in the order in which it is shown.
@@ -526,6 +534,7 @@ class OptionValues(TypedDict, total=False):
     threshold: str | Sequence[str]
     allow_scheme: str | Sequence[str]
     allow_root: str | Sequence[str]
+    url_secrets: str
     threads: int | None
 
 

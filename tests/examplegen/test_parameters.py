@@ -83,6 +83,7 @@ def test_options_reach_the_executor(tmp_path):
         "threshold": ("DARK=20", "TINY=9"),
         "allow_scheme": ("https", "ftp"),
         "allow_root": ("https://host/images", "/data"),
+        "url_secrets": "keep",
         "threads": 2,
     }
     # These decide about splits, one at a time.

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from recordgen import features
 from recordgen.dataset.manifest import Dataset
+from recordgen.masking import without_secrets
 from recordgen.records.wire import Span, canonical, feature_spans, feature_values, first_bytes
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
@@ -142,7 +143,7 @@ def _fingerprint(record: bytes, spans: Mapping[str, Span], layout: Layout) -> Fi
     uri = next(
         (value for name in _URIS if name in spans for value in _values(record, spans, name)), b""
     )
-    text = uri.decode("utf-8", "replace") if isinstance(uri, bytes) else str(uri)
+    text = without_secrets(uri.decode("utf-8", "replace") if isinstance(uri, bytes) else str(uri))
     labels = _labels(record, spans, layout)
     payload, width, height = _payload(record, spans, text)
     annotation, objects = _annotation(record, spans)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.console.summaries import format_of
 from recordgen.errors import DataError
+from recordgen.masking import masked
 from recordgen.report.units import megabytes, time_left
 from recordgen.runs import counters
 from recordgen.version import __version__
@@ -78,7 +79,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text."""
         ours = record.name.partition(".")[0] == _log.name
-        return super().format(record) if ours else self._foreign.format(record)
+        return masked(super().format(record) if ours else self._foreign.format(record))
 
 
 class JsonFormatter(logging.Formatter):
@@ -95,12 +96,12 @@ class JsonFormatter(logging.Formatter):
             "time": f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z",
             "level": record.levelname.lower(),
             "event": getattr(record, "event", foreign),
-            "message": record.getMessage(),
+            "message": masked(record.getMessage()),
             "logger": record.name,
             **getattr(record, "fields", {}),
         }
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
+            line["traceback"] = masked(self.formatException(record.exc_info))
         return json.dumps(line, default=str)
 
 
@@ -155,7 +156,7 @@ def finished(
 
 def said(message: str) -> None:
     """Log what a step of a pipeline has come to."""
-    _log.info("%s", message)
+    _log.info("%s", masked(message))
 
 
 def converted(result: ConversionResult) -> None:
@@ -279,6 +280,10 @@ def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
+def _masked(value: Any) -> Any:
+    return masked(value) if isinstance(value, str) else value
+
+
 def _by_code(rejects: Sequence[Reject]) -> dict[str, int]:
     return dict(sorted(Counter(item.code for item in rejects).items()))
 
@@ -300,5 +305,6 @@ def _say(
     level: int = logging.INFO,
     error: BaseException | None = None,
 ) -> None:
-    extra = {"event": event, "fields": fields or {}}
-    _log.log(level, "%s", message, exc_info=error, extra=extra)
+    # Here, too: in a pipeline's step the records go to handlers of others.
+    extra = {"event": event, "fields": {k: _masked(v) for k, v in (fields or {}).items()}}
+    _log.log(level, "%s", masked(message), exc_info=error, extra=extra)

@@ -116,6 +116,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         threshold: str | Sequence[str] | RuntimeParameter = (),
         allow_scheme: str | Sequence[str] | RuntimeParameter = (),
         allow_root: str | Sequence[str] | RuntimeParameter = (),
+        url_secrets: str | RuntimeParameter = "drop",
         threads: int | RuntimeParameter | None = None,
     ) -> None:
         """Construct the component.

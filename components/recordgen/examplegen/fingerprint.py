@@ -12,8 +12,10 @@ from functools import partial
 
 from recordgen import storage
 from recordgen.errors import NotAllowedError, UnknownSchemeError
+from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.ordered import map_in_order
+from recordgen.rows.planned import requested_uris
 from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
@@ -59,13 +61,13 @@ def _payload_versions(row: Row, access: Access, task: Task) -> tuple[int, list[t
     """
     found = []
     [uris] = task.stored_uris([row.uri], [row.annotation])
-    for uri in uris:
-        path = storage.resolve(uri, row.source)
+    for uri, url in zip(uris, requested_uris(uris, row.addresses), strict=True):
+        path = storage.resolve(url, row.source)
         if access.refusal(path, row.source) is not None:
             version = "not allowed"
         else:
             version = version_or_missing(path, RequestContext(RowUrlPolicy(access, row.source)))
-        found.append((path, version))
+        found.append((storage.resolve(uri, row.source), version))
     return len(found), found or [(row.uri, row.annotation or "")]
 
 
@@ -95,7 +97,7 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     for file in files:
         # TFX counts an import file's time in whole seconds; a rewrite within one would be missed.
         version = version_or_missing(file.path)
-        add(file.path, version)
+        add(without_secrets(file.path), version)
         if version != "missing":
             present.append(file)
 
@@ -106,7 +108,8 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     for file in present:
         if file.named_by is not None:
             policy = RowUrlPolicy(options.access, file.named_by)
-            add(file.path, version_or_missing(file.path, RequestContext(policy)))
+            version = version_or_missing(file.path, RequestContext(policy))
+            add(without_secrets(file.path), version)
     images = 0
     task = task_for(options)
     if not task.names_payloads:  # the import files are all there is

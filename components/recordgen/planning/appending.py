@@ -124,7 +124,7 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
             f"{output}: split_by=near compares all images with one another, and --append does not "
             f"look at those that are there; convert all of them anew, with --overwrite"
         )
-    other = [name for name in ours if ours[name] != theirs[name] and name not in _MAY_DIFFER]
+    other = [name for name in ours if name not in _MAY_DIFFER and ours[name] != theirs[name]]
     if other:
         raise UsageError(
             f"{output}: appending needs the options that it was made with: "
@@ -165,7 +165,7 @@ def _read_rejects(path: str) -> tuple[Reject, ...]:
 # They decide which rows become examples, or when a run fails, but not what a row becomes.
 _MAY_DIFFER = frozenset(
     {"input_format", "header", "columns", "bad_boxes", "max_reject_fraction"}
-    | {"allow_scheme", "allow_root", "duplicates", "stratify"}
+    | {"allow_scheme", "allow_root", "duplicates", "stratify", "url_secrets"}
 )
 
 

@@ -39,7 +39,14 @@ from recordgen.rows.columns import (
     values_of,
 )
 from recordgen.rows.placing import placing
-from recordgen.rows.planned import BucketSummary, Group, KnownRow, PlacedRow
+from recordgen.rows.planned import (
+    BucketSummary,
+    Group,
+    KnownRow,
+    PlacedRow,
+    requested_uris,
+    with_uri,
+)
 from recordgen.rows.row import content_digest, is_content_uri
 from recordgen.storage import FileInfo
 from recordgen.tasks.task import AnnotationError, Sizes, Task
@@ -203,6 +210,7 @@ def plan_bucket(
         {
             **{name: rows[name] for name in ("sort_key", "source", "line", "uri", "annotation")},
             **{"bytes": rows["bytes"], "version": rows["version"], "assigned": assigned},
+            "addresses": rows["addresses"],
         }
     )
     by_label = task if options.shard_by == "label" else None
@@ -303,6 +311,8 @@ def _sized(rows: Columns, task: Task, infos: AskInfos, rejects: list[Reject]) ->
     if not task.names_payloads:
         return _with_sizes(rows, sizes, [_IN_THE_ROW] * len(rows))
     wanted = task.stored_uris(values_of(uris), values_of(annotations))
+    if rows["addresses"].null_count < len(rows):
+        wanted = list(map(requested_uris, wanted, values_of(rows["addresses"])))
     counts = list(map(len, wanted))
     sources = np.repeat(np.array(values_of(rows["source"]), object), counts).tolist()
     answers = infos(list(chain.from_iterable(wanted)), sources)
@@ -616,7 +626,9 @@ def _with_content(
     items = list(rows_of(PlacedRow, rows))
     is_asked = [undecided is None or row.split in undecided for row in items]
     in_files = [
-        row for row, asked in zip(items, is_asked, strict=True) if asked and task.is_stored(row.uri)
+        with_uri(row, requested_uris([row.uri], row.addresses)[0])
+        for row, asked in zip(items, is_asked, strict=True)
+        if asked and task.is_stored(row.uri)
     ]
     answers = iter(contents(in_files))
     found: list[bytes | PayloadError | None] = []

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from recordgen import features
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import PayloadError
+from recordgen.masking import without_secrets
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 from recordgen.records.boxes import StoredBox, stored_boxes
 
@@ -117,11 +118,11 @@ def exhibit(record: Record, dataset: Dataset) -> Exhibit:
     if image is not None:
         with suppress(PayloadError, MemoryError):
             thumbnail = to_thumbnail(image, SIDE)
-    uri = next((value for name in _SOURCE_IDS for value in record.get(name, ())), b"")
+    uri = as_text(next((value for name in _SOURCE_IDS for value in record.get(name, ())), b""))
     text = _first(record, features.TEXT)
     pieces, is_cut = _pieces(record, text) if isinstance(text, bytes) else ((), False)
     return Exhibit(
-        "" if _DIGEST.fullmatch(as_text(uri)) else as_text(uri),
+        "" if _DIGEST.fullmatch(uri) else without_secrets(uri),
         labels_of(record, dataset),
         _boxes(record),
         image is not None,

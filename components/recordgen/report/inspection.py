@@ -17,6 +17,7 @@ from recordgen.dataset.manifest import SPLIT_PREFIX, read_dataset, split_dir
 from recordgen.dataset.splits import TRAIN
 from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes
 from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.records.example import parse_example
@@ -138,7 +139,7 @@ def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: st
         raise RecordError(
             f"{where}: its boxes cannot be drawn: {exc}; leave out --to to see its features"
         ) from exc
-    stem = posixpath.splitext(posixpath.basename(_name(values, features.IMAGE_SOURCE_ID)))[0]
+    stem = posixpath.splitext(_name(values, features.IMAGE_SOURCE_ID))[0]
     name = f"{index:05d}-{stem[:80]}.{'jpg' if suffix == 'jpeg' else suffix}"
     path = os.path.join(to, name)
     try:
@@ -160,7 +161,7 @@ def _name(values: Mapping[str, Sequence[Any]], feature: str) -> str:
     """Return a feature as a piece of a file name."""
     value = _first(values, feature)
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
-    return _UNSAFE.sub("_", text.rsplit("/", 1)[-1])
+    return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
 
 
 def _shown(value: Any) -> Any:

@@ -40,6 +40,7 @@ _SCHEMAS: Mapping[type, pa.Schema] = {
             "split": pa.string(),
             "uri": pa.string(),
             "annotation": pa.string(),
+            "addresses": pa.string(),
         }
     ),
     KnownRow: pa.schema(
@@ -61,6 +62,7 @@ _SCHEMAS: Mapping[type, pa.Schema] = {
             "bytes": pa.int64(),
             "version": pa.string(),
             "assigned": pa.bool_(),
+            "addresses": pa.string(),
         }
     ),
 }
@@ -129,11 +131,18 @@ def placed(
         pa.chunked_array([pa.array(batch[at], kind) for batch in batches], kind)
         for at, kind in enumerate((pa.int64(), *[pa.string()] * 3), start=1)
     ]
+    addresses = [
+        pa.nulls(len(batch.lines), pa.string())
+        if batch.addresses is None
+        else pa.array(batch.addresses, pa.string())
+        for batch in batches
+    ]
     arrays = [
         pa.array(places[:, 0]),
         pa.array(places[:, 1]),
         pa.DictionaryArray.from_arrays(pa.array(source), pa.array(sources, pa.string())),
         *given,
+        pa.chunked_array(addresses, pa.string()),
     ]
     return pa.Table.from_arrays(arrays, schema=_SCHEMAS[PlacedRow])
 

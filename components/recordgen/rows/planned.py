@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -39,6 +40,7 @@ class PlacedRow(NamedTuple):
     split: str | None
     uri: str
     annotation: str | None
+    addresses: str | None = None
 
 
 class KnownRow(NamedTuple):
@@ -71,6 +73,7 @@ class PlannedRow(NamedTuple):
         bytes: the payload's size.
         version: changes when the payload does.
         assigned: its split was assigned, not named.
+        addresses: see :class:`recordgen.rows.row.Row`.
     """
 
     sort_key: int
@@ -81,6 +84,7 @@ class PlannedRow(NamedTuple):
     bytes: int
     version: str
     assigned: bool
+    addresses: str | None = None
 
 
 class Group(NamedTuple):
@@ -122,6 +126,18 @@ class BucketSummary:
     rejects: tuple[Reject, ...]
     existing: int = 0
     moved: int = 0
+
+
+def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:
+    """Return the uris of a row's payloads, or the URLs to request in their place.
+
+    Args:
+        uris: of its payloads, as :meth:`recordgen.tasks.task.Task.stored_uris` gives them.
+        addresses: see :class:`recordgen.rows.row.Row`.
+    """
+    if addresses is None:
+        return uris
+    return [url or uri for url, uri in zip(json.loads(addresses), uris, strict=False)]
 
 
 def with_uri(row: _AnyRow, uri: str) -> _AnyRow:

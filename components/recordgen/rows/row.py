@@ -26,6 +26,8 @@ class Row(NamedTuple):
             :func:`content_uri`; empty: the line as a whole is an example, whatever others say.
         annotation: what the line says of the payload, as the task has it; None: nothing.
         group: what the column of groups holds, which shares a split; None: nothing.
+        addresses: the URLs to request for its payloads, as a list in JSON, null where the uri is
+            enough; None: all uris are. They may hold secrets: nothing but requests reads them.
     """
 
     source: str
@@ -34,6 +36,7 @@ class Row(NamedTuple):
     uri: str
     annotation: str | None
     group: str | None = None
+    addresses: str | None = None
 
     def with_split(self, split: str) -> Row:
         """Return the row with a split if it names none."""
@@ -50,6 +53,7 @@ class RowBatch(NamedTuple):
         uris: of their payloads.
         annotations: what they say of them.
         groups: what their column of groups holds; None: there is no such column.
+        addresses: the URLs to request for their payloads; None: no row has any.
     """
 
     source: str
@@ -58,13 +62,14 @@ class RowBatch(NamedTuple):
     uris: Sequence[str]
     annotations: Sequence[str | None]
     groups: Sequence[str | None] | None = None
+    addresses: Sequence[str | None] | None = None
 
     @property
     def rows(self) -> Iterator[Row]:
         """The rows one by one."""
-        source, *columns, groups = self
-        more = repeat(None) if groups is None else groups
-        return map(Row._make, zip(repeat(source), *columns, more))
+        source, *columns, groups, addresses = self
+        more = (repeat(None) if column is None else column for column in (groups, addresses))
+        return map(Row._make, zip(repeat(source), *columns, *more))
 
     def with_split(self, split: str) -> RowBatch:
         """Return the rows with a split for those that name none."""
@@ -89,9 +94,9 @@ def batched(
 
 
 def _batch(rows: Sequence[Row]) -> RowBatch:
-    sources, lines, splits, uris, annotations, groups = zip(*rows, strict=True)
-    has_groups = any(groups)
-    return RowBatch(sources[0], lines, splits, uris, annotations, groups if has_groups else None)
+    sources, *columns, groups, addresses = zip(*rows, strict=True)
+    more = (column if any(column) else None for column in (groups, addresses))
+    return RowBatch(sources[0], *columns, *more)
 
 
 def one_by_one(items: Iterable[Row | RowBatch | _Other]) -> Iterator[Row | _Other]:

@@ -15,7 +15,7 @@ from recordgen.ordered import map_in_order
 from recordgen.payloads.fetching import IN_FLIGHT_BYTES, Fetcher
 from recordgen.rejects import Reject
 from recordgen.rows.columns import Columns, PlannedBatch, content_of
-from recordgen.rows.planned import PlannedRow, with_uri
+from recordgen.rows.planned import PlannedRow, requested_uris, with_uri
 from recordgen.tasks import task_for
 from recordgen.tasks.task import BuiltBatch, Payloads, Task
 
@@ -58,13 +58,17 @@ class PlannedRows:
         task = task_for(options)
         if not all(part.version for mine in self._payloads(task) for part in mine):
             return None
-        return self._identity(task, vocabulary)
+        return self._identity(task, vocabulary, options)
 
-    def _identity(self, task: Task, vocabulary: Vocabulary) -> Iterator[bytes | memoryview]:
+    def _identity(
+        self, task: Task, vocabulary: Vocabulary, options: ConvertOptions
+    ) -> Iterator[bytes | memoryview]:
         yield json.dumps(self._numbers(task, vocabulary)).encode()
         for batch in self._in_turn():
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
                 yield from content_of(batch.columns[name])
+            if options.url_secrets == "keep":
+                yield from content_of(batch.columns["addresses"])
         for mine in self._payloads(task):
             paths = [storage.resolve(part.uri, part.source) for part in mine]
             yield json.dumps(paths).encode()
@@ -107,10 +111,10 @@ class PlannedRows:
     ) -> Iterator[BuiltBatch]:
         """Yield the examples of the rows, in order, with a bounded number in flight."""
         task = task_for(options)
-        stored = (part for mine in self._payloads(task) for part in mine)
+        stored = (part for mine in self._payloads(task) for part in requested(mine))
 
         def start(batch: PlannedBatch) -> tuple[PlannedBatch, Sequence[Payloads]]:
-            return batch, [fetcher.start_all(mine) for mine in payload_rows(batch, task)]
+            return batch, [fetcher.start_all(requested(mine)) for mine in payload_rows(batch, task)]
 
         def make(started: tuple[PlannedBatch, Sequence[Payloads]]) -> BuiltBatch:
             return task.make_batch(*started, vocabulary, options)
@@ -154,6 +158,14 @@ def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
     rows = batch.rows
     uris = task.stored_uris([row.uri for row in rows], [row.annotation for row in rows])
     return [_payloads_of(row, mine) for row, mine in zip(rows, uris, strict=True)]
+
+
+def requested(rows: Sequence[PlannedRow]) -> Sequence[PlannedRow]:
+    """Return the rows of one row's payloads with the URLs to request, which may hold secrets."""
+    if not rows or rows[0].addresses is None:
+        return rows
+    uris = requested_uris([row.uri for row in rows], rows[0].addresses)
+    return [with_uri(row, uri) for row, uri in zip(rows, uris, strict=True)]
 
 
 def _payloads_of(row: PlannedRow, uris: Sequence[str]) -> Sequence[PlannedRow]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen.errors import RecordgenError, SourceError, UsageError
+from recordgen.masking import masked
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rows.row import Adjustments
 from recordgen.sources import foreign_formats
@@ -119,7 +120,8 @@ def detect(files: Sequence[ImportFile], options: ConvertOptions) -> Detection:
         delimiter = heads[0].delimiter if heads else read_delimiter(files[0].path)
     if options.task == Tabular.name:
         header = True
-    return Detection(options, reason, header, _columns(heads, options), delimiter=delimiter)
+    columns = _columns(heads, options)
+    return Detection(options, masked(reason), header, columns, delimiter=delimiter)
 
 
 def _with_given_task(options: ConvertOptions) -> tuple[ConvertOptions, str]:

@@ -29,6 +29,7 @@ from recordgen.sources import (
 from recordgen.sources.header import Given
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import open_lines
+from recordgen.sources.secrets import without_url_secrets
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
 
@@ -138,7 +139,8 @@ class RowReader:
         if file.named_by is not None:
             read_rows = partial(video_lists.read_list, named_by=file.named_by, access=self._access)
         adjusted = Adjustments()
-        rows = with_findings(read_rows(file.path, self._task, adjusted, self._given), adjusted)
+        found = with_findings(read_rows(file.path, self._task, adjusted, self._given), adjusted)
+        rows = without_url_secrets(found, self._task)
         if file.split is None:
             yield from rows
             return

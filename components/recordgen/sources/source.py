@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
+from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
@@ -20,6 +21,7 @@ from recordgen.sources.image_folder import list_images
 from recordgen.sources.import_file import ImportFile, find_import_files
 from recordgen.sources.preview import preview_files, preview_rows
 from recordgen.sources.readers import with_lists
+from recordgen.sources.secrets import without_url_secrets
 from recordgen.tasks import TASKS, Tabular, task_for
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def _open_frame(frame: pd.DataFrame, options: ConvertOptions) -> tuple[Source, C
             if options.schema
             else dataframe_rows(frame, task, adjusted, Given.of(options))
         )
-        source = Source.of_rows(with_findings(found, adjusted))
+        source = Source.of_rows(without_url_secrets(with_findings(found, adjusted), task))
     rows = preview_rows(one_by_one(chain.from_iterable(source.rows)), task_for(options))
     return replace(source, detection=replace(detection, rows=rows)), options
 
@@ -148,7 +150,7 @@ class Source:
     @property
     def names(self) -> tuple[str, ...]:
         """What ``dataset.json`` says of the source."""
-        return tuple(file.path for file in self.files) or ("DataFrame",)
+        return tuple(without_secrets(file.path) for file in self.files) or ("DataFrame",)
 
 
 def _size(file: ImportFile) -> int:

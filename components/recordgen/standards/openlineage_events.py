@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import storage
 from recordgen.dataset.manifest import Dataset
+from recordgen.masking import masked
 from recordgen.standards.stored_features import label_features, source_name, stored_features
 from recordgen.version import __version__
 
@@ -102,7 +103,7 @@ class RunEvents:
         run_facets: dict[str, Any] = {}
         if error is not None:
             run_facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(
-                message=f"{type(error).__name__}: {error}",
+                message=masked(f"{type(error).__name__}: {error}"),
                 programmingLanguage="PYTHON",
                 producer=_PRODUCER,
             )
@@ -237,4 +238,4 @@ def column_metrics(dataset: Dataset) -> Mapping[str, Mapping[str, int]]:
 
 
 def _warn(message: str) -> None:
-    _log.warning("%s", message)
+    _log.warning("%s", masked(message))

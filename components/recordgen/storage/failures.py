@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from enum import Enum
 
 from recordgen.errors import RecordgenError, StorageError
+from recordgen.masking import masked
 from recordgen.storage.paths import is_http
 
 
@@ -131,13 +132,18 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     detail = f"HTTP {status}" if status else ""
     found = meaning(exc, path)
     if found is Meaning.MISSING:
-        return FileNotFoundError(errno.ENOENT, detail, path)
+        return FileNotFoundError(errno.ENOENT, detail, masked(path))
     if found is Meaning.NO_FILE:
-        return IsADirectoryError(path)
+        return IsADirectoryError(masked(path))
     if found is Meaning.FORBIDDEN:
-        return PermissionError(errno.EACCES, detail, path)
+        return PermissionError(errno.EACCES, detail, masked(path))
     text = ": ".join(filter(None, (path, detail, f"{type(exc).__name__}: {exc}".rstrip(": "))))
     return StorageError(f"{text}; {tried}" if tried else text)
+
+
+def shown_cause(exc: Exception) -> Exception | None:
+    """Return what a traceback may show of an error's cause; None: its text holds a secret."""
+    return exc if masked(str(exc)) == str(exc) else None
 
 
 @contextmanager
@@ -168,8 +174,8 @@ def named_errors(path: str) -> Iterator[None]:
         yield
     except RecordgenError:
         raise
-    except Exception as exc:
-        raise to_error(exc, path, "") from exc
+    except Exception as exc:  # noqa: BLE001 -- whatever a library raises is mapped
+        raise to_error(exc, path, "") from shown_cause(exc)
 
 
 def meaning(exc: BaseException, path: str) -> Meaning:

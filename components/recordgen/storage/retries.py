@@ -24,7 +24,7 @@ from tenacity import (
 )
 
 from recordgen.errors import UsageError
-from recordgen.storage.failures import is_transient, to_error
+from recordgen.storage.failures import is_transient, shown_cause, to_error
 from recordgen.storage.terms import is_patient
 
 _T = TypeVar("_T")
@@ -104,4 +104,4 @@ def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _
         error = to_error(exc, path, f"tried {tried} times in {seconds:.0f} s" if tried > 1 else "")
         if error is exc:
             raise
-        raise error from exc
+        raise error from shown_cause(exc)

@@ -42,6 +42,8 @@ from recordgen.tasks.task import (
     check_label,
     check_uri,
     printable,
+    source_ids,
+    stored_uri,
 )
 
 if TYPE_CHECKING:
@@ -175,6 +177,17 @@ class Declared(Task):
         values = map(self._values, annotations)
         return [[mine[name] for name in images] for mine in values] if images else [()] * len(uris)
 
+    @property
+    def uris_in_annotation(self) -> bool:
+        return self.table.only_image is None and bool(self.table.images)
+
+    def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
+        if not self.uris_in_annotation:
+            return annotation
+        values = self._values(annotation)
+        values |= {name: uris[values[name]] for name in self.table.images}
+        return json.dumps(list(values.values()), ensure_ascii=False)
+
     def make(
         self,
         row: PlannedRow,
@@ -188,16 +201,17 @@ class Declared(Task):
         made: dict[str, FeatureValue] = {}
         reencoded = image = picture = is_gray = None
         images = self.table.images
-        for name, data in zip(images, payloads, strict=True):
-            uri = values.get(name, row.uri)
+        uris = [values.get(name, row.uri) for name in images]
+        named = zip(images, payloads, uris, source_ids(row, uris, options), strict=True)
+        for name, data, uri, source_id in named:
             try:
                 checked = check_image(data, options, uri)
             except PayloadError as exc:
                 where = "" if len(images) == 1 else f"column {name!r}, {printable(uri)}: "
                 raise PayloadError(exc.code, f"{where}{exc.message}") from exc
             parts = checked.data, checked.format.encode(), checked.height, checked.width
-            named = zip(IMAGE_PARTS, (*parts, uri.encode()), strict=True)
-            made |= {self.table.image_feature(name, part): value for part, value in named}
+            stored = zip(IMAGE_PARTS, (*parts, source_id.encode()), strict=True)
+            made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
             if len(images) == 1:
                 image, picture = (checked.format, checked.height, checked.width), checked.small
@@ -231,7 +245,7 @@ class Declared(Task):
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
         found = [self._stored_value(column, values) for column in self._said]
-        return RowContent(uri.decode(), json.dumps(found, ensure_ascii=False))
+        return RowContent(stored_uri(uri), json.dumps(found, ensure_ascii=False))
 
     def _stored_value(self, column: Column, values: Mapping[str, Sequence[Any]]) -> Any:
         name = self.table.label_features[0] if column.type.is_label else column.name

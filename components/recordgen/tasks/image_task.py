@@ -14,7 +14,7 @@ from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rows.row import Adjustments
-from recordgen.tasks.task import BuiltExample, RowContent, Task, uri_in
+from recordgen.tasks.task import BuiltExample, RowContent, Task, source_ids, stored_uri, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
@@ -93,13 +93,14 @@ class ImageTask(Task):
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
         sha256 = hashlib.sha256(image.data)
+        [source_id] = source_ids(row, [row.uri], options)
         record = serialize_example(
             {
                 features.IMAGE_ENCODED: image.data,
                 features.IMAGE_FORMAT: image.format.encode(),
                 features.IMAGE_HEIGHT: image.height,
                 features.IMAGE_WIDTH: image.width,
-                features.IMAGE_SOURCE_ID: row.uri.encode(),
+                features.IMAGE_SOURCE_ID: source_id.encode(),
                 features.IMAGE_SHA256: sha256.hexdigest().encode(),
                 **said,
             }
@@ -118,14 +119,14 @@ class ImageTask(Task):
     def digested(self, record: bytes) -> bytes:
         values = parse_example(record)
 
-        def text(name: str) -> str:
+        def first(name: str) -> bytes:
             found: list[Any] = values.get(name, [])
-            return found[0].decode() if found else ""
+            return found[0] if found else b""
 
         said = self.from_features(values)
-        return record_line(text(features.IMAGE_SHA256), said, text(features.IMAGE_SOURCE_ID))
+        uri = stored_uri(first(features.IMAGE_SOURCE_ID))
+        return record_line(first(features.IMAGE_SHA256).decode(), said, uri)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]
-        name = uri.decode("utf-8") if isinstance(uri, bytes) else str(uri)
-        return RowContent(name, self.from_features(values))
+        return RowContent(stored_uri(uri), self.from_features(values))

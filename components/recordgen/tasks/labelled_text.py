@@ -26,6 +26,8 @@ from recordgen.tasks.task import (
     RowContent,
     add_up,
     check_label,
+    source_ids,
+    stored_uri,
 )
 from recordgen.tasks.text_task import TextContent, TextTask, either, said_of, text_of
 
@@ -83,9 +85,10 @@ class LabelledText(TextTask):
         own = text_of(row.annotation, payloads)
         text = own.encode()
         labels = _labels(row.annotation)
+        [source_id] = source_ids(row, [row.uri], options)
         values: dict[str, FeatureValue] = {
             features.TEXT: text,
-            features.TEXT_SOURCE_ID: row.uri.encode(),
+            features.TEXT_SOURCE_ID: source_id.encode(),
         }
         if labels:
             numbered = sorted((vocabulary.index(label), label) for label in labels)
@@ -107,13 +110,13 @@ class LabelledText(TextTask):
             found: list[Any] = values.get(name, [])
             return found[0] if found else b""
 
-        uri = first(features.TEXT_SOURCE_ID).decode()
+        uri = stored_uri(first(features.TEXT_SOURCE_ID))
         return _digested(first(features.TEXT), _stored_labels(values), uri)
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.TEXT_SOURCE_ID]
         [text] = values[features.TEXT]
-        name = uri.decode()
+        name = stored_uri(uri)
         own = text.decode() if is_content_uri(name) else None
         return RowContent(name, _said(_stored_labels(values), own).encode())
 

@@ -13,11 +13,13 @@ from recordgen import storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
+from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
 from recordgen.records.tfrecord import frame
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.placing import row_name
+from recordgen.rows.planned import requested_uris
 from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
@@ -366,6 +368,16 @@ class Task(ABC):
         is_stored = self.is_stored
         return [(uri,) if is_stored(uri) else () for uri in uris]
 
+    @property
+    def uris_in_annotation(self) -> bool:
+        """Whether the addresses of a row's payloads stand in its annotation."""
+        return False
+
+    def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
+        """Return an annotation with other addresses, given by those that it holds."""
+        del uris
+        return annotation
+
     def placed_by(self, row: RowLike, folder: str) -> str:
         """Return what a row is placed by.
 
@@ -665,3 +677,23 @@ def display_name(value: Any, where: str) -> str:
         f'{where} must be an object with a displayName, such as {{"displayName": "cat"}} '
         f"(got {value!r:.80})",
     )
+
+
+def source_ids(row: PlannedRow, uris: Sequence[str], options: ConvertOptions) -> list[str]:
+    """Return what a record names its payloads by: their uris, with secrets where options say so.
+
+    Args:
+        row: what was planned.
+        uris: of its payloads.
+        options: url_secrets.
+    """
+    if row.addresses is None or options.url_secrets == "drop":
+        return list(uris)
+    requested = zip(requested_uris(uris, row.addresses), uris, strict=True)
+    # A relative uri stays: it is the import file's URL that holds the secret.
+    return [url if without_secrets(url) == uri else uri for url, uri in requested]
+
+
+def stored_uri(source_id: bytes) -> str:
+    """Return the uri of a row, given what its record names it by."""
+    return without_secrets(source_id.decode("utf-8"))

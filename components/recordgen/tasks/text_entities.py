@@ -46,6 +46,8 @@ from recordgen.tasks.task import (
     add_up,
     display_name,
     need_mixed_shards,
+    source_ids,
+    stored_uri,
 )
 from recordgen.tasks.text_task import TextContent, TextTask, either, inline, said_of, text_of
 
@@ -150,12 +152,13 @@ class TextEntities(TextTask):
             tags = _check(text, tokens, spans)
         except TagError as exc:
             raise PayloadError(RejectCode.BAD_ANNOTATION.value, str(exc)) from exc
+        [source_id] = source_ids(row, [row.uri], options)
         numbers = [vocabulary.index(span.label) for span in spans]
         by_label = dict(zip((span.label for span in spans), numbers, strict=True))
         record = serialize_example(
             {
                 features.TEXT: text.encode(),
-                features.TEXT_SOURCE_ID: row.uri.encode(),
+                features.TEXT_SOURCE_ID: source_id.encode(),
                 features.TOKENS: [text[start:end].encode() for start, end in tokens],
                 features.TAGS_TEXT: [tag.encode() for tag in tags],
                 features.TAGS_LABEL: [tag_number(tag, by_label.get(tag[2:], 0)) for tag in tags],
@@ -184,9 +187,10 @@ class TextEntities(TextTask):
         ]
         tokens = [token.decode() for token in values[features.TOKENS]]
         own = [text[start:end] for start, end in tokenize(text)]
-        is_inline = is_content_uri(uri.decode())
+        name = stored_uri(uri)
+        is_inline = is_content_uri(name)
         said = TextContent(text if is_inline else None, _said(spans, tokens != own))
-        return RowContent(uri.decode(), said.encode())
+        return RowContent(name, said.encode())
 
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:

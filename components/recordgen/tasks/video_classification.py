@@ -44,6 +44,8 @@ from recordgen.tasks.task import (
     Texts,
     check_label,
     display_name,
+    source_ids,
+    stored_uri,
     uri_in,
 )
 
@@ -217,9 +219,10 @@ class VideoClassification(Task):
     ) -> BuiltExample:
         segment = Segment.decode(row.annotation)
         labels = () if segment.label is None else (segment.label,)
+        [source_id] = source_ids(row, [row.uri], options)
         said: dict[str, FeatureValue] = {
-            features.VIDEO_URI: row.uri.encode(),
-            features.VIDEO_SOURCE_ID: row.uri.encode(),
+            features.VIDEO_URI: source_id.encode(),
+            features.VIDEO_SOURCE_ID: source_id.encode(),
             features.VIDEO_SEGMENT_START: segment.start,
             features.VIDEO_SEGMENT_END: segment.end,
         }
@@ -235,7 +238,9 @@ class VideoClassification(Task):
         [start], [end] = values[features.VIDEO_SEGMENT_START], values[features.VIDEO_SEGMENT_END]
         text: Sequence[bytes] = values.get(features.VIDEO_CLASS_TEXT, ())
         label = text[0].decode() if text else None
-        return RowContent(uri.decode(), Segment(label, as_float32(start), as_float32(end)).encode())
+        return RowContent(
+            stored_uri(uri), Segment(label, as_float32(start), as_float32(end)).encode()
+        )
 
 
 def _timed(item: Any) -> Segment:

@@ -1,0 +1,111 @@
+"""Secrets in URLs: user names, passwords, tokens, and the parameters of signed URLs.
+
+    https://me:pw@host/1.jpg?v=2&X-Goog-Signature=8f…
+    without_secrets  →  https://host/1.jpg?v=2                             names a payload in data
+    masked           →  https://***@host/1.jpg?v=2&X-Goog-Signature=***    shows it to people
+
+A row is named by its URL without secrets from the moment it is read; the URL that is requested
+travels beside it (:mod:`recordgen.sources.secrets`). Messages are masked where errors and log
+lines are made.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+MASK = "***"
+
+# Names of parameters, in lower case; a prefix such as "auth-" or "x_" changes nothing.
+_SECRET = re.compile(
+    r"x-(?:goog|amz)-.+"
+    r"|(?:.*[-_.])?(?:sig|signature|hmac|token|jwt|auth|authorization|password|passwd|pwd|secret"
+    r"|credential|credentials|apikey|api[-_.]key|access[-_.]key|accesskeyid|secretkey)"
+    r"|awsaccesskeyid|googleaccessid|hdnts|hdnea"
+    r"|(?:access|auth|refresh|id|sas|session|security)token"
+)
+
+# What stands beside a signature, and changes with it: of S3 and Google Cloud Storage (version 2),
+# CloudFront, Google's CDN, and Azure's shared access signatures.
+_BESIDE_SIGNATURE = frozenset(
+    [
+        *("expires", "policy", "key-pair-id", "keyname", "hash-algorithm"),
+        *("sv", "sr", "st", "se", "sp", "spr", "sip", "ss", "srt", "si", "sdd", "ses"),
+        *("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid"),
+    ]
+)
+_SIGNATURES = ("sig", "signature")
+
+# Names before the "@" that are no secrets: Azure's containers, GitHub's repositories.
+_PLACES = ("abfs", "abfss", "az", "adl", "wasb", "wasbs")
+
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>]*)@")
+_PARAMETER = re.compile(r"([?&;#])([^=&;#?\s\"'<>]+)=([^&;#\s\"'<>]+)")
+_SEPARATOR = re.compile(r"([?&;#])")
+
+
+def may_hold_secrets(text: str) -> bool:
+    """Say whether a text is worth a look by the other functions: most rows have no such letter."""
+    return "?" in text or "@" in text or "#" in text
+
+
+def masked(text: str) -> str:
+    """Return a text for people in which ``***`` stands for what is secret in its URLs.
+
+    Parameters are found in any text, as libraries also name requests by their path alone.
+    """
+    if not ("@" in text or "=" in text):
+        return text
+    text = _USERINFO.sub(_masked_userinfo, text)
+    return _PARAMETER.sub(_masked_parameter, text)
+
+
+def without_secrets(uri: str, *, is_url: bool = False) -> str:
+    """Return a URL without the parts that are secret, or change whenever it is signed anew.
+
+    A local path stays as it is.
+
+    Args:
+        uri: a URL or path, as a row gives it.
+        is_url: also where it has no scheme: it is relative to a URL.
+    """
+    if not may_hold_secrets(uri) or not (is_url or "://" in uri):
+        return uri
+    uri = _USERINFO.sub(_plain_userinfo, uri, count=1) if "@" in uri else uri
+    path, *rest = _SEPARATOR.split(uri)
+    first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
+    path += "".join(rest[:first])  # before the query, "&" and ";" are letters
+    parts = list(zip(rest[first::2], rest[first + 1 :: 2], strict=True))
+    names = [_name(part) for _, part in parts]
+    is_signed = any(name in _SIGNATURES for name in names)
+    kept = ""
+    for (separator, part), name in zip(parts, names, strict=True):
+        if not _is_secret(name) and not (is_signed and name in _BESIDE_SIGNATURE):
+            kept += (separator if kept or separator in "?#" else "?") + part
+    return path + kept
+
+
+def _name(parameter: str) -> str:
+    name, equals, _ = parameter.partition("=")
+    return unquote(name).lower() if equals else ""
+
+
+def _is_secret(name: str) -> bool:
+    return _SECRET.fullmatch(name) is not None
+
+
+def _masked_parameter(found: re.Match[str]) -> str:
+    separator, name, _ = found.groups()
+    return f"{separator}{name}={MASK}" if _is_secret(unquote(name).lower()) else found[0]
+
+
+def _masked_userinfo(found: re.Match[str]) -> str:
+    return found[0] if _is_place(found) else f"{found[1]}://{MASK}@"
+
+
+def _plain_userinfo(found: re.Match[str]) -> str:
+    return found[0] if _is_place(found) else f"{found[1]}://"
+
+
+def _is_place(found: re.Match[str]) -> bool:
+    return found[1].lower() in _PLACES and ":" not in found[2]

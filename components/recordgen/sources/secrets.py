@@ -1,0 +1,90 @@
+"""Rows without the secrets of their URLs, which travel in a column that nothing but requests reads.
+
+    https://host/1.jpg?X-Goog-Signature=8f…,cat
+    →  Row(uri="https://host/1.jpg", annotation="cat",
+           addresses='["https://host/1.jpg?X-Goog-Signature=8f…"]')
+
+So all that is made of rows holds no secret, a row keeps its place and its split however often its
+URL is signed anew, and ``--append`` and ``--resume`` know it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from recordgen import storage
+from recordgen.masking import masked, may_hold_secrets, without_secrets
+from recordgen.rejects import Finding, Reject
+from recordgen.rows.row import Row, RowBatch
+from recordgen.tasks.task import Task
+
+_Item = TypeVar("_Item", bound="Row | RowBatch | Reject | Finding")
+
+
+def without_url_secrets(items: Iterable[_Item], task: Task) -> Iterator[_Item]:
+    """Yield what a reader gives with public sources, uris and messages.
+
+    Args:
+        items: as a reader gives them.
+        task: knows which payloads a row names.
+    """
+    for item in items:
+        if isinstance(item, Row):
+            yield _public_row(item, task)  # type: ignore[misc]  # a Row for a Row
+        elif isinstance(item, RowBatch):
+            yield _public_batch(item, task)  # type: ignore[misc]
+        else:
+            yield _public_note(item)  # type: ignore[misc]
+
+
+def _public_row(row: Row, task: Task) -> Row:
+    is_plain = not may_hold_secrets(row.uri) and not may_hold_secrets(row.source)
+    if is_plain and not (task.uris_in_annotation and may_hold_secrets(row.annotation or "")):
+        return row
+    source = without_secrets(row.source)
+    [uris] = task.stored_uris([row.uri], [row.annotation])
+    uris = uris or ([row.uri] if row.uri and task.names_payloads and task.by_address else ())
+    public = {uri: without_secrets(uri, is_url=storage.is_http(source)) for uri in uris}
+    requested = [
+        address
+        if (address := storage.resolve(uri, row.source)) != storage.resolve(public[uri], source)
+        else None
+        for uri in uris
+    ]
+    if not any(requested):
+        return row if source == row.source else row._replace(source=source)
+    return row._replace(
+        source=source,
+        uri=public.get(row.uri, row.uri),
+        annotation=task.with_uris(row.annotation, public),
+        addresses=json.dumps(requested),
+    )
+
+
+def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
+    texts = [*batch.uris, batch.source]
+    if task.uris_in_annotation:
+        texts += [text or "" for text in batch.annotations]
+    if not may_hold_secrets("\n".join(texts)):
+        return batch
+    rows = [_public_row(row, task) for row in batch.rows]
+    return RowBatch(
+        without_secrets(batch.source),
+        batch.lines,
+        batch.splits,
+        [row.uri for row in rows],
+        [row.annotation for row in rows],
+        batch.groups,
+        [row.addresses for row in rows] if any(row.addresses for row in rows) else None,
+    )
+
+
+def _public_note(item: Reject | Finding) -> Reject | Finding:
+    source, uri = without_secrets(item.source), item.uri
+    return item._replace(
+        source=source,
+        uri=without_secrets(uri, is_url=storage.is_http(source)),
+        message=masked(item.message),
+    )

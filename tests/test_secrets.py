@@ -1,0 +1,289 @@
+"""Planted secrets: no door writes or shows one, and rows are the same however they are signed."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pandas as pd
+import pytest
+from aiohttp import web
+from pyarrow.parquet import read_table
+
+import recordgen
+from recordgen.cli import main
+from recordgen.dataset.vocabulary import Vocabulary
+from recordgen.errors import RecordgenError
+from recordgen.kubeflow import convert as step
+from recordgen.kubeflow.execution import Artifact, StepInput
+from recordgen.masking import masked, without_secrets
+from recordgen.options import make_options
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+from recordgen.rows.planned import PlannedRow
+from tests.conftest import encoded, noise
+from tests.planned import planned
+from tests.servers import serving
+
+USER, PASSWORD, SIGNED = "pl4nted-user", "pl4nted-password", "pl4nted-signature"
+OPTIONS: dict[str, Any] = {"allow_scheme": "http", "max_reject_fraction": 1, "fail_on": "none"}
+IMAGES = {f"/{number}.png": encoded(noise(seed=number), "PNG") for number in range(4)}
+SOUND = ("/0.png", "/2.png", "/3.png")  # the second one has two labels
+
+# A URL or a message, what names a payload, what people see.
+TEXTS = [
+    ("1.jpg", "1.jpg", "1.jpg"),
+    ("a@b.jpg?sig=1", "a@b.jpg?sig=1", "a@b.jpg?sig=***"),
+    ("https://h/1.jpg", "https://h/1.jpg", "https://h/1.jpg"),
+    ("https://h/1.jpg?", "https://h/1.jpg?", "https://h/1.jpg?"),
+    ("https://h/1.jpg?v=2&w=a=b", "https://h/1.jpg?v=2&w=a=b", "https://h/1.jpg?v=2&w=a=b"),
+    ("https://me:pw@h/1.jpg", "https://h/1.jpg", "https://***@h/1.jpg"),
+    ("https://me:p@w@h/1@2x.jpg", "https://h/1@2x.jpg", "https://***@h/1@2x.jpg"),
+    ("https://h/?token=1&v=2", "https://h/?v=2", "https://h/?token=***&v=2"),
+    ("https://h/?v=2&TOKEN=1", "https://h/?v=2", "https://h/?v=2&TOKEN=***"),
+    ("https://h/?%73ig=1#a", "https://h/#a", "https://h/?%73ig=***#a"),
+    ("https://h/a#access_token=1", "https://h/a", "https://h/a#access_token=***"),
+    ("https://h/a;b&c?d;auth=1", "https://h/a;b&c?d", "https://h/a;b&c?d;auth=***"),
+    (
+        "https://h/?X-Goog-Date=1&x-goog-signature=2&v=3",
+        "https://h/?v=3",
+        "https://h/?X-Goog-Date=***&x-goog-signature=***&v=3",
+    ),
+    ("https://h/?sv=1&se=2&sig=3", "https://h/", "https://h/?sv=1&se=2&sig=***"),
+    ("https://h/?se=2&Expires=3", "https://h/?se=2&Expires=3", "https://h/?se=2&Expires=3"),
+    ("https://h/?Expires=1&Signature=2&v=3", "https://h/?v=3", "https://h/?Expires=1&Signature=***&v=3"),
+    ("abfs://box@account/1.jpg", "abfs://box@account/1.jpg", "abfs://box@account/1.jpg"),
+    ("s3://KEY:SECRET@b/1.jpg", "s3://b/1.jpg", "s3://***@b/1.jpg"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "shown"), TEXTS, ids=range(len(TEXTS)))
+def test_what_is_secret(text: str, name: str, shown: str) -> None:
+    """Names of parameters decide; what a signature brings along goes with it."""
+    assert without_secrets(text) == name
+    assert masked(text) == shown
+    assert masked(f"HTTP 503: '{text}', again") == f"HTTP 503: '{shown}', again"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """A server whose files only those get who know the password and the signature."""
+    known = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != known:
+            return web.Response(status=401)
+        if request.path == "/rows.csv":
+            return web.Response(text="TRAIN,0.png,a\nTRAIN,gone.png?token=pl4nted-token,a\n")
+        if (
+            not request.query.get("X-Amz-Signature", "").startswith(SIGNED)
+            and request.path != "/0.png"
+        ):
+            return web.Response(status=403)
+        if request.path == "/broken.png":
+            return web.Response(status=501)
+        if request.path == "/text.png":
+            return web.Response(text="no image")
+        if request.path not in IMAGES:
+            return web.Response(status=404)
+        return web.Response(body=IMAGES[request.path], headers={"ETag": request.path})
+
+    with serving(answer) as url:
+        yield url
+    fsspec.get_filesystem_class("https").clear_instance_cache()
+
+
+def signed(server: str, path: str, signature: str = "") -> str:
+    """Return a URL with a password and a signature, which ``signature`` tells from others."""
+    place = server.replace("//", f"//{USER}:{PASSWORD}@")
+    date = f"X-Amz-Date=pl4nted-{signature}"
+    return f"{place}{path}?from=rows&{date}&X-Amz-Signature={SIGNED}-{signature}"
+
+
+def rows_of(server: str, signature: str = "", *more: str) -> str:
+    """Return lines of which four are good, two say the same, and others are wrong in some way."""
+    good = [f"TRAIN,{signed(server, path, signature)},a" for path in IMAGES]
+    wrong = [
+        f"TRAIN,{signed(server, '/gone.png', signature)},a",
+        f"TEST,{signed(server, '/text.png', signature)},a",
+        f"TRIAN,{signed(server, '/0.png', signature)},a",
+        f"TRAIN,{signed(server, '/0.png', signature)},a,b,c",
+        f"TRAIN,{signed(server, '/1.png', 'x' + signature)},b",
+        f"TRAIN,{signed(server, '/2.png', 'x' + signature)},a",
+        f"TRAIN,ftp://{USER}:{PASSWORD}@host/1.png?token=pl4nted-token,a",
+    ]
+    return "\n".join([*good, *wrong, *more]) + "\n"
+
+
+def by_command(server: str, folder: Path) -> None:
+    """The command: a conversion, a check, both as JSON, and what shows a dataset."""
+    out, rows, flags = str(folder / "out"), str(folder / "rows.csv"), ["--allow-scheme", "http"]
+    flags += ["--max-reject-fraction", "1"]
+    (folder / "rows.csv").write_text(rows_of(server))
+    assert main(["convert", rows, out, *flags]) == 0
+    assert main(["check", rows, *flags, "--json"]) == 0
+    assert main(["convert", rows, out, *flags, "--overwrite", "--log-format", "json"]) == 0
+    assert main(["convert", rows, str(folder / "never"), *flags, "--dry-run"]) == 0
+    assert main(["inspect", out]) == 0
+    assert main(["lineage", out]) == 0
+    assert main(["diff", out, out, "--html", str(folder / "diff.html")]) == 0
+    source = signed(server, "/rows.csv")
+    assert main(["convert", source, str(folder / "far"), *flags]) == 0
+    assert main(["convert", signed(server, "/none.csv"), str(folder / "none")]) == 1
+    (folder / "broken.csv").write_text(f"TRAIN,{signed(server, '/broken.png')},a\n")
+    main(["convert", str(folder / "broken.csv"), str(folder / "broken"), *flags])
+
+
+def by_python(server: str, folder: Path) -> None:
+    """Python: a DataFrame, errors with their tracebacks, and records that are written."""
+    lines = [line.split(",") for line in rows_of(server).splitlines()]
+    frame = pd.DataFrame(
+        [line[:3] for line in lines if len(line) == 3], columns=["split", "image_uri", "label"]
+    )
+    result = recordgen.convert(frame, folder / "out", **OPTIONS)
+    print(result.rejects, result.dataset, recordgen.check(frame, **OPTIONS))
+    # A frame of records goes through write: what its columns hold is data; errors are not.
+    with pytest.raises(RecordgenError) as caught:
+        recordgen.write([{"uri": "a"}], signed(server, "/out"))
+    print("".join(traceback.format_exception(caught.value)))
+    for path in ("/broken.png", "/none.png", "/rows.csv"):
+        (folder / "rows.csv").write_text(f"TRAIN,{signed(server, path)},a\n")
+        for source in (folder / "rows.csv", signed(server, path)):
+            with pytest.raises(RecordgenError) as caught:
+                recordgen.convert(source, folder / "none", allow_scheme="http")
+            print("".join(traceback.format_exception(caught.value)))
+
+
+def by_step(server: str, folder: Path) -> None:
+    """The Kubeflow step: its parameters, and the metadata of its artifacts."""
+    (folder / "rows.csv").write_text(rows_of(server))
+    outputs = {
+        name: Artifact(name, str(folder / name)) for name in ("dataset", "report", "metrics")
+    }
+    given = {**OPTIONS, "source": str(folder / "rows.csv"), "allow_root": f"{folder},{server}"}
+    call = StepInput(given, {}, outputs, frozenset({"digest"}), str(folder / "output.json"))
+    step.run(call).write(call)
+
+
+def by_component(server: str, folder: Path) -> None:
+    """The ExampleGen's executor, which describes its artifact."""
+    from tfx.types import standard_artifacts
+
+    from recordgen.examplegen import AutoMLExampleGen
+    from recordgen.examplegen.executor import AutoMLExampleGenExecutor
+
+    (folder / "rows.csv").write_text(rows_of(server))
+    given = {**OPTIONS, "max_reject_fraction": 1.0, "allow_root": [str(folder), server]}
+    spec = AutoMLExampleGen(str(folder), **given).spec
+    examples = standard_artifacts.Examples()
+    examples.uri = str(folder / "examples")
+    AutoMLExampleGenExecutor().Do({}, {"examples": [examples]}, dict(spec.exec_properties))
+    print(examples)
+
+
+DOORS = [by_command, by_python, by_step]
+if find_spec("tfx"):
+    DOORS.append(by_component)
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
+def test_no_output_holds_a_secret(
+    door: Callable[[str, Path], None],
+    server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Neither files, nor stdout, logs, events, properties or errors; records name their files."""
+    events = tmp_path / "events.jsonl"
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__TYPE", "file")
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__LOG_FILE_PATH", str(events))
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT__APPEND", "true")
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
+    caplog.set_level(logging.INFO)
+    door(server, tmp_path)
+    said = "".join(capfd.readouterr()) + caplog.text
+    said += "".join(str(vars(record)) for record in caplog.records)
+    assert "pl4nted" not in said
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    tables = [path for path in written if path.suffix == ".parquet"]
+    inputs = {tmp_path / "rows.csv", tmp_path / "broken.csv"}
+    assert events in written
+    assert tables
+    holding = [path for path in written if b"pl4nted" in path.read_bytes()]
+    assert set(holding) <= inputs
+    assert not any("pl4nted" in str(read_table(path).to_pylist()) for path in tables)
+    shards = [path for path in written if path.name.startswith("data_tfrecord")]
+    named = {uri for path in shards for uri in source_ids(path)}
+    assert {f"{server}{path}?from=rows" for path in SOUND} <= named
+
+
+def source_ids(shard: Path) -> list[str]:
+    records = map(parse_example, read_records(str(shard)))
+    return [record["image/source_id"][0].decode() for record in records]  # type: ignore[union-attr]
+
+
+def test_a_row_stays_itself_however_it_is_signed(server: str, tmp_path: Path) -> None:
+    """Another signature moves no row, adds none, and keeps what a run has written."""
+    source = tmp_path / "rows.csv"
+    source.write_text(rows_of(server, "monday"))
+    monday = recordgen.convert(source, tmp_path / "out", **OPTIONS)
+    assert monday.dataset.rows.duplicates == 1
+    source.write_text(rows_of(server, "tuesday"))
+    assert recordgen.convert(source, tmp_path / "out", resume=True, **OPTIONS).unchanged
+    other = recordgen.convert(source, tmp_path / "other", **OPTIONS)
+    assert other.dataset.digest == monday.dataset.digest
+    source.write_text(f"TRAIN,{signed(server, '/3.png', 'wednesday')},a\n")
+    added = recordgen.convert(source, tmp_path / "out", append=True, **OPTIONS)
+    assert (added.dataset.examples, added.dataset.rows.existing) == (monday.dataset.examples, 1)
+
+
+def test_records_that_keep_them(server: str, tmp_path: Path) -> None:
+    """With url_secrets=keep records hold whole URLs, nothing else does, and --append knows them."""
+    source = tmp_path / "rows.csv"
+    source.write_text(rows_of(server))
+    options = {**OPTIONS, "url_secrets": "keep"}
+    kept = recordgen.convert(source, tmp_path / "out", **options)
+    plain = recordgen.convert(source, tmp_path / "plain", **OPTIONS)
+    assert kept.dataset.digest == plain.dataset.digest
+    holding = [path for path in (tmp_path / "out").rglob("*.*") if b"pl4nted" in path.read_bytes()]
+    assert holding == []  # shards have no suffix
+    [shard] = (tmp_path / "out" / "Split-train").iterdir()
+    assert set(source_ids(shard)) == {signed(server, path) for path in SOUND}
+    again = recordgen.convert(source, tmp_path / "out", resume=True, **options)
+    assert again.unchanged
+    assert recordgen.convert(source, tmp_path / "out", append=True, **OPTIONS).dataset.examples == 3
+
+
+def test_images_of_a_declared_table(server: str, tmp_path: Path) -> None:
+    """Of rows with several images, each is requested with its own signature."""
+    source = tmp_path / "pairs.csv"
+    lines = ["day,night,note", f"{signed(server, '/0.png')},{signed(server, '/1.png')},x"]
+    source.write_text("\n".join(lines) + "\n")
+    schema = {"day": "image", "night": "image", "note": "text"}
+    result = recordgen.convert(source, tmp_path / "out", schema=schema, **OPTIONS)
+    assert result.dataset.examples == 1
+    [shard] = (tmp_path / "out").glob("Split-*/data*")
+    assert b"pl4nted" not in shard.read_bytes()
+    assert f"{server}/1.png?from=rows".encode() in shard.read_bytes()
+
+
+def test_a_shard_stays_itself_however_its_rows_are_signed() -> None:
+    """A run that died finds its shards again, unless they hold what has changed."""
+
+    def identity(signature: str, kept: str) -> list[bytes]:
+        addresses = f'["https://host/1.png?sig={signature}"]'
+        row = PlannedRow(1, "a.csv", 1, "https://host/1.png", None, 9, "v1", False, addresses)
+        options = make_options({"url_secrets": kept, "task": "image_classification"})
+        names = Vocabulary("text", ())
+        return [bytes(part) for part in planned([row]).identity(names, options) or ()]
+
+    assert identity("monday", "drop") == identity("tuesday", "drop")
+    assert identity("monday", "keep") != identity("tuesday", "keep")
