@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from recordgen import storage
-from recordgen.console import logs, progress_bar, summaries
+from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
@@ -148,7 +148,7 @@ def _convert(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(summaries.conversion_summary(result))
+        terminal.show(summaries.conversion_summary(result))
     logs.converted(result)
     return 0
 
@@ -168,7 +168,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
     if args.json:
         _print_json(summaries.plan_json(staged))
     else:
-        print(summaries.plan_summary(staged, args.output))
+        terminal.show(summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
     code = _exit_code(usable, len(staged.rejects), staged.read, args.max_reject_fraction)
     logs.finished(
@@ -202,7 +202,7 @@ def _check(args: argparse.Namespace) -> int:
             }
         )
     else:
-        print(summaries.check_summary(result, limit=_REJECTS_SHOWN))
+        terminal.show(summaries.check_summary(result, limit=_REJECTS_SHOWN))
     code = _exit_code(
         dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
     )
@@ -247,7 +247,7 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.json:
         _print_json([record.to_json() for record in found])
     else:
-        print(summaries.records_table(found))
+        terminal.show(summaries.records_table(found))
     return 0
 
 
@@ -275,7 +275,7 @@ def _report(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"report": written})
     else:
-        print(f"wrote {written}")
+        terminal.show(f"wrote {written}")
     return 0
 
 
@@ -289,11 +289,11 @@ def _diff(args: argparse.Namespace) -> int:
 
         write_page(found, args.html)
     if args.json:
-        sys.stdout.writelines(found.json_pieces())
+        sys.stdout.writelines(map(terminal.escaped, found.json_pieces()))
     else:
-        print(difference_summary(found))
+        terminal.show(difference_summary(found))
         if args.html is not None:
-            print(f"\nwrote {args.html}")
+            terminal.show(f"\nwrote {args.html}")
     reasons = {"changes": not found.is_same, "leaks": bool(found.leaks)}
     return 1 if any(reasons.get(name) for name in args.fail_on) else 0
 
@@ -305,7 +305,7 @@ def _card(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"card": written})
     else:
-        print(f"wrote {written}")
+        terminal.show(f"wrote {written}")
     return 0
 
 
@@ -316,7 +316,7 @@ def _croissant(args: argparse.Namespace) -> int:
     if args.json:
         _print_json({"index": written})
     else:
-        print(f"wrote {written}")
+        terminal.show(f"wrote {written}")
     return 0
 
 
@@ -328,12 +328,12 @@ def _lineage(args: argparse.Namespace) -> int:
         _print_json(found.to_json())
     else:
         for line in lineage_lines(found):
-            print(line)
+            terminal.show(line)
     return 0
 
 
 def _print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(terminal.escaped(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 # --- arguments --------------------------------------------------------------------------------

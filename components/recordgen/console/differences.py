@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from recordgen.comparing import wording
 from recordgen.console.summaries import aligned
+from recordgen.console.terminal import one_line
 
 if TYPE_CHECKING:
     from recordgen.comparing.differences import Compared, Differences
@@ -121,7 +122,9 @@ def _option_lines(found: Differences) -> list[str]:
     ]
     if len(found.options) > _OPTIONS_SHOWN:
         lines.append(f"… and {len(found.options) - _OPTIONS_SHOWN:,} more (--json lists all)")
-    return [f"{'' if number else 'Options':<10} {line}" for number, line in enumerate(lines)]
+    return [
+        f"{'' if number else 'Options':<10} {one_line(line)}" for number, line in enumerate(lines)
+    ]
 
 
 def _row_lines(found: Differences) -> list[str]:
@@ -158,6 +161,6 @@ def _listed(title: str, lines: Iterable[str], items: Sequence[object]) -> list[s
     return [
         "",
         f"{title}:",
-        *(f"  {line}" for line in lines),
+        *(f"  {one_line(line)}" for line in lines),
         *([f"  … and {more:,} more (--json lists all)"] if more > 0 else []),
     ]

@@ -23,6 +23,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from recordgen.console.summaries import format_of
+from recordgen.console.terminal import escaped
 from recordgen.errors import DataError
 from recordgen.masking import masked
 from recordgen.report.units import megabytes, time_left
@@ -79,7 +80,8 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return a record as text."""
         ours = record.name.partition(".")[0] == _log.name
-        return masked(super().format(record) if ours else self._foreign.format(record))
+        text = super().format(record) if ours else self._foreign.format(record)
+        return escaped(masked(text))
 
 
 class JsonFormatter(logging.Formatter):

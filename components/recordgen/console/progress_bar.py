@@ -20,7 +20,7 @@ class ProgressBar:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
-            TextColumn("{task.fields[text]}"),
+            TextColumn("{task.fields[text]}", markup=False),
             console=Console(stderr=True),
             expand=True,
             refresh_per_second=4,  # drawing costs time that decoding could use

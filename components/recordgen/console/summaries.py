@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from recordgen import features
+from recordgen.console.terminal import one_line
 from recordgen.lint.codes import CHECKS
 from recordgen.options import AUTO
 from recordgen.report.units import megabytes
@@ -131,7 +132,7 @@ def detection_lines(detection: Detection | None) -> list[str]:
         more = len(detection.columns) - len(columns)
         lines.append(f"Columns    {', '.join(columns)}{f', and {more} more' if more else ''}")
     for number, row in enumerate(detection.rows):
-        lines.append(f"{'' if number else 'Read as':<10} {row}")
+        lines.append(f"{'' if number else 'Read as':<10} {one_line(str(row))}")
     return lines
 
 
@@ -262,8 +263,10 @@ def _first_lines(
 ) -> list[str]:
     """Return the first of ``count`` rejects or findings as lines, and where the others are."""
     lines = [
-        f"{item.source}:{item.line}: {item.code}: {item.message}"
-        + (f" [{item.uri}]" if _is_worth_naming(item) else "")
+        one_line(
+            f"{item.source}:{item.line}: {item.code}: {item.message}"
+            + (f" [{item.uri}]" if _is_worth_naming(item) else "")
+        )
         for item in items[:limit]
     ]
     if count > limit:
@@ -280,7 +283,7 @@ def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
     lines += [f"Remedy     {code}: {remedy}" for code, remedy in remedies.items() if remedy]
     about_rows = sum(lint.counts.values()) - len(lint.about_all)
     first = (item for item in lint.findings() if item.source)
-    lines += [f"{item.level} {item}" for item in islice(first, limit)]
+    lines += [one_line(f"{item.level} {item}") for item in islice(first, limit)]
     if about_rows > limit:
         lines.append(f"… and {about_rows - limit:,} more ({where})")
     return lines
@@ -340,7 +343,7 @@ def _row_lines(dataset: Dataset) -> list[str]:
     if dataset.reencoded:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")
-    lines += [f"Warning    {text}" for text in dataset.warnings]
+    lines += [f"Warning    {one_line(text)}" for text in dataset.warnings]
     return lines
 
 
@@ -361,7 +364,7 @@ def aligned(
     header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
 ) -> list[str]:
     """Return aligned lines; the columns in ``left`` to the left, the rest to the right."""
-    cells = [tuple(header), *map(tuple, rows)]
+    cells = [tuple(map(one_line, row)) for row in (header, *rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     return [
         "  "

@@ -1,0 +1,42 @@
+r"""Text for a terminal: what would steer it, or show another text than there is, stands escaped.
+
+A label ``cat\x1b[2J`` would clear the screen, ``\u202e`` turns what follows around. Both are
+data, and the dataset holds them; a terminal shows ``\u001b[2J`` and the six letters ``\u202e``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from recordgen.masking import masked
+
+# Control characters but line breaks, separators of lines, marks and overrides of the direction,
+# letters without a width but those that join letters and emojis, halves of surrogate pairs, tags.
+_UNSAFE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def escaped(text: str) -> str:
+    r"""Return a text that a terminal shows as it is; line breaks stay.
+
+    Escapes are those of JSON (``\u001b``), so JSON stays the same JSON.
+    """
+    return _UNSAFE.sub(_escape, text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a text as :func:`escaped`, with ``\n`` for line breaks."""
+    return escaped(text).replace("\n", "\\n")
+
+
+def show(text: str) -> None:
+    """Print a text without control characters and without secrets of URLs."""
+    print(escaped(masked(text)))  # noqa: T201 -- this is where commands print
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 1 << 16 else json.dumps(found[0])[1:-1]

@@ -1,0 +1,96 @@
+"""Data on a terminal: what a label, a name or a text holds cannot steer it, nor hide."""
+
+from __future__ import annotations
+
+import json
+import logging
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from recordgen.cli import main
+from recordgen.console.logs import TextFormatter
+from recordgen.console.terminal import escaped, one_line
+from tests.conftest import encoded, noise
+
+pytestmark = pytest.mark.once
+
+CLEAR, TURN = "\x1b[2J", "\u202e"
+LABEL = f"cat{CLEAR}{TURN}"
+NAME = f"a{CLEAR}{TURN}\x9b.png"
+
+# text, as a terminal shows it
+TEXTS = [
+    ("plain, Füße, 日本, 👩‍🚀\n", "plain, Füße, 日本, 👩‍🚀\n"),
+    ("a\x1b[31mb\x07\x00", "a\\u001b[31mb\\u0007\\u0000"),
+    ("a\rb\tc\x7f\x9b", "a\\u000db\\u0009c\\u007f\\u009b"),
+    ("\u202eabc\u202c\u2066\u200f\ufeff", "\\u202eabc\\u202c\\u2066\\u200f\\ufeff"),
+    ("\u2028\x85\udc80\U000e0041", "\\u2028\\u0085\\udc80\\udb40\\udc41"),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), TEXTS, ids=range(len(TEXTS)))
+def test_escapes_are_those_of_json(text: str, shown: str) -> None:
+    """So a text comes back from its escapes, and JSON stays the JSON that it was."""
+    assert escaped(text) == shown
+    assert one_line(text) == shown.replace("\n", "\\n")
+    pretty = json.dumps([text], indent=2, ensure_ascii=False)
+    assert json.loads(escaped(pretty)) == [text]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An import file with a label, a file and a reject that would steer a terminal."""
+    folder = tmp_path_factory.mktemp("rows")
+    (folder / NAME).write_bytes(encoded(noise(), "PNG"))
+    (folder / "b.png").write_bytes(encoded(noise(seed=1), "PNG"))
+    rows = [f"TRAIN,{NAME},{LABEL}", f"TEST,b.png,{LABEL}", f"TRAIN,gone{CLEAR},{LABEL}"]
+    path = folder / "rows.csv"
+    path.write_text("\n".join([*rows, f"TRAIN{TURN},b.png,x"]) + "\n", encoding="utf-8")
+    return path
+
+
+def is_harmless(text: str) -> bool:
+    return all(
+        unicodedata.category(letter) not in ("Cc", "Cf", "Zl") for letter in text if letter != "\n"
+    )
+
+
+def test_what_commands_print(
+    source: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Summaries, tables, JSON and log lines; the dataset holds the label as it is."""
+    caplog.set_level(logging.INFO)
+    out, other = str(tmp_path / "out"), str(tmp_path / "other")
+    reject = ["--max-reject-fraction", "1"]
+    small = tmp_path / "small.csv"
+    small.write_text(f"TRAIN,{source.parent}/{NAME},{TURN}\n", encoding="utf-8")
+    calls = [
+        ["convert", str(source), out, *reject],
+        ["convert", str(small), other, *reject],
+        ["convert", str(source), out, *reject, "--dry-run"],
+        ["check", str(source), *reject],
+        ["inspect", out],
+        ["diff", out, other],
+        ["lineage", out],
+    ]
+    escaping = ("convert", "check", "diff")
+    for call in calls:
+        differs = call[0] == "diff"
+        assert main(call) == differs
+        shown = capfd.readouterr().out
+        assert is_harmless(shown), call
+        assert ("1b[2J" in shown or "u202e" in shown) == (call[0] in escaping), call
+        if call[0] in ("check", "diff"):
+            assert main([*call, "--json"]) == differs
+            printed = capfd.readouterr().out
+            assert is_harmless(printed)
+            assert json.loads(printed)
+    assert (tmp_path / "out/labels.txt").read_text(encoding="utf-8") == f"{LABEL}\n"
+    lines = [TextFormatter().format(record) for record in caplog.records]
+    assert any("\\u001b[2J" in line for line in lines)
+    assert all(map(is_harmless, lines))
