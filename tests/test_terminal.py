@@ -91,6 +91,7 @@ def test_what_commands_print(
             assert is_harmless(printed)
             assert json.loads(printed)
     assert (tmp_path / "out/labels.txt").read_text(encoding="utf-8") == f"{LABEL}\n"
-    lines = [TextFormatter().format(record) for record in caplog.records]
-    assert any("\\u001b[2J" in line for line in lines)
+    other = logging.makeLogRecord({"name": "library", "msg": LABEL})
+    lines = [TextFormatter().format(record) for record in (*caplog.records, other)]
+    assert lines[-1].endswith(": cat\\u001b[2J\\u202e")
     assert all(map(is_harmless, lines))
