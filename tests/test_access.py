@@ -77,6 +77,60 @@ def test_schemes(source: str, uri: str, schemes: tuple[str, ...], allowed: bool)
     assert (reason is None) == allowed, reason
 
 
+# import file, payload, allow_scheme, allow_root, why a confined row may not reach it
+CONFINED = [
+    (LOCAL, "/data/1.jpg", (), (), None),
+    (LOCAL, "/data/images/1.jpg", (), (), None),
+    (LOCAL, "/database/1.jpg", (), (), "reach /data and allow_root alone; allow_root=/database a"),
+    (LOCAL, "/etc/passwd", (), (), "reach /data and allow_root alone; allow_root=/etc allows it"),
+    (LOCAL, "/data/../etc/passwd", (), (), "allow_root=/etc allows it"),
+    (LOCAL, "file:///etc/passwd", (), (), "allow_root=/etc allows it"),
+    (LOCAL, "/etc/passwd", (), ("/etc",), None),
+    (LOCAL, "/data/1.jpg", (), ("/etc",), None),
+    (LOCAL, "/a/b/1.jpg", (), ("/a/c",), "allow_root=/a/b allows it"),
+    (LOCAL, "gs://bucket/1.jpg", (), (), "allow_root=gs://bucket allows it"),
+    (LOCAL, "gs://bucket/1.jpg", (), ("gs://bucket",), None),
+    (LOCAL, "local:///etc/passwd", (), ("/",), "local:// is not read"),
+    (LOCAL, "zip://1.jpg::/data/a.zip", ("zip",), (), "a chain of URLs is not followed"),
+    (LOCAL, "https://host/1.jpg", (), (), "allow_root=https://host:443 allows it"),
+    (LOCAL, "https://host/1.jpg", ("https",), (), None),
+    (LOCAL, "https://host/1.jpg", (), ("https://host:443",), None),
+    (LOCAL, "https://host/1.jpg", ("https",), ("https://other",), "allow_root=https://host:443"),
+    (GS, "gs://bucket/other/1.jpg", (), (), None),
+    (GS, "gcs://bucket/1.jpg", (), (), None),
+    (GS, "gs://bucket/../other/1.jpg", (), (), "write it plainly"),
+    (GS, "gs://bucket2/1.jpg", (), (), "reach gs://bucket and allow_root alone; allow_root=gs://bu"),
+    (GS, "/etc/passwd", (), ("/etc",), "reach no local files"),
+    (HTTPS, "https://web.example/other/1.jpg", (), (), None),
+    (HTTPS, "https://other.example/1.jpg", (), (), "allow_root=https://other.example:443"),
+    ("/gcs/bucket/a/labels.csv", "gs://bucket/1.jpg", (), (), None),
+    ("/gcs/bucket/a/labels.csv", "/gcs/bucket/a/1.jpg", (), (), None),
+    ("/gcs/bucket/a/labels.csv", "gs://other/1.jpg", (), (), "allow_root=gs://other allows it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "path", "schemes", "roots", "message"), CONFINED)
+def test_confined_rows(
+    source: str, path: str, schemes: tuple[str, ...], roots: tuple[str, ...], message: str | None
+) -> None:
+    """In a pipeline's step, the import file's own place is all that is open without a word."""
+    reason = Access(schemes, roots, confined=True).refusal(path, source)
+    assert (reason or "").find(message or "") >= 0
+    assert (reason is None) == (message is None), reason
+
+
+def test_confined_rows_of_a_folder_behind_a_link(tmp_path: Path) -> None:
+    """A symlink counts as what it leads to, of the import file's folder and of the payload."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    (tmp_path / "real/out").symlink_to("/etc")
+    access = Access(confined=True)
+    source = f"{tmp_path}/alias/labels.csv"
+    assert access.refusal(f"{tmp_path}/alias/1.jpg", source) is None
+    assert access.refusal(f"{tmp_path}/real/1.jpg", source) is None
+    assert access.refusal(f"{tmp_path}/alias/out/passwd", source) is not None
+
+
 _ROOTS = ("/a", "gs://b/c")
 
 # import file, payload, roots, why the row may not reach it

@@ -261,6 +261,8 @@ class ConvertOptions:
         unset="inferred from all rows",
         affects_bytes=False,
     )
+    # Not an option: rows come through the step of a pipeline (recordgen.storage.access).
+    confined: bool = False
     # Not an option: the columns of a table as they were detected (recordgen.tables.columns.Table).
     table: str = ""
     max_image_mb: float = option(
@@ -471,7 +473,7 @@ class ConvertOptions:
     @property
     def access(self) -> Access:
         """What rows may reach. Raises: UsageError."""
-        return Access(self.allow_scheme, self.allow_root)
+        return Access(self.allow_scheme, self.allow_root, self.confined)
 
     @property
     def lint(self) -> Selection:
@@ -485,6 +487,7 @@ class ConvertOptions:
         values["allow_scheme"] = list(self.allow_scheme)  # as JSON gives them back
         values["allow_root"] = list(map(without_secrets, self.allow_root))
         names = [f.name for f in fields(self) if f.metadata.get("affects_bytes", True)]
+        names.remove("confined")  # it decides which rows become examples, not what one becomes
         if self.url_secrets == "drop":
             names.remove("url_secrets")  # datasets of earlier versions hold nothing about it
         return {name: values[name] for name in names}

@@ -91,7 +91,7 @@ def test_options_reach_the_executor(tmp_path):
         options = {**given, **decided}
         component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **options)
         decoded = ExampleGenParameters.from_exec_properties(component.spec.exec_properties)
-        assert decoded.options == ConvertOptions(**options)
+        assert decoded.options == ConvertOptions(**options, confined=True)
         assert decoded.dataset_version == "v7"
 
 

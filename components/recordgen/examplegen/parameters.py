@@ -163,15 +163,16 @@ class ExampleGenParameters:
 
 
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
-    """Return the options among execution properties. Raises: UsageError."""
+    """Return the options among execution properties; rows are confined. Raises: UsageError."""
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
-    return make_options(
+    given = make_options(
         {
             name: kind(properties[name])
             for name, kind in OPTION_TYPES.items()
             if properties.get(name) is not None
         }
     )
+    return replace(given, confined=True)
 
 
 def import_files(

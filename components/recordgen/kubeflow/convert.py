@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from recordgen import storage
+from recordgen.beam.runners import need_reachable, pipeline_factory
 from recordgen.console import logs
 from recordgen.console.summaries import reject_lines
-from recordgen.conversion.api import convert
+from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
 from recordgen.lint.codes import ERROR, WARNING, count_level
-from recordgen.options import OPTIONS
+from recordgen.options import OPTIONS, make_options
+from recordgen.sources.import_file import find_import_files
 
 #: Options with 0 or "" for None: not every backend knows optional numbers without a default.
 UNSET = tuple(option.name for option in OPTIONS.values() if option.default is None)
@@ -34,18 +37,22 @@ def run(step: StepInput) -> StepOutput:
     transfer = values.pop("transfer", "auto")
     beam_args = values.pop("beam_args", ())
     source = values.pop("source", None) or _import_files(step.artifacts, transfer)
-    output = place_of(step.outputs["dataset"], transfer)
+    output = storage.normal(place_of(step.outputs["dataset"], transfer))
     logs.started("convert", source, output=output)
     try:
-        result = convert(
-            source,
+        given = {name: value for name, value in values.items() if value or name not in UNSET}
+        options = replace(make_options(given), confined=True)
+        files = find_import_files(source)
+        need_reachable(beam_args, [output, *(file.path for file in files)])
+        result = convert_files(
+            files,
             output,
+            options,
+            new_pipeline=pipeline_factory(beam_args),
             # Only this task writes there: a dataset is left over from an earlier attempt.
             overwrite=True,
             resume=True,
-            beam_args=beam_args,
             progress=logs.ProgressLog(),
-            **{name: value for name, value in values.items() if value or name not in UNSET},
         )
     except DataError as exc:
         lines = reject_lines(exc.rejects, _REJECTS_SHOWN)

@@ -141,10 +141,13 @@ def payload_infos(
         reached = [path for path, source in named if access.refusal(path, source) is None]
         listed = listed_infos(path for path in reached if not storage.is_local(path))
         known = map(listed.get, paths)
-    elif access.allow_root or _any_far(set(sources)):
+    elif _any_far(set(sources)):  # local files, which their rows never reach
         known = repeat(None, len(paths))
-    else:  # local files that rows of local import files may all reach
+    else:
         known = storage.local_infos(paths)
+        if access.allow_root or access.confined:
+            reach = map(access.refusal, paths, sources)
+            known = (None if no else info for info, no in zip(known, reach, strict=True))
     ask = partial(_payload_info, options=options, access=access)
     asked = zip(paths, sources, known, strict=True)
     return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, options)

@@ -33,6 +33,7 @@ from recordgen.payloads.budget import DECODING, SMALL_BYTES, default_budget
 from recordgen.payloads.gif import GifFrame, gif_frames
 from recordgen.payloads.ico import IconImage, icon_images
 from recordgen.payloads.jpeg import jpeg_header
+from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.png import check_chunks, check_png
 from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
@@ -557,7 +558,7 @@ def _open(data: bytes, options: ConvertOptions) -> Image.Image:
         if isinstance(exc.__cause__, UnidentifiedImageError):
             raise PayloadError(
                 RejectCode.NOT_AN_IMAGE,
-                f"expected {EXPECTED} (the file starts with {data[:8]!r})",
+                f"expected {EXPECTED} (got {kind_of(data)})",
             ) from exc
         raise
     _check_pixels(image.height, image.width, options)

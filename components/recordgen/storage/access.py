@@ -6,8 +6,15 @@
     https://          https://, at public addresses or on the import file's own server
 
 ``allow_scheme`` adds schemes, but never the local one. ``allow_root`` then leaves of all that what
-lies under the given folders and URL prefixes. Nothing here asks the network: the address of a
-host is checked when a connection is made.
+lies under the given folders and URL prefixes. In a step of a pipeline rows are confined: whoever
+writes the import file is rarely whom the step's rights were given to. Then they reach
+
+    import file       its rows reach, beside allow_root
+    /data/a.csv       /data/…
+    gs://b/c/a.csv    gs://b/…
+    https://host/a    https://host/…
+
+Nothing here asks the network: the address of a host is checked when a connection is made.
 """
 
 from __future__ import annotations
@@ -15,12 +22,14 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from recordgen.errors import UsageError
 from recordgen.storage import (
     OBJECT_STORES,
     UrlPolicy,
+    folder_of,
     is_chained,
     is_http,
     is_local,
@@ -35,6 +44,9 @@ _FAMILY = {"gcs": "gs", "s3a": "s3", "abfs": "az", "abfss": "az"}
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _LOCAL_SCHEMES = ("file", "local", "asynclocal")
 
+# Folders in which Kubeflow's launcher and Vertex AI show buckets.
+_MOUNTED = {"gcs": "gs", "s3": "s3"}
+
 # Servers and libraries read these in different ways.
 _ODD = re.compile(r"[\\\x00-\x20\x7f]")
 _ODD_PATH = re.compile(r"\\|%2f|%5c", re.IGNORECASE)
@@ -47,10 +59,12 @@ class Access:
     Attributes:
         allow_scheme: schemes beside those that are open anyway.
         allow_root: folders and URL prefixes; empty: no restriction.
+        confined: rows reach the folder, bucket or server of their import file, and allow_root.
     """
 
     allow_scheme: tuple[str, ...] = ()
     allow_root: tuple[str, ...] = ()
+    confined: bool = False
     _roots: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +78,8 @@ class Access:
 
     def refusal(self, path: str, source: str) -> str | None:
         """Return why a row of the import file ``source`` may not reach ``path``; None: it may."""
+        if self.confined:
+            return self._confined_refusal(path, source)
         if not self._roots and is_local(path) and is_local(source):
             return None  # by far the most frequent case
         return self._scheme_refusal(path, source) or self._root_refusal(path)
@@ -75,7 +91,9 @@ class Access:
         allowed the scheme, or on the server that the import file comes from.
         """
         if self._roots:
-            return self._root_refusal(url) is None
+            is_named = self._root_refusal(url) is None
+            if is_named or not self.confined:
+                return is_named
         if redirected:
             return False
         return scheme_of(url) in _with_https(self.allow_scheme) or (
@@ -127,6 +145,26 @@ class Access:
         return (
             f"it lies outside of {', '.join(self.allow_root)}; another --allow-root PREFIX allows "
             f"more"
+        )
+
+    def _confined_refusal(self, path: str, source: str) -> str | None:
+        scheme = scheme_of(path)
+        if is_chained(path) or scheme in _LOCAL_SCHEMES[1:] or is_local(path) > is_local(source):
+            return self._scheme_refusal(path, source)
+        place = _place(path)
+        if place is None:
+            return (
+                "a path with '..' or a URL that can be read in several ways cannot be compared "
+                "with what rows may reach; write it plainly"
+            )
+        own = _own_places(source)
+        if any(place[: len(root)] == root for root in (*own, *self._roots)):
+            return None
+        if not self._roots and scheme in _with_https(self.allow_scheme):
+            return None
+        return (
+            f"in a pipeline's step, rows reach {_shown(own[0])} and allow_root alone; "
+            f"allow_root={_shown(_wider(place))} allows it"
         )
 
 
@@ -196,6 +234,37 @@ def _place(path: str) -> tuple[str, ...] | None:
     if not {".", ".."}.isdisjoint(names):
         return None
     return (*outside, *_stripped(names))
+
+
+@lru_cache(64)
+def _own_places(source: str) -> tuple[tuple[str, ...], ...]:
+    """Return the folder, bucket or server of an import file, which confined rows reach.
+
+    Pipelines show a bucket as a folder, too: ``/gcs/bucket/a.csv`` is ``gs://bucket/a.csv``.
+    """
+    place = _place(folder_of(source) if is_local(source) else source) or (scheme_of(source),)
+    if place[0] != "file":
+        return (_wider(place),)
+    if len(place) > 2 and place[1] in _MOUNTED:
+        return place, (_MOUNTED[place[1]], place[2])
+    return (place,)
+
+
+def _wider(place: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folder, bucket or server in which a place lies."""
+    if place[0] == "file":
+        return place[:-1]
+    return place[: 3 if is_http(f"{place[0]}://") else 2]
+
+
+def _shown(place: tuple[str, ...]) -> str:
+    """Return a place as a person writes it: ``("gs", "bucket")`` → ``gs://bucket``."""
+    if place[0] == "file":
+        return "/" + "/".join(place[1:])
+    if is_http(f"{place[0]}://"):
+        scheme, host, port, *names = place
+        return "/".join((f"{scheme}://{host}:{port}", *names))
+    return f"{place[0]}://{'/'.join(place[1:])}"
 
 
 def _stripped(names: list[str]) -> list[str]:

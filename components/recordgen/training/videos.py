@@ -13,6 +13,7 @@ import tensorflow as tf
 from recordgen import features
 from recordgen.errors import DataError
 from recordgen.ordered import map_in_order
+from recordgen.payloads.kinds import kind_of
 from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.reading.videos import to_addresses
 from recordgen.tasks import VideoClassification
@@ -35,6 +36,7 @@ _OTHER = re.compile(r"\.(mp4|m4v|mpe?g4?|mov|avi|mkv|webm|wmv|flv|3gp|ogv)$", re
 
 _SEGMENTS_AT_ONCE = 4096
 _VIDEOS_AT_ONCE = 16
+_HEAD_BYTES = 512
 
 # Sides are halved to fewer pixels, time to fewer frames than this.
 _FILTERS, _MOST_FILTERS = 16, 128
@@ -168,8 +170,8 @@ def _check_videos(root: str, split: str, label_mode: Literal["int", "multi_hot"]
             raise _not_decoded(root, split, name, "is none by its name")
     heads = map_in_order(_first_bytes, names, threads=_VIDEOS_AT_ONCE)
     for name, head in zip(names, heads, strict=True):
-        if head != MAGIC:
-            raise _not_decoded(root, split, name, f"begins with {head!r}")
+        if not head.startswith(MAGIC):
+            raise _not_decoded(root, split, name, f"is {kind_of(head)}")
 
 
 def _not_decoded(root: str, split: str, video: str, what: str) -> DataError:
@@ -184,7 +186,7 @@ def _first_bytes(name: str) -> bytes:
     """Return what a video begins with. Raises: DataError: TensorFlow cannot read it."""
     try:
         with tf.io.gfile.GFile(name, "rb") as file:
-            found: bytes = file.read(len(MAGIC))
+            found: bytes = file.read(_HEAD_BYTES)
     except tf.errors.OpError as exc:
         raise DataError(
             f"{name}: TensorFlow cannot read this video ({exc.message}); it must lie where "

@@ -1,0 +1,48 @@
+"""The names of known formats, for messages about payloads that are refused.
+
+A row may name any file that it reaches, and a message may travel further than that file: so it
+never quotes the file's bytes.
+"""
+
+from __future__ import annotations
+
+import re
+
+# How files of a format begin. Text formats may have a byte order mark, blanks and comments first.
+_BEGINNINGS = {
+    "a JPEG": rb"\xff\xd8\xff",
+    "a PNG": rb"\x89PNG",
+    "a GIF": rb"GIF8[79]a",
+    "a WEBP": rb"RIFF.{4}WEBP",
+    "a WAV file": rb"RIFF.{4}WAVE",
+    "an AVI video": rb"RIFF.{4}AVI",
+    "a TIFF": rb"II\*\0|MM\0\*",
+    "an AVIF or HEIC image": rb".{4}ftyp(?:avi[fs]|hei[cfmsx]|hev[cmsx]|mi[fs]1|msf1)",
+    "an MP4 or QuickTime video": rb".{4}ftyp",
+    "a Matroska or WebM video": rb"\x1a\x45\xdf\xa3",
+    "a JPEG XL": rb"\xff\x0a|\0{3}\x0cJXL ",
+    "a JPEG 2000": rb"\0{3}\x0cjP  |\xff\x4f\xff\x51",
+    "a Photoshop file": rb"8BPS",
+    "a PNM image": rb"P[1-7][\s#]",
+    "an EXR image": rb"\x76\x2f\x31\x01",
+    "a DICOM file": rb".{128}DICM",
+    "a NumPy array": rb"\x93NUMPY",
+    "a PDF": rb"%PDF-",
+    "a ZIP archive": rb"PK\x03\x04",
+    "a gzip file": rb"\x1f\x8b",
+    "an SVG": rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml.{0,200})?<svg",
+    "an HTML page": rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)",
+    "an XML file": rb"(?:\xef\xbb\xbf)?\s*<\?xml",
+}
+_PATTERNS = {
+    name: re.compile(beginning, re.DOTALL | re.IGNORECASE)
+    for name, beginning in _BEGINNINGS.items()
+}
+_HEAD_BYTES = 512
+
+
+def kind_of(data: bytes) -> str:
+    """Return what a file is, by how it begins: ``a PDF``, or ``a file of no known format``."""
+    head = data[:_HEAD_BYTES]
+    names = (name for name, pattern in _PATTERNS.items() if pattern.match(head))
+    return next(names, "a file of no known format")
