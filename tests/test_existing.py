@@ -15,6 +15,7 @@ from recordgen.dataset.manifest import (
     Shard,
     Split,
     dataset_digest,
+    read_dataset,
     write_dataset,
 )
 from recordgen.dataset.splits import SplitFractions
@@ -193,6 +194,44 @@ def test_what_nothing_can_be_appended_to(tmp_path: Path) -> None:
     (tmp_path / "dataset.json").write_text("{}")
     with pytest.raises(SourceError, match=r"not a recordgen/1 dataset\.json"):
         find_existing(out, OPTIONS)
+
+
+TAMPERED = {
+    "no splits": lambda data: data.pop("splits"),
+    "a count that is text": lambda data: data["splits"]["train"].update(examples="many"),
+    "a count below zero": lambda data: data["splits"]["train"]["shards"][0].update(examples=-1),
+    "a shard elsewhere": lambda data: data["splits"]["train"]["shards"][0].update(
+        file="/etc/passwd"
+    ),
+    "a shard outside": lambda data: data["splits"]["train"]["shards"][0].update(file="a/../../b"),
+    "a list for an object": lambda data: data.update(splits=[]),
+    "labels that are numbers": lambda data: data.update(labels=[1]),
+    "a task that is none": lambda data: data.update(task=["image_classification"]),
+    "a key too many": lambda data: data.update(surplus=1),
+}
+
+
+@pytest.mark.parametrize("name", list(TAMPERED))
+def test_a_dataset_that_was_tampered_with(tmp_path: Path, name: str) -> None:
+    """What a reader relies on is checked where dataset.json is read."""
+    written(tmp_path)
+    path = tmp_path / "dataset.json"
+    data = json.loads(path.read_text())
+    split = {"examples": 1, "bytes": 1, "labels": {}}
+    split["shards"] = [{"file": "Split-train/x", "examples": 1, "bytes": 1, "digest": ""}]
+    data["splits"] = {"train": split}
+    path.write_text(json.dumps(data))
+    assert read_dataset(str(tmp_path)).examples == 1
+    TAMPERED[name](data)
+    path.write_text(json.dumps(data))
+    with pytest.raises(SourceError, match=r"dataset\.json: not a recordgen/1 .*; restore the file"):
+        read_dataset(str(tmp_path))
+
+
+def test_a_dataset_that_is_too_deep(tmp_path: Path) -> None:
+    (tmp_path / "dataset.json").write_text("[" * 200_000 + "]" * 200_000)
+    with pytest.raises(SourceError, match=r"not a recordgen/1 dataset\.json"):
+        read_dataset(str(tmp_path))
 
 
 def test_the_task_of_what_is_there(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import recordgen
-from recordgen.errors import UsageError
+from recordgen.errors import RecordError, UsageError
 from tests.conftest import encoded, noise
 
 SCHEMA = {
@@ -226,5 +226,5 @@ def test_a_damaged_image_that_was_not_checked(tmp_path: Path) -> None:
     recordgen.convert(rows, tmp_path / "out", schema=schema, check="none")
     good = recordgen.input_fn(tmp_path / "out", columns=["a"], batch_size=1, image_size=(4, 4))
     assert next(iter(good))["a"].shape == (1, 4, 4, 3)
-    with pytest.raises(tf.errors.InvalidArgumentError):
+    with pytest.raises(RecordError, match="record 0: "):
         next(iter(recordgen.input_fn(tmp_path / "out", batch_size=1, image_size=(4, 4))))

@@ -116,8 +116,8 @@ def test_only_what_is_read_is_counted(tmp_path, counts_cache, options, expected)
 def test_images_that_do_not_decode_end_the_reading(tmp_path):
     """The error names them, and what to do."""
     source = write_records(tmp_path / "a.rec", map(bad_pet, range(20)))
-    message = r"do not decode; fix them, or read with on_error=.*skip.*\[pet 0\]"
-    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+    message = r"a\.rec: record 0 \(pet 0\): its image does not decode \(on_error='skip'"
+    with pytest.raises(RecordError, match=message):
         list(eval_dataset(source, **WITH_IDS))
 
 
@@ -157,7 +157,7 @@ def test_our_own_unchecked_images(tmp_path, on_error):
     convert(str(tmp_path / "a.csv"), out, check="none")
     dataset = eval_dataset(out, split="train", on_error=on_error, **WITH_IDS)
     if on_error == "fail":
-        with pytest.raises(tf.errors.InvalidArgumentError, match=r"do not decode.*c\.jpg"):
+        with pytest.raises(RecordError, match=r"record \d \(.*c\.jpg\): its image does not decode"):
             list(dataset)
     else:
         assert sorted(name[-5] for name in ids(dataset)) == list("abdef")
@@ -215,7 +215,7 @@ def test_damaged_gzip_ends_the_reading(tmp_path, damage):
         data = file.read()
     with open(path, "wb") as file:
         file.write(damage(data))
-    with pytest.raises(tf.errors.DataLossError):
+    with pytest.raises(RecordError, match=r"a\.rec\.gz: record \d+: .*; restore the file"):
         list(eval_dataset(path, **SIZE))
 
 

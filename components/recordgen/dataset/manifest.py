@@ -295,7 +295,31 @@ class Dataset:
         features = {name: FeatureSpec.from_json(spec) for name, spec in specs.items()}
         for key in ("source", "labels", "warnings"):
             values[key] = tuple(values[key])
-        return cls(splits=splits, rows=rows, features=features, **values)
+        found = cls(splits=splits, rows=rows, features=features, **values)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Check what readers rely on. Raises: ValueError: a person or a program has changed it."""
+        if not isinstance(self.task, str) or not isinstance(self.options, Mapping):
+            raise ValueError("task must be a name, options an object")
+        if not all(isinstance(label, str) for label in self.labels):
+            raise ValueError("labels must be texts")
+        for name, split in self.splits.items():
+            counts = [split.examples, split.bytes, split.unlabelled, *split.labels.values()]
+            for shard in split.shards:
+                counts += [shard.examples, shard.bytes]
+                if _is_outside(shard.file):
+                    raise ValueError(f"the shard {shard.file!r} must lie in the output")
+            if not all(type(count) is int and count >= 0 for count in counts):
+                raise ValueError(f"counts of split {name!r} must be whole numbers")
+
+
+def _is_outside(file: object) -> bool:
+    """Return whether a shard's path leads out of the output."""
+    if not isinstance(file, str) or file.startswith("/") or "://" in file:
+        return True
+    return ".." in file.split("/")
 
 
 def record_line(image_sha256: str, annotation: str | None, uri: str) -> bytes:
@@ -331,5 +355,8 @@ def read_dataset(root: str) -> Dataset:
         ) from exc
     except OSError as exc:
         raise SourceError(f"{path}: cannot be read: {exc.strerror or exc}") from exc
-    except (KeyError, TypeError, ValueError) as exc:
-        raise SourceError(f"{path}: not a {FORMAT} {DATASET_FILE}: {exc}") from exc
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as exc:
+        reason = f"{exc} is missing" if isinstance(exc, KeyError) else exc
+        raise SourceError(
+            f"{path}: not a {FORMAT} {DATASET_FILE}: {reason}; restore the file, or convert again"
+        ) from exc

@@ -10,6 +10,7 @@ from recordgen.reading.datasets import (
 )
 from recordgen.reading.decoding import decode_images
 from recordgen.reading.examples import read
+from recordgen.reading.naming import named_errors
 from recordgen.reading.options import (
     Augmentation,
     EntityOptions,
@@ -39,6 +40,7 @@ __all__ = [
     "find_shards",
     "input_fn",
     "load",
+    "named_errors",
     "parsing_spec",
     "read",
     "reading_plan",

@@ -17,6 +17,7 @@ from recordgen.reading.caching import NOTHING
 from recordgen.reading.counting import count_records, remembered
 from recordgen.reading.examples import read_features
 from recordgen.reading.kinds import Kind, kind_of
+from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import batches_of, read_records
@@ -334,7 +335,9 @@ def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.
         if part.cache is not None:
             level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
             _log.log(level, "cache: %s", part.cache)
-    found = kind.reading(shards, plan, decoded).dataset()
+    reading = kind.reading(shards, plan, decoded)
+    search = Search(plan.files, reading.keep, reading.to_batch)
+    found = naming_records(reading.dataset(), search)
     # The name that Keras's image_dataset_from_directory gives it.
     found.class_names = _class_names(shards, plan)
     return found

@@ -13,6 +13,7 @@ from recordgen.errors import DataError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.decoding import as_written
 from recordgen.reading.foreign import first_record
+from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, parsed_as
 from recordgen.reading.plan import plan_records
@@ -104,7 +105,8 @@ def read_features(
             example = parse(record[None])
             return predicate({name: _first(value) for name, value in example.items()})
 
-    return finished(batches(plan, decoded, keep, parse), plan, decoded, batched=not single)
+    made = finished(batches(plan, decoded, keep, parse), plan, decoded, batched=not single)
+    return naming_records(made, Search(plan.files, keep, parse))
 
 
 class _Feature:

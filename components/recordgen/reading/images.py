@@ -114,6 +114,11 @@ class ImageReading:
         )
         return keeping(self.options.predicate, spec, is_wanted)
 
+    def to_batch(self, records: tf.Tensor) -> Any:
+        """Turn records (string [batch]) into a batch, in one step."""
+        seed = tf.constant(0, tf.int64)
+        return self._elements(self._decoded(records, seed), seed)
+
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options

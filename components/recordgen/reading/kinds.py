@@ -43,6 +43,10 @@ class Reading(Protocol):
     def keep(self) -> Keep | None:
         """The function that selects records (string [] → bool []); None: all are read."""
 
+    @property
+    def to_batch(self) -> Callable[..., Any]:
+        """The function that makes a batch of records (string [batch])."""
+
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
 

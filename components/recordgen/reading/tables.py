@@ -315,10 +315,10 @@ class TableReading:
     def dataset(self) -> tf.data.Dataset:
         """Return the dataset: all stages, in their order."""
         plan, options = self.plan, self.options
-        return finished(batches(plan, options, self.keep, self._elements), plan, options)
+        return finished(batches(plan, options, self.keep, self.to_batch), plan, options)
 
     @as_written
-    def _elements(self, records: tf.Tensor) -> Any:
+    def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into what is handed out."""
         reader, targets, number = self.reader, self.targets, self._number
         weight = reader.table.weight

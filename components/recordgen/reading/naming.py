@@ -1,0 +1,215 @@
+"""Name the record that TensorFlow cannot read: its file, its number and what it is called.
+
+TensorFlow says what is wrong with a record, but not which one it is: ``corrupted record at 12345``
+names no file, and a batch of 32 has one message. So the files are read once more after an error,
+plainly and in order, and the batches are made again until one fails. Sound data pays nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen import features
+from recordgen.errors import RecordError, RecordgenError, StorageError
+from recordgen.masking import without_secrets
+from recordgen.reading.records import Keep
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
+
+_IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
+
+# Attributes of datasets, and of their iterators.
+_SEARCH, _DATASET = "_recordgen_search", "_recordgen_dataset"
+
+# Records of one look. Those of a look that fails are looked at one by one.
+_RECORDS_AT_ONCE = 64
+
+# TensorFlow's messages may quote bytes that are no UTF-8, which fails in its own way.
+_ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
+
+# An error of the user's own functions has no culprit among the records: the search ends.
+_SECONDS = 60.0
+
+_MESSAGE_CHARACTERS = 300
+
+# What TensorFlow says of a record, as a person says it.
+_MEANINGS = (
+    (r"Feature: (.+?) \(data type: (\w+)\) is required but", "it has no feature {0!r} ({1})"),
+    (
+        r"Key: (.+?)\.\s+Data types don't match\. Expected type: (\w+), Actual type: (\w+)",
+        "its feature {0!r} holds {2}, and {1} is expected",
+    ),
+    (
+        r"Key: (.+?)[.,].*?[Nn]umber of \w+ values != expected\.\s+[Vv]alues size: (\d+)"
+        r" but output shape: (\S+)",
+        "its feature {0!r} holds {1} values, and {2} are expected",
+    ),
+    (r"images that do not decode", "its image does not decode (on_error='skip' leaves it out)"),
+    (r"assertion failed: ([^\n]*)", "{0}"),
+)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to find the record that a reading stumbles over.
+
+    Attributes:
+        files: the shards.
+        keep: selects records, see :func:`recordgen.reading.records.keeping`.
+        to_batch: makes a batch of records (string [batch]).
+        remedy: what to do about a record that cannot be read.
+    """
+
+    files: Sequence[str]
+    keep: Keep | None
+    to_batch: Callable[..., Any]
+    remedy: str = "fix the record, or convert again"
+
+    def culprit(self) -> RecordgenError | None:
+        """Return the error that names the first record that cannot be read; None: all can be."""
+        end = time.monotonic() + _SECONDS
+        # Traced once: a batch that is made eagerly would build its inner datasets each time.
+        to_batch = tf.function(self.to_batch, [tf.TensorSpec([None], tf.string)], autograph=False)
+        search = replace(self, to_batch=to_batch)
+        for path in self.files:
+            number = 0
+            records = read_records(path)
+            while time.monotonic() < end:
+                some: list[bytes] = []
+                damage: Exception | None = None
+                try:
+                    # One by one: those before a damaged one are looked at first.
+                    some.extend(islice(records, _RECORDS_AT_ONCE))
+                except (RecordError, StorageError, OSError) as exc:
+                    damage = exc
+                if found := search._first_bad(path, number, some):  # noqa: SLF001 -- it is one of these
+                    return found
+                number += len(some)
+                if damage is not None:
+                    return _damaged(path, number, damage)
+                if len(some) < _RECORDS_AT_ONCE:
+                    break
+        return None
+
+    def _first_bad(self, path: str, start: int, records: Sequence[bytes]) -> RecordError | None:
+        if not records or self._reason(records) is None:
+            return None
+        for number, record in enumerate(records, start):
+            if (reason := self._reason([record])) is not None:
+                return RecordError(
+                    f"{path}: record {number}{_called(record)}: {reason}; {self.remedy}"
+                )
+        return None
+
+    def _reason(self, records: Sequence[bytes]) -> str | None:
+        """Return why a batch of these records cannot be made; None: it can be."""
+        try:
+            kept = [
+                record
+                for record in records
+                if self.keep is None or bool(self.keep(tf.constant(record)))
+            ]
+            if kept:
+                self.to_batch(tf.constant(kept))
+        except _ERRORS as exc:
+            return _reason_of(str(exc), records[0])
+        return None
+
+
+def naming_records(dataset: tf.data.Dataset, search: Search) -> tf.data.Dataset:
+    """Let iterations over a dataset fail with an error that names the record.
+
+    What is made of it by further stages (``take``, ``map``) fails as TensorFlow does: see
+    :func:`named_errors`.
+    """
+    setattr(dataset, _SEARCH, search)
+    kind: Any = type(dataset)
+    dataset.__class__ = _naming(kind)
+    return dataset
+
+
+@contextmanager
+def named_errors(*datasets: tf.data.Dataset) -> Iterator[None]:
+    """Turn what TensorFlow raises in the block into the error that names the record.
+
+    ``with named_errors(train): model.fit(train)``
+
+    Args:
+        *datasets: as :func:`recordgen.train_dataset` and its like return them.
+
+    Raises:
+        RecordError: a record of theirs is damaged, or is not what it should be.
+    """
+    try:
+        yield
+    except _ERRORS as exc:
+        for dataset in datasets:
+            search: Search | None = getattr(dataset, _SEARCH, None)
+            if search is not None and (error := search.culprit()) is not None:
+                raise error from exc
+        raise
+
+
+@lru_cache(None)
+def _naming(kind: Any) -> type[Any]:
+    """Return the class of a dataset, with iterators that name records."""
+
+    def __iter__(self: Any) -> Any:
+        found = kind.__iter__(self)
+        if tf.executing_eagerly():  # else an iterator of a graph, whose errors come later
+            of: Any = type(found)
+            found.__class__ = _naming_iterator(of)
+            setattr(found, _DATASET, self)
+        return found
+
+    return type(kind.__name__, (kind,), {"__iter__": __iter__})
+
+
+@lru_cache(None)
+def _naming_iterator(kind: Any) -> type[Any]:
+    def __next__(self: Any) -> Any:
+        with named_errors(getattr(self, _DATASET)):
+            return kind.__next__(self)
+
+    return type(kind.__name__, (kind,), {"__next__": __next__})
+
+
+def _damaged(path: str, number: int, damage: Exception) -> RecordError:
+    reason = damage.strerror if isinstance(damage, OSError) else None
+    said = (reason or str(damage)).removeprefix(f"{path}: ")
+    return RecordError(f"{path}: record {number}: {said}; restore the file, or convert again")
+
+
+def _called(record: bytes) -> str:
+    """Return what a record calls itself: `` (a.jpg)``; empty if it says nothing."""
+    try:
+        values = parse_example(record)
+    except ValueError:
+        return ""
+    for name in _IDS:
+        for value in values.get(name, ()):
+            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+            return f" ({without_secrets(text)})"
+    return ""
+
+
+def _reason_of(message: str, record: bytes) -> str:
+    """Return what TensorFlow says of a record, without bytes of it."""
+    try:
+        parse_example(record)
+    except ValueError:
+        return "it is no tf.train.Example"
+    for pattern, words in _MEANINGS:
+        if found := re.search(pattern, message, re.DOTALL):
+            return f"{words.format(*found.groups()):.{_MESSAGE_CHARACTERS}}"
+    text = re.sub(r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?", "", message)
+    return f"{' '.join(text.split()):.{_MESSAGE_CHARACTERS}}"
