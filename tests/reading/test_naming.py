@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 import pytest
 import tensorflow as tf
 
 from recordgen import eval_dataset, read, train_dataset
 from recordgen.errors import RecordError
+from recordgen.reading import named_errors
 from recordgen.records.example import serialize_example
 from tests.conftest import encoded, noise
 from tests.reading.conftest import write_records
@@ -50,15 +54,41 @@ def test_a_record_that_cannot_be_read(tmp_path, name):
     record, options, message = WRONG[name]
     write_records(tmp_path / "a.rec", map(pet, range(5)))
     write_records(tmp_path / "b.rec", [*map(pet, range(7)), record, *map(pet, range(8, 12))])
-    source = [str(tmp_path / "?.rec")]
-    for dataset in (
-        eval_dataset(source, **options, **SIZE),
-        train_dataset(source, **options, **SIZE),
-    ):
-        with pytest.raises(RecordError, match=rf"b\.rec: record 7.*{message}.*; fix") as caught:
-            list(dataset)
-        assert "root:x" not in str(caught.value)
-    if name in ("no Example", "a type"):
-        spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
-        with pytest.raises(RecordError, match=r"b\.rec: record 7"):
-            list(read(source, feature_spec=spec))
+    made = train_dataset if name == "a type" else eval_dataset
+    dataset = made([str(tmp_path / "?.rec")], **options, **SIZE)
+    with pytest.raises(RecordError, match=rf"b\.rec: record 7.*{message}.*; fix") as caught:
+        list(dataset)
+    assert "root:x" not in str(caught.value)
+
+
+def test_records_of_any_kind(tmp_path):
+    """read() names them, too; and named_errors() where other code iterates, such as Keras."""
+    source = write_records(tmp_path / "a.rec", [pet(0), pet(1, **{"image/class/label": b"a"})])
+    spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
+    dataset = read(source, feature_spec=spec)
+    message = r"a\.rec: record 1 \(pet 1\): its feature 'image/class/label' holds string, and int64"
+    with pytest.raises(RecordError, match=message):
+        list(dataset)
+    with pytest.raises(RecordError, match=message), named_errors(dataset):
+        list(dataset.take(2))
+    other = tf.errors.InvalidArgumentError(None, None, "not of a record")
+    with pytest.raises(type(other), match="not of a record"), named_errors(dataset.take(1)):
+        raise other
+
+
+def test_a_file_that_is_damaged(tmp_path):
+    """The error has the record's number beside its offset; on_error reads what is sound."""
+    path = write_records(tmp_path / "a.rec", map(pet, range(4)))
+    size = os.path.getsize(path) // 4
+    with open(path, "r+b") as file:
+        file.seek(2 * size + size // 2)
+        file.write(b"\xff\xfe\xfd")
+    with pytest.raises(RecordError, match=r"a\.rec: record 2: damaged record at .*; restore"):
+        list(eval_dataset(path, **SIZE))
+    found = []
+    both = [path, write_records(tmp_path / "b.rec", map(pet, range(4, 7)))]
+    dataset = eval_dataset(both, on_error=found.append, extras=["image/source_id"], **SIZE)
+    names = [name for *_, more in dataset for name in more["image/source_id"].numpy()]
+    assert sorted(names) == [f"pet {number}".encode() for number in (0, 1, 4, 5, 6)]
+    [said] = found
+    assert re.fullmatch(r".*a\.rec: records 2 to 3: damaged record at offset \d+: .*", said)

@@ -14,9 +14,12 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from recordgen import features
+from recordgen.errors import RecordgenError
+from recordgen.masking import without_secrets
 from recordgen.reading.augmentation import augment, augmented_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
@@ -29,6 +32,7 @@ from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     Keep,
+    Lost,
     cached,
     finished,
     keeping,
@@ -40,6 +44,7 @@ from recordgen.reading.records import (
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
+from recordgen.records.tfrecord import read_records as read_plainly
 from recordgen.scales import scale_for
 
 _log = logging.getLogger(__name__)
@@ -61,6 +66,7 @@ class ImageReading:
         decoder: how images are decoded.
         trusts_sizes: whether records hold the sizes of their images.
         described: features of the records beside those of the task, for a predicate.
+        counts: records of the files in which they are counted.
     """
 
     plan: ReadPlan
@@ -70,6 +76,7 @@ class ImageReading:
     decoder: ImageDecoder
     trusts_sizes: bool
     described: Mapping[str, features.FeatureSpec] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
@@ -93,7 +100,8 @@ class ImageReading:
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
-        return cls(plan, options, targets, extras, decoder, ours)
+        counts = {file.path: file.examples for file in shards.files if file.examples is not None}
+        return cls(plan, options, targets, extras, decoder, ours, counts=counts)
 
     @property
     def keep(self) -> Keep | None:
@@ -127,7 +135,7 @@ class ImageReading:
             images = repeated(self._decoded_once(), options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
             return self._finished(self._seeded(images).map(self._elements, **parallel))
-        records = cached(read_records(plan, options, self.keep), plan, options)
+        records = cached(self._records(plan), plan, options)
         records = repeated(mixed(records, plan, options), options)
         if self._skips:
             # Some images will be missing, so full batches are made only afterwards.
@@ -143,16 +151,22 @@ class ImageReading:
         )
         return self._finished(batched)
 
+    def _records(self, plan: ReadPlan) -> tf.data.Dataset:
+        """Return one pass over selected records; if images are skipped, damaged files are, too."""
+        has_counts = self._skips and set(plan.files) <= self.counts.keys()
+        lost = Lost(self.counts, self._report_lost) if has_counts else None
+        return read_records(plan, self.options, self.keep, lost)
+
     def _decoded_once(self) -> tf.data.Dataset:
         """Return one pass over the decoded images: all are kept, or as many as fit."""
         plan, options = self.plan, self.options
         # Cache before augmenting: else every epoch would see the same changes.
         if not plan.parts:
-            records = read_records(plan, options, self.keep)
+            records = self._records(plan)
             return mixed(cached(self._to_keep(records), plan, options), plan, options)
         kept, others = plan.parts
-        images = cached(self._to_keep(read_records(kept, options, self.keep)), kept, options)
-        records = cached(read_records(others, options, self.keep), others, options)
+        images = cached(self._to_keep(self._records(kept)), kept, options)
+        records = cached(self._records(others), others, options)
         again = self._to_keep(mixed(records, others, options))
         if not options.shuffle:
             return images.concatenate(again)
@@ -248,13 +262,29 @@ class ImageReading:
 
         def tell(names: Any) -> None:
             for name in names:
-                report(name.decode("utf-8", "replace"))
+                report(without_secrets(name.decode("utf-8", "replace")))
 
         return tf.cond(
             tf.reduce_all(decodes),
             tf.no_op,
             lambda: tf.group(tf.numpy_function(tell, [failed], [])),
         )
+
+    def _report_lost(self, path: bytes) -> Any:
+        """Report the records of a damaged file that are not read; return no records."""
+        name, number = path.decode(), 0
+        reason = "it changed while it was read"
+        try:
+            for _ in read_plainly(name):
+                number += 1
+        except (OSError, RecordgenError) as exc:
+            reason = str(exc).removeprefix(f"{name}: ")
+        skipped = f"{name}: records {number} to {self.counts[name] - 1}"
+        if isinstance(self.options.on_error, str):
+            _log.warning("skipped %s: %s", skipped, reason)
+        else:
+            self.options.on_error(f"{skipped}: {reason}")
+        return np.array([], object)
 
     def _readable(self, images: tf.data.Dataset) -> tf.data.Dataset:
         """Skip the images that do not decode."""

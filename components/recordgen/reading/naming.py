@@ -41,17 +41,23 @@ _SECONDS = 60.0
 
 _MESSAGE_CHARACTERS = 300
 
+_OTHER_TYPE = r"Key: (.+?)(?:, Index: \d+)?\.\s+Data types don't match\."
+
 # What TensorFlow says of a record, as a person says it.
 _MEANINGS = (
     (r"Feature: (.+?) \(data type: (\w+)\) is required but", "it has no feature {0!r} ({1})"),
     (
-        r"Key: (.+?)\.\s+Data types don't match\. Expected type: (\w+), Actual type: (\w+)",
+        rf"{_OTHER_TYPE} Expected type: (\w+), Actual type: (\w+)",
         "its feature {0!r} holds {2}, and {1} is expected",
     ),
     (
-        r"Key: (.+?)[.,].*?[Nn]umber of \w+ values != expected\.\s+[Vv]alues size: (\d+)"
+        r"Key: (.+?)[.,]\s.*?[Nn]umber of \w+ values != expected\.\s+[Vv]alues size: (\d+)"
         r" but output shape: (\S+)",
         "its feature {0!r} holds {1} values, and {2} are expected",
+    ),
+    (
+        rf"{_OTHER_TYPE} Data type: (\w+) but expected type: (\w+)",
+        "its feature {0!r} holds {1}, and {2} is expected",
     ),
     (r"images that do not decode", "its image does not decode (on_error='skip' leaves it out)"),
     (r"assertion failed: ([^\n]*)", "{0}"),
@@ -211,5 +217,8 @@ def _reason_of(message: str, record: bytes) -> str:
     for pattern, words in _MEANINGS:
         if found := re.search(pattern, message, re.DOTALL):
             return f"{words.format(*found.groups()):.{_MESSAGE_CHARACTERS}}"
-    text = re.sub(r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?", "", message)
-    return f"{' '.join(text.split()):.{_MESSAGE_CHARACTERS}}"
+    # Of an error in a graph, the lines before are where the graph was built.
+    lines = [line.strip() for line in message.splitlines()]
+    said = [line for line in lines if line and not line.startswith(("[[", "File ", "Detected at"))]
+    text = re.sub(r"\{\{.*?\}\}|\[Op:\w+\]( name: \S*)?", "", said[-1] if said else "")
+    return f"{' '.join(text.split()):.{_MESSAGE_CHARACTERS}}" or "TensorFlow cannot read it"

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -24,6 +25,19 @@ Keep = Callable[[tf.Tensor], tf.Tensor]
 Arrange = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 _COMMON_SEED = 0
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What becomes of damaged files.
+
+    Attributes:
+        counts: how many records each file has; all of them.
+        report: gets the path of a file that ends early; returns no records (string [0]).
+    """
+
+    counts: Mapping[str, int]
+    report: Callable[[bytes], Any]
 
 
 def keeping(
@@ -49,8 +63,17 @@ def keeping(
     return keep
 
 
-def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> tf.data.Dataset:
+def read_records(
+    plan: ReadPlan, options: RecordOptions, keep: Keep | None, lost: Lost | None = None
+) -> tf.data.Dataset:
     """Return one pass over the records (string []) of this worker that ``keep`` selects.
+
+    Args:
+        plan: the decisions.
+        options: the user's options.
+        keep: selects records; None: all are read.
+        lost: reports a file that ends early, so that the other files are still read; None: a
+            damaged record ends the reading.
 
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
@@ -63,12 +86,13 @@ def read_records(plan: ReadPlan, options: RecordOptions, keep: Keep | None) -> t
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
+    read_piece = _read_piece if lost is None or plan.pieces else partial(_read_sound, lost)
     if plan.cycle_length == 1:
-        records = files.flat_map(_read_piece)
+        records = files.flat_map(read_piece)
     else:
         # Interleave before shuffle: neighbours in the buffer then come from different files.
         records = files.interleave(
-            _read_piece,
+            read_piece,
             cycle_length=None if plan.cycle_length == AUTOTUNE else plan.cycle_length,
             block_length=plan.block_length,
             num_parallel_calls=tf.data.AUTOTUNE,
@@ -268,6 +292,22 @@ def _read_piece(
     is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
     records = tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
     return records if start is None else records.skip(start).take(count)
+
+
+@as_written
+def _read_sound(lost: Lost, path: tf.Tensor) -> tf.data.Dataset:
+    """Return the records before the first damaged one of the shard at ``path`` (string [])."""
+    numbers = tf.constant(list(lost.counts.values()), tf.int64)
+    known = tf.lookup.KeyValueTensorInitializer(tf.constant(list(lost.counts)), numbers)
+    counts = tf.lookup.StaticHashTable(known, -1)
+
+    def tell(path: tf.Tensor) -> tf.data.Dataset:
+        nothing = tf.numpy_function(lost.report, [path], tf.string)
+        return tf.data.Dataset.from_tensor_slices(tf.ensure_shape(nothing, [None]))
+
+    # The file's end is asked about only if fewer records came than there are.
+    end = tf.data.Dataset.from_tensors(path).flat_map(tell)
+    return _read_piece(path).ignore_errors().concatenate(end).take(counts.lookup(path))
 
 
 def _check_schemes(files: tuple[str, ...]) -> None:
