@@ -336,7 +336,7 @@ def _dataset(shards: ShardSet, given: Mapping[str, Any], *, trains: bool) -> tf.
             level = logging.WARNING if part.cache.stage == NOTHING else logging.INFO
             _log.log(level, "cache: %s", part.cache)
     reading = kind.reading(shards, plan, decoded)
-    search = Search(plan.files, reading.keep, reading.to_batch)
+    search = Search(plan.files, lambda: (reading.keep, reading.to_batch))
     found = naming_records(reading.dataset(), search)
     # The name that Keras's image_dataset_from_directory gives it.
     found.class_names = _class_names(shards, plan)

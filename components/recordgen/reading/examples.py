@@ -106,7 +106,7 @@ def read_features(
             return predicate({name: _first(value) for name, value in example.items()})
 
     made = finished(batches(plan, decoded, keep, parse), plan, decoded, batched=not single)
-    return naming_records(made, Search(plan.files, keep, parse))
+    return naming_records(made, Search(plan.files, lambda: (keep, parse)))
 
 
 class _Feature:

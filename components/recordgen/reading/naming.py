@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import RecordError, RecordgenError, StorageError
+from recordgen.errors import RecordError, StorageError
 from recordgen.masking import without_secrets
 from recordgen.reading.records import Keep
 from recordgen.records.example import parse_example
@@ -40,6 +40,7 @@ _ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecod
 _SECONDS = 60.0
 
 _MESSAGE_CHARACTERS = 300
+_REMEDY = "fix the record, or convert again"
 
 _OTHER_TYPE = r"Key: (.+?)(?:, Index: \d+)?\.\s+Data types don't match\."
 
@@ -70,22 +71,19 @@ class Search:
 
     Attributes:
         files: the shards.
-        keep: selects records, see :func:`recordgen.reading.records.keeping`.
-        to_batch: makes a batch of records (string [batch]).
-        remedy: what to do about a record that cannot be read.
+        stages: returns what selects records, see :func:`recordgen.reading.records.keeping`, and
+            what makes a batch of some (string [batch]); called only after an error.
     """
 
     files: Sequence[str]
-    keep: Keep | None
-    to_batch: Callable[..., Any]
-    remedy: str = "fix the record, or convert again"
+    stages: Callable[[], tuple[Keep | None, Callable[..., Any]]]
 
-    def culprit(self) -> RecordgenError | None:
+    def culprit(self) -> RecordError | None:
         """Return the error that names the first record that cannot be read; None: all can be."""
         end = time.monotonic() + _SECONDS
+        keep, to_batch = self.stages()
         # Traced once: a batch that is made eagerly would build its inner datasets each time.
-        to_batch = tf.function(self.to_batch, [tf.TensorSpec([None], tf.string)], autograph=False)
-        search = replace(self, to_batch=to_batch)
+        batch = tf.function(to_batch, [tf.TensorSpec([None], tf.string)], autograph=False)
         for path in self.files:
             number = 0
             records = read_records(path)
@@ -97,7 +95,7 @@ class Search:
                     some.extend(islice(records, _RECORDS_AT_ONCE))
                 except (RecordError, StorageError, OSError) as exc:
                     damage = exc
-                if found := search._first_bad(path, number, some):  # noqa: SLF001 -- it is one of these
+                if found := _first_bad(path, number, some, keep, batch):
                     return found
                 number += len(some)
                 if damage is not None:
@@ -106,29 +104,34 @@ class Search:
                     break
         return None
 
-    def _first_bad(self, path: str, start: int, records: Sequence[bytes]) -> RecordError | None:
-        if not records or self._reason(records) is None:
-            return None
-        for number, record in enumerate(records, start):
-            if (reason := self._reason([record])) is not None:
-                return RecordError(
-                    f"{path}: record {number}{_called(record)}: {reason}; {self.remedy}"
-                )
-        return None
 
-    def _reason(self, records: Sequence[bytes]) -> str | None:
-        """Return why a batch of these records cannot be made; None: it can be."""
-        try:
-            kept = [
-                record
-                for record in records
-                if self.keep is None or bool(self.keep(tf.constant(record)))
-            ]
-            if kept:
-                self.to_batch(tf.constant(kept))
-        except _ERRORS as exc:
-            return _reason_of(str(exc), records[0])
+def _first_bad(
+    path: str,
+    start: int,
+    records: Sequence[bytes],
+    keep: Keep | None,
+    to_batch: Callable[..., Any],
+) -> RecordError | None:
+    """Return the error of the first of some records that cannot be read, numbered from a start."""
+    if not records or _reason(records, keep, to_batch) is None:
         return None
+    for number, record in enumerate(records, start):
+        if (reason := _reason([record], keep, to_batch)) is not None:
+            return RecordError(f"{path}: record {number}{_called(record)}: {reason}; {_REMEDY}")
+    return None
+
+
+def _reason(
+    records: Sequence[bytes], keep: Keep | None, to_batch: Callable[..., Any]
+) -> str | None:
+    """Return why a batch of these records cannot be made; None: it can be."""
+    try:
+        kept = [it for it in records if keep is None or bool(keep(tf.constant(it)))]
+        if kept:
+            to_batch(tf.constant(kept))
+    except _ERRORS as exc:
+        return _reason_of(str(exc), records[0])
+    return None
 
 
 def naming_records(dataset: tf.data.Dataset, search: Search) -> tf.data.Dataset:
@@ -160,9 +163,16 @@ def named_errors(*datasets: tf.data.Dataset) -> Iterator[None]:
     except _ERRORS as exc:
         for dataset in datasets:
             search: Search | None = getattr(dataset, _SEARCH, None)
-            if search is not None and (error := search.culprit()) is not None:
+            if search is not None and (error := _culprit(search)) is not None:
                 raise error from exc
         raise
+
+
+def _culprit(search: Search) -> RecordError | None:
+    try:
+        return search.culprit()
+    except (TypeError, ValueError):
+        return None  # a function of the user's does not work here: their own error says more
 
 
 @lru_cache(None)
