@@ -29,7 +29,6 @@ from recordgen.reading.tuning import Tuning
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject
-from recordgen.roles import ROLES
 from recordgen.rows.row import Adjustments, Row
 from recordgen.scales import BACKBONES
 from recordgen.sources.automl_csv import parse_lines
@@ -37,6 +36,7 @@ from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
 from recordgen.sources.source import open_source
+from recordgen.tables.roles import ROLES
 from recordgen.tasks import TASKS, ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes
 from recordgen.tasks.tags import tags_of, tokenize

@@ -21,9 +21,9 @@ from recordgen.errors import UsageError, did_you_mean
 from recordgen.lint.selection import Selection
 from recordgen.masking import without_secrets
 from recordgen.registry import TASK_CHOICES
-from recordgen.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.storage import is_local, local_path
 from recordgen.storage.access import Access
+from recordgen.tables.roles import ROLES, TABLE_ROLES, Roles, columns_text, parse_columns
 from recordgen.tables.schema import Schema
 
 #: Value of options that are detected from the import files.

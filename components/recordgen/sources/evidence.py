@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from recordgen.errors import UsageError
-from recordgen.roles import SEGMENT_ROLES
 from recordgen.sources.field_kinds import IMAGE_SUFFIX, IMAGE_WORD, is_media, kind_of, likely_kind
 from recordgen.sources.header import (
     PATH_COLUMNS,
@@ -24,6 +23,7 @@ from recordgen.sources.header import (
     find_path,
 )
 from recordgen.sources.heads import LINES_AROUND_A_MISTAKE, Head, Line, is_table
+from recordgen.tables.roles import SEGMENT_ROLES
 from recordgen.tasks import TASKS
 from recordgen.tasks.image_classification import LABEL_COLUMNS, ImageClassification
 from recordgen.tasks.image_multi_label import ImageMultiLabel

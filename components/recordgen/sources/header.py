@@ -19,7 +19,7 @@ from typing import NoReturn
 
 from recordgen.errors import UsageError
 from recordgen.options import AUTO, ConvertOptions
-from recordgen.roles import TABLE_ROLES, Roles
+from recordgen.tables.roles import TABLE_ROLES, Roles
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 
 # Weak names: they mean the split or the path only if no stronger name stands beside them.

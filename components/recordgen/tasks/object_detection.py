@@ -35,8 +35,8 @@ from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
-from recordgen.roles import BOX_ROLES
 from recordgen.rows.row import Adjustments
+from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
