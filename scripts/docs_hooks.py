@@ -22,7 +22,8 @@ _ROLE = re.compile(r":\w+:`~?([\w.]+)`")
 _LISTING = re.compile(r"::$", re.MULTILINE)
 _CODE = re.compile(r"`[^`]+`")
 # Pages that lie outside docs/: path in the repository → path on the site.
-OUTSIDE = {name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md")} | {"README.md": "index.md"}
+OUTSIDE = {name: name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")}
+OUTSIDE |= {"README.md": "index.md"}
 
 _FENCE = re.compile(r"(^ *```.*?^ *```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"""(?P<before>\]\(|\bsrc=")(?P<path>[^)"#\s:]+)(?=[)"#])""")

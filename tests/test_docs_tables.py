@@ -404,3 +404,14 @@ def test_tables_of_the_kubeflow_step() -> None:
         assert rows[item["name"]] == (kind, item.get("default", "")), item["name"]
     for item in step["outputs"]:
         assert f"`{item['name']}`" in page
+
+
+def test_every_fault_is_shown_by_a_test() -> None:
+    """docs/faults.md names tests that exist."""
+    page = (ROOT / "docs/faults.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    shown = [re.findall(r"`(tests/\S+)::(\w+)`", row) for row in rows if "shown by" not in row]
+    assert len(shown) > 20
+    assert all(shown)
+    for path, name in sum(shown, []):
+        assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
