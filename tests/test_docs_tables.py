@@ -413,5 +413,5 @@ def test_every_fault_is_shown_by_a_test() -> None:
     shown = [re.findall(r"`(tests/\S+)::(\w+)`", row) for row in rows if "shown by" not in row]
     assert len(shown) > 20
     assert all(shown)
-    for path, name in sum(shown, []):
+    for path, name in (test for tests in shown for test in tests):
         assert f"\ndef {name}(" in (ROOT / path).read_text(encoding="utf-8"), f"{path}::{name}"
