@@ -431,6 +431,7 @@ def test_what_is_not_kept_is_not_planned() -> None:
             "assigned": pa.array([None] * 3, pa.bool_()),
             "bytes": pa.array([1, 1, 1], pa.int64()),
             "version": pa.array(["", "", ""]),
+            "addresses": pa.nulls(3, pa.string()),
         }
     )
     decided = pa.table({"kept": [True, False, True]})

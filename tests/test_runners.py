@@ -502,7 +502,9 @@ def test_a_row_travels_in_as_many_bytes_as_the_page_says() -> None:
     """Rows with paths of 50 characters stay below the figure that the costs are made of."""
     uris = [f"gs://my-bucket/datasets/flowers/images/{n:09d}.jpg" for n in range(1000)]
     source = "gs://my-bucket/labels.csv"
-    placed = [(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)]
+    placed = [
+        PlacedRow(*placing(0)(uri), source, n, None, uri, "rose") for n, uri in enumerate(uris)
+    ]
     block = RowBlock(packed(columns_of(PlacedRow, placed)))
     assert len(pickle.dumps(block)) / len(uris) < costs.ROW_BYTES
     version = str(1_700_000_000_000_000)
