@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.memory import PeakMemory
 
@@ -80,7 +81,8 @@ def _convert(source: str, output: str, rows: int, ignore: str) -> tuple[float, f
     from recordgen.conversion.api import convert
 
     started, cpu_started = time.perf_counter(), time.process_time()
-    result = convert(source, output, task="tabular", target_column="deposit", ignore=ignore)
+    options: dict[str, Any] = {"ignore": ignore} if ignore else {}
+    result = convert(source, output, task="tabular", target_column="deposit", **options)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu_started
     if result.dataset.examples != rows:
         raise RuntimeError(f"{result.dataset.examples} of {rows} rows were converted")
