@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import recordgen
@@ -197,14 +198,19 @@ def test_wrong_json_lines_are_rejects(line: bytes, code: str, words: str) -> Non
 
 
 @given(st.lists(st.binary(max_size=200).filter(lambda line: b"\n" not in line), max_size=5))
+@example([b"", BOM_UTF8])
+@example([BOM_UTF8 * 2, BOM_UTF8 * 2])
 def test_any_bytes_give_one_item_per_json_line(lines: list[bytes]) -> None:
-    """Whatever the bytes, each non-blank line gives one row or reject: nothing is lost."""
+    """Whatever the bytes, each non-blank line gives one row or reject: nothing is lost.
+
+    A byte order mark before a line is no part of it; the first line may have that of the file, too.
+    """
     try:
         found = read_jsonl(lines, ImageClassification())
     except SourceError:
         return
     first, *others = [*lines, b""]
-    filled = [first.removeprefix(b"\xef\xbb\xbf"), *others]
+    filled = [line.removeprefix(BOM_UTF8) for line in (first.removeprefix(BOM_UTF8), *others)]
     expected = [number for number, line in enumerate(filled, start=1) if line.strip()]
     assert [item.line for item in found] == expected
 
