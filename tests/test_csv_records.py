@@ -52,8 +52,9 @@ def written(rows: Iterable[Sequence[str]], **dialect: object) -> bytes:
 
 # --- what is written is read ------------------------------------------------------------------
 
+# A byte order mark at the start of a line would be left out.
 FIELDS = st.text(st.sampled_from("ab ,;\t\"'\n\v\u2028äß"), max_size=6) | st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=12
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\ufeff"), max_size=12
 )
 ROWS = st.lists(st.lists(FIELDS, min_size=2, max_size=5), max_size=12)
 
