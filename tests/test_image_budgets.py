@@ -15,9 +15,10 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.payloads import apart as apart_module
 from recordgen.payloads import image as image_module
-from recordgen.payloads.budget import MemoryBudget, default_budget, memory_limit
+from recordgen.payloads.budget import MemoryBudget, default_budget
 from recordgen.payloads.image import CheckedImage, check_image
 from recordgen.payloads.jpeg import jpeg_header
+from recordgen.storage.memory import memory_limit
 from tests.conftest import encoded, noise
 
 OPTIONS = ConvertOptions()

@@ -19,7 +19,7 @@ from recordgen.errors import UsageError
 from recordgen.lint.looks import SmallPicture, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.planning.decide import decide
-from recordgen.planning.near import Looks
+from recordgen.planning.near import SeenImages
 from recordgen.rows.placing import placing
 from recordgen.tasks import task_for
 from tests.conftest import encoded
@@ -109,7 +109,7 @@ FIRST_SEED = placing(0)
 
 def facts_of_members(members: Sequence[Member | None], place: Any = FIRST_SEED) -> pa.Table:
     """Return the facts of rows; None: a row that was not read."""
-    looks = Looks()
+    looks = SeenImages()
     digests = [None if item is None else item[0].to_bytes(16, "big") for item in members]
     for item in members:
         looks.add(None if item is None else seen(item[1]))
@@ -157,7 +157,7 @@ def test_copies_and_rows_that_were_not_read() -> None:
     blank, other = (2, 0), (3, 1)
     rows = [blank, None, blank, other]
     table = facts_of_members(rows)
-    looks = Looks()
+    looks = SeenImages()
     for item in (nothing, None, nothing, nothing):
         looks.add(item)
     for name, column in looks.columns().items():

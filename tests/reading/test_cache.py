@@ -14,7 +14,7 @@ from PIL import Image
 from recordgen import Tuning, convert, eval_dataset, read, reading_plan, train_dataset
 from recordgen.errors import RecordError, UsageError
 from recordgen.reading import Augmentation
-from recordgen.reading.room import room_in_memory
+from recordgen.storage.memory import free_memory, memory_limit
 from tests.conftest import encoded, noise, run_python
 from tests.reading.conftest import ids, pet, write_records
 
@@ -177,17 +177,18 @@ def test_without_cache_bytes_a_seed_decides_what_is_cropped(pets):
     assert reading_plan(pets, seed=1, **options).cache.stage == "records"
 
 
-def test_room_in_memory(tmp_path):
-    """Half of what is free, of the machine or of the control group."""
+def test_free_memory(tmp_path):
+    """Of the machine, or of the control group."""
     (tmp_path / "meminfo").write_text("MemTotal: 99 kB\nMemAvailable:      20 kB\n")
     machine = str(tmp_path / "meminfo")
-    assert room_in_memory(machine, str(tmp_path)) == 10_240
+    assert free_memory(machine, str(tmp_path)) == 20_480
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "memory.current").write_text("1\n")
-    assert room_in_memory(machine, str(tmp_path)) == 10_240
+    assert free_memory(machine, str(tmp_path)) == 20_480
     (tmp_path / "memory.max").write_text("10001\n")
-    assert room_in_memory(machine, str(tmp_path)) == 5_000
-    assert room_in_memory(str(tmp_path / "none"), str(tmp_path / "none")) > 100_000_000
+    assert free_memory(machine, str(tmp_path)) == 10_000
+    assert memory_limit(str(tmp_path)) == 10_001
+    assert free_memory(str(tmp_path / "none"), str(tmp_path / "none")) > 100_000_000
 
 
 def test_random_crops_are_drawn_after_the_cache(pets):

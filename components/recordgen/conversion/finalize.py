@@ -21,7 +21,7 @@ from recordgen.errors import LintError, NothingToConvertError, RunnerError, TooM
 from recordgen.lint.codes import CHANGED
 from recordgen.lint.facts import Facts
 from recordgen.lint.labels import find_odd_classes
-from recordgen.lint.run import Lint, look_at
+from recordgen.lint.run import Lint, run_checks
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import too_many
 from recordgen.rejects import Finding, Reject
@@ -225,7 +225,7 @@ def linted(
     counts = Counter(item.code for item in staged.odd_lines)
     counts.update({code: staged.adjusted.get(kind, 0) for kind, code in CHANGED.items()})
     changed = (item._replace(code=CHANGED[item.code]) for item in changes if item.code in CHANGED)
-    lint = look_at(facts, task, about_all, (*staged.odd_lines, *changed), counts, wanted)
+    lint = run_checks(facts, task, about_all, (*staged.odd_lines, *changed), counts, wanted)
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

@@ -35,7 +35,7 @@ SAID = ("source", "line", "uri", "annotation")
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
-# How many pictures are looked at together: 64 at once take a third of the time of 64 one by one.
+# How many pictures are looked at together: 64 at once take a fifth of the time of 64 one by one.
 _AT_ONCE = 64
 
 # Texts cost much less than pictures, so it takes more of them.

@@ -67,7 +67,7 @@ class Lint:
         return to_lines(self.findings())
 
 
-def look_at(
+def run_checks(
     facts: Facts,
     task: LintedTask,
     about_all: Iterable[tuple[str, str]],

@@ -14,8 +14,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from threading import Condition
+
+from recordgen.storage.memory import memory_limit
 
 #: Images that need less need not ask: threads could not hold enough of them to matter.
 SMALL_BYTES = 32_000_000
@@ -55,14 +56,3 @@ def default_budget() -> int:
     """Return half of the memory that this machine or container has, shared among its cores."""
     cores = os.cpu_count() or 1
     return max(_LEAST_BYTES, int(memory_limit() * _SHARE / cores))
-
-
-def memory_limit() -> int:
-    """Return the memory of the machine, or of the control group if that has less, in bytes."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # version 2 and 1
-        try:
-            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
-        except (OSError, ValueError):
-            continue  # there is none, or it says "max"
-    return min(limits)

@@ -1,6 +1,6 @@
 """Near-duplicates: images that look nearly the same share a split.
 
-    pictures ─Looks─▶ columns beside the rows ─shared_hashes─▶ one split hash for each group
+    pictures ─SeenImages─▶ columns beside the rows ─shared_hashes─▶ one split hash for each group
 
 What is nearly the same is what the checks NEAR_LEAK and NEAR_DUPLICATE take for it; files with the
 same bytes are, too. If a is like b, and b like c, the three are one group. Its split is that of its
@@ -25,7 +25,7 @@ from recordgen.rows.columns import Columns
 LOOKS = ("perceptual_hash", "signature", "contrast")
 
 
-class Looks:
+class SeenImages:
     """What images of rows look like, in the order of the rows; 76 bytes of each are kept."""
 
     def __init__(self) -> None:

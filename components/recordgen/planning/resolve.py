@@ -27,7 +27,7 @@ from recordgen import storage
 from recordgen.dataset.splits import EVAL, SECOND_DRAW, EvalFrom, SplitFractions
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.planning.near import Looks
+from recordgen.planning.near import SeenImages
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.columns import (
     Columns,
@@ -162,7 +162,7 @@ def settle_bucket(
     if options.splits_by_content or options.finds_copies:
         undecided = (None,) if share is None else (None, share.split)
         asked = None if options.finds_copies else undecided
-        looks = Looks() if options.finds_alike else None
+        looks = SeenImages() if options.finds_alike else None
         rows = _with_content(rows, asked, task, contents, rejects, looks)
     if options.splits_by_content:
         rows = _placed_by_content(rows, options.seed)
@@ -611,7 +611,7 @@ def _with_content(
     task: Task,
     contents: AskContents,
     rejects: list[Reject],
-    looks: Looks | None,
+    looks: SeenImages | None,
 ) -> Columns:
     """Return the rows with ``content``, the sha256 of their payload, where that is a file or text.
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from recordgen.dataset.manifest import ImageStats
 from recordgen.reading.options import MEMORY, ReadOptions, RecordOptions
-from recordgen.reading.room import room_in_memory
+from recordgen.storage.memory import free_memory
 
 #: The stages that can be kept.
 RECORDS, IMAGES, PICTURES, NOTHING = "records", "images", "pictures", "nothing"
@@ -140,7 +140,8 @@ def picture_size(options: ReadOptions) -> tuple[int, int]:
 
 def _room(path: str) -> float:
     # What a disk has free changes while the cache is written, and another plan needs another file.
-    return math.inf if path else room_in_memory()
+    # The model and the shuffle buffer need the other half.
+    return math.inf if path else free_memory() // 2
 
 
 def _mb(size: float) -> str:

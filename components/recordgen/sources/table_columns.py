@@ -127,7 +127,7 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
                 rest.append(first)
             rows = without_headers(chain(rest, blocks), header, on_repeated=_ignore)
             for lines_of in in_blocks(_whole(rows, len(header))):
-                look_at(lines_of, header, seen)
+                note_values(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, seen
@@ -255,7 +255,7 @@ def look_at_all(records: Iterable[Record | Reject], header: Sequence[str]) -> li
     """Return what columns hold in records; rejects hold nothing."""
     seen = [_Seen() for _ in header]
     for lines in in_blocks(_whole(records, len(header))):
-        look_at(lines, header, seen)
+        note_values(lines, header, seen)
     return seen
 
 
@@ -297,16 +297,16 @@ def _whole(items: Iterable[Item], width: int) -> Iterator[Sequence[str]]:
             yield (item.text,)
 
 
-def look_at(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
+def note_values(lines: Sequence[str], header: Sequence[str], seen: Sequence[_Seen]) -> None:
     """Take note of what columns hold in records, of which each has a field for every column."""
     columns = parse(pa.array(lines, pa.string()), len(header), range(len(header)))
     for item, texts in zip(seen, columns, strict=True):
         item.rows += len(texts)
         if texts.null_count < len(texts):
-            _look_at_column(item, texts)
+            _note_column(item, texts)
 
 
-def _look_at_column(item: _Seen, texts: Any) -> None:
+def _note_column(item: _Seen, texts: Any) -> None:
     item.values += len(texts) - texts.null_count
     bare = trimmed(texts)
     item.filled += len(bare) - bare.null_count

@@ -1,0 +1,59 @@
+"""How much memory this machine, or its control group, has: in all, and free.
+
+A container's limit is that of its control group, of version 2 or 1. The limits of groups above it
+are not asked: a container sees its own group as the root.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_MACHINE = "/proc/meminfo"
+_GROUP = "/sys/fs/cgroup"
+
+# Limit and use of a control group: versions 2 and 1.
+_LIMITS = (
+    ("memory.max", "memory.current"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+)
+
+
+def memory_limit(group: str = _GROUP) -> int:
+    """Return the memory of the machine, or of the control group if that has less, in bytes."""
+    return min([_all_of_machine(), *(most for most, _ in _of_group(group))])
+
+
+def free_memory(machine: str = _MACHINE, group: str = _GROUP) -> int:
+    """Return what is free on the machine, or in the control group if that is less, in bytes.
+
+    Args:
+        machine: the file that says what the machine has free.
+        group: the folder that says what the control group may take, and takes.
+    """
+    free = [max(0, most - taken) for most, taken in _of_group(group)]
+    return min([_free_of_machine(machine), *free])
+
+
+def _all_of_machine() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _free_of_machine(path: str) -> int:
+    try:
+        values = dict(line.split(":", 1) for line in Path(path).read_text().splitlines())
+        return 1024 * int(values["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):  # not Linux
+        return _all_of_machine()
+
+
+def _of_group(folder: str) -> list[tuple[int, int]]:
+    """Return limit and use of a control group; nothing if it has no limit."""
+    found = []
+    for names in _LIMITS:
+        try:
+            most, taken = (int(Path(folder, name).read_text()) for name in names)
+        except (OSError, ValueError):
+            continue  # there is none, or its limit is "max"
+        found.append((most, taken))
+    return found
