@@ -382,8 +382,9 @@ def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> No
     """It says what lies behind the name and what allows it."""
     url = serve(redirecting("http://localhost:9/secret.jpg"))
     context = RequestContext(RowUrlPolicy(Access(("http",)), "labels.csv"))
-    with pytest.raises(NotAllowedError, match=r"localhost \(.*private network.*--allow-root"):
-        storage.read_bytes(f"{url}/to/0", context=context)
+    for read in (storage.read_bytes, storage.open_read):
+        with pytest.raises(NotAllowedError, match=r"localhost \(.*private network.*--allow-root"):
+            read(f"{url}/to/0", context=context)
 
 
 def test_headers_stay_with_their_server(

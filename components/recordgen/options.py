@@ -298,7 +298,7 @@ class ConvertOptions:
         "look for findings of these codes alone, such as `LEAK`; `error` and `warning` stand for "
         "all of that level",
         metavar="CODE",
-        unset="all",
+        unset="all but `SEGMENT_END`",
         affects_bytes=False,
     )
     ignore: tuple[str, ...] = option(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import wave
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import recordgen
+from recordgen import storage
+from recordgen.errors import UsageError
 from tests.conftest import encoded, noise
 
 BOXES = """TRAIN,a.png,dog,0.1,0.1,,,0.5,0.5,,
@@ -28,7 +35,7 @@ TRAIN,b.mp4,run,5,15
 """
 
 
-def findings(source: Path, **options: object) -> list[tuple[str, int, str]]:
+def findings(source: Path | str, **options: object) -> list[tuple[str, int, str]]:
     lint = recordgen.check(source, **options).lint  # type: ignore[arg-type]
     assert lint is not None
     return [(item.code, item.line, item.message) for item in lint.findings() if item.source]
@@ -87,3 +94,113 @@ def test_segments(tmp_path: Path) -> None:
         ("OVERLAP", 3, walk),
         ("OVERLAP", 5, jump),
     ]
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a video of 2 s and one of 1 s, 10 frames a second, and what is none."""
+    av = pytest.importorskip("av")
+    folder = tmp_path_factory.mktemp("clips")
+    # What is written while it is recorded does not say how long it is.
+    for name, codec, frames, options in (
+        ("two.mp4", "mpeg4", 20, {}),
+        ("live.webm", "libvpx", 10, {"live": "1"}),
+    ):
+        with av.open(str(folder / name), "w", options=options) as container:
+            stream = container.add_stream(codec, rate=10)
+            stream.width = stream.height = 16
+            stream.pix_fmt = "yuv420p"
+            for _ in range(frames):
+                container.mux(stream.encode(av.VideoFrame(16, 16, "yuv420p")))
+            container.mux(stream.encode())
+    with wave.open(str(folder / "sound.wav"), "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(bytes(800))
+    (folder / "broken.mp4").write_bytes(b"not a video")
+    (folder / "list.m3u8").write_text(
+        f"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2.0,\n{folder}/two.mp4\n#EXT-X-ENDLIST\n"
+    )
+    return folder
+
+
+SEGMENTS = """TRAIN,two.mp4,run,0,2
+TRAIN,two.mp4,walk,0.5,2.1
+TRAIN,two.mp4,walk,0.5,2.2
+TRAIN,./two.mp4,sit,2.5,inf
+TRAIN,two.mp4,sit,1.5,inf
+TRAIN,live.webm,run,0.5,1
+TRAIN,live.webm,run,0.5,3
+TRAIN,broken.mp4,run,0,1
+TRAIN,broken.mp4,run,1,inf
+TRAIN,sound.wav,run,0,1
+TRAIN,list.m3u8,run,0,1
+TRAIN,missing.mp4,run,0,1
+"""
+
+
+# line: what is found there; any text may stand for "…"
+BEYOND = {
+    3: "ends at 2.2 s, but the video at 2 s",
+    4: "starts at 2.5 s, but the video ends at 2 s",
+    7: "ends at 3 s, but the video at 1 s",
+    8: "…: broken.mp4 is no video that FFmpeg reads: Invalid data found…",
+    9: "…: broken.mp4 is no video that FFmpeg reads: Invalid data found…",
+    10: "…: sound.wav cannot be read: it holds no video, only other streams",
+    # It is not followed to the file that it names.
+    11: "…: list.m3u8 is no video that FFmpeg reads: Invalid data found…",
+    12: "cannot be compared with the end of its video: missing.mp4 cannot be read: …No such file…",
+}
+
+
+def test_segments_beyond_the_end(clips: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A segment may end one frame too late; a video that cannot be read is found, not passed over.
+
+    Each video is opened once.
+    """
+    source = clips / "segments.csv"
+    source.write_text(SEGMENTS)
+    opened, open_read = Counter[str](), storage.open_read
+
+    def counted(path: str, *args: Any) -> Any:
+        opened[Path(path).name] += 1
+        return open_read(path, *args)
+
+    monkeypatch.setattr(storage, "open_read", counted)
+    given = {"task": "video_classification", "select": "ALL,SEGMENT_END", "ignore": "OVERLAP"}
+    found = findings(source, **given)
+    assert [(code, line) for code, line, _ in found] == [("SEGMENT_END", line) for line in BEYOND]
+    for _, line, message in found:
+        assert re.fullmatch(re.escape(BEYOND[line]).replace("…", ".*"), message)
+    assert {opened[Path(row.split(",")[1]).name] for row in SEGMENTS.splitlines()} == {1}
+
+
+def test_videos_of_an_object_store(clips: Path) -> None:
+    """They are read through the storage that the import file's address names."""
+    folder = "memory://clips/lists"
+    storage.write_bytes(f"{folder}/two.mp4", (clips / "two.mp4").read_bytes())
+    storage.write_text(f"{folder}/rows.csv", "TRAIN,two.mp4,run,1,3\nTRAIN,none.mp4,run,1,3\n")
+    try:
+        [beyond, missing] = findings(
+            f"{folder}/rows.csv", task="video_classification", select="SEGMENT_END"
+        )
+    finally:
+        storage.remove("memory://clips")
+    assert beyond == ("SEGMENT_END", 1, "ends at 3 s, but the video at 2 s")
+    assert (missing[1], "none.mp4 cannot be read: " in missing[2]) == (2, True)
+
+
+def test_videos_are_opened_on_request(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only the code itself selects the check, and then a missing package is an error at once."""
+    monkeypatch.setitem(sys.modules, "av", None)
+    source = tmp_path / "videos.csv"
+    source.write_text(VIDEOS)
+    options = {"task": "video_classification", "select": "ALL,warning"}
+    assert {code for code, *_ in findings(source, **options)} == {"OVERLAP"}
+    remedy = r"SEGMENT_END needs .* pip install 'recordgen\[video\]'"
+    with pytest.raises(UsageError, match=remedy):
+        recordgen.check(source, task="video_classification", select="segment_end")
+    with pytest.raises(UsageError, match=remedy):
+        recordgen.convert(
+            source, tmp_path / "out", task="video_classification", select="segment_end"
+        )
+    assert not (tmp_path / "out").exists()

@@ -297,7 +297,8 @@ def test_selection() -> None:
     lint = ConvertOptions(select=("Error", "few_examples"), ignore=("leak",)).lint
     assert lint.codes == {"CONFLICT", "FEW_EXAMPLES"}
     assert ConvertOptions(ignore=("ALL",)).lint.codes == frozenset()
-    assert ConvertOptions().lint.codes == CHECKS.keys()
+    assert ConvertOptions().lint.codes == CHECKS.keys() - {"SEGMENT_END"}
+    assert "SEGMENT_END" in ConvertOptions(fail_on=("warning",)).lint.fatal
     assert ConvertOptions(threshold=("few_examples=3",)).lint.thresholds["FEW_EXAMPLES"] == 3
 
 

@@ -44,7 +44,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.lint.facts import Facts, to_parquet
-from recordgen.lint.run import Lint
+from recordgen.lint.run import Lint, need_packages
 from recordgen.options import ConvertOptions, OptionValues, make_options
 from recordgen.planning.appending import (
     find_existing,
@@ -70,7 +70,7 @@ from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
 from recordgen.standards.openlineage_events import run_events
-from recordgen.tasks import TASKS
+from recordgen.tasks import TASKS, task_for
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ def check(
     started = time.monotonic()
     opened, decoded = _told(open_source(source, make_options(options)), progress)
     unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
+    need_packages(task_for(decoded), decoded.lint)
     need_local_workers(beam_args, "check")
     with tempfile.TemporaryDirectory(prefix="recordgen-check-") as folder:
         staging = Staging(folder)
@@ -284,6 +285,7 @@ def _convert_source(
 ) -> ConversionResult:
     started = time.monotonic()
     storage.check_writable(output)
+    need_packages(task_for(options), options.lint)
     pipeline = new_pipeline()
     is_there = storage.exists(storage.join(output, DATASET_FILE))
     if resume and is_there and not (overwrite or append):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import IO
 
 from recordgen import storage
 from recordgen.dataset.manifest import (
@@ -29,6 +30,8 @@ from recordgen.runs.commit import leave_lint, leave_rejects
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
 from recordgen.sources.source import Source
+from recordgen.storage import RequestContext
+from recordgen.storage.access import RowUrlPolicy
 from recordgen.tasks import task_for
 from recordgen.version import __version__
 
@@ -225,7 +228,16 @@ def linted(
     counts = Counter(item.code for item in staged.odd_lines)
     counts.update({code: staged.adjusted.get(kind, 0) for kind, code in CHANGED.items()})
     changed = (item._replace(code=CHANGED[item.code]) for item in changes if item.code in CHANGED)
-    lint = run_checks(facts, task, about_all, (*staged.odd_lines, *changed), counts, wanted)
+
+    def open_payload(uri: str, named_by: str) -> IO[bytes]:
+        path = storage.resolve(
+            uri, storage.join(dataset.folder, "") if task.by_address else named_by
+        )
+        return storage.open_read(path, RequestContext(RowUrlPolicy(options.access, named_by)))
+
+    lint = run_checks(
+        facts, task, about_all, (*staged.odd_lines, *changed), counts, wanted, open_payload
+    )
     general = (item.message for item in lint.about_all)
     warnings = (*dataset.warnings, *general, *task.advice())
     return replace(dataset, warnings=warnings, lint=lint.counts), lint

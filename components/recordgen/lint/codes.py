@@ -19,6 +19,7 @@ ODD_IMAGES = "recordgen.lint.images:find_odd_images"
 ODD_TEXTS = "recordgen.lint.texts:find_odd_texts"
 ODD_BOXES = "recordgen.lint.boxes:find_odd_boxes"
 OVERLAPS = "recordgen.lint.videos:find_overlaps"
+SEGMENT_ENDS = "recordgen.lint.videos:find_ends_beyond"
 ODD_COLUMNS = "recordgen.lint.tables:find_odd_columns"
 
 
@@ -32,12 +33,15 @@ class Check:
             the reader of the import file.
         threshold: the number from which on it is found; None: the check has none.
         remedy: what to do, where the code alone does not say it; docs/lint.md has it of all.
+        extra: the extra of this package that installs what opens payloads for this check. Such a
+            check runs only if its code is selected, and its finder is also given what opens them.
     """
 
     level: str
     finder: str = ""
     threshold: float | None = None
     remedy: str = ""
+    extra: str = ""
 
 
 #: What ``rows.adjusted`` counts, and the code of the check that says so.
@@ -88,6 +92,7 @@ CHECKS: Mapping[str, Check] = {
     "ONE_BOX_SIZE": Check(WARNING, ODD_BOXES, 10),
     # segments of videos
     "OVERLAP": Check(WARNING, OVERLAPS),
+    "SEGMENT_END": Check(WARNING, SEGMENT_ENDS, extra="video"),
     # columns of tables
     "CONSTANT": Check(WARNING, ODD_COLUMNS),
     "MIXED_TYPES": Check(WARNING, ODD_COLUMNS, 90),
@@ -123,6 +128,13 @@ ON_LOOKS = LIKENESS | {
     *("DARK", "LIGHT", "BLURRED", "ONE_COLOUR"),
     *("LONG_TEXT", "MOJIBAKE", "LABEL_IN_TEXT"),
 }
+
+
+#: Extras, and the package that each installs for checks.
+PACKAGES: Mapping[str, str] = {"video": "av"}
+
+#: The checks that run unless others are selected.
+BY_DEFAULT = frozenset(code for code, check in CHECKS.items() if not check.extra)
 
 
 def count_level(counts: Mapping[str, int], level: str) -> int:

@@ -6,14 +6,17 @@ odds of a false pair are 1 in 37 million.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits, Rows
+
+#: Opens the payload that a uri of an example names, given the import file of its row, too.
+OpenPayload: TypeAlias = "Callable[[str, str], IO[bytes]]"
 
 
 class LintedTask(Protocol):

@@ -466,6 +466,11 @@ class Facts:
         inside = ", ".join(filter(None, (name, f"split {self.split(row)}")))
         return f"{said['source']}:{said['line']} ({inside})"
 
+    def payload(self, row: int) -> tuple[str, str]:
+        """Return the uri of an example's payload, and the import file that names it."""
+        said = self._said(row)
+        return said["uri"], said["source"]
+
     def split(self, row: int) -> str:
         """Return the split of an example."""
         return str(self._value("split", row))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from itertools import islice
 
-from recordgen.lint.codes import CHECKS, ERROR, REPEATED, count_level
-from recordgen.lint.contents import LintedTask
+from recordgen.errors import UsageError
+from recordgen.lint.codes import CHECKS, ERROR, PACKAGES, REPEATED, count_level
+from recordgen.lint.contents import LintedTask, OpenPayload
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import AboutAll, Hits, LintFinding, to_lines
 from recordgen.lint.selection import Selection
@@ -67,6 +70,21 @@ class Lint:
         return to_lines(self.findings())
 
 
+def need_packages(task: LintedTask, selection: Selection) -> None:
+    """Check that what the wanted checks of a task import is installed.
+
+    Raises:
+        UsageError: a package is missing; names the extra that installs it.
+    """
+    for code in sorted(selection.codes):
+        check = CHECKS[code]
+        if check.extra and check.finder in task.checks and not find_spec(PACKAGES[check.extra]):
+            raise UsageError(
+                f"select: {code} needs the package {PACKAGES[check.extra]!r}, which is not "
+                f"installed: pip install 'recordgen[{check.extra}]', or leave the code out"
+            )
+
+
 def run_checks(
     facts: Facts,
     task: LintedTask,
@@ -74,6 +92,7 @@ def run_checks(
     lines: Iterable[Finding],
     lines_by_code: Mapping[str, int],
     selection: Selection,
+    open_payload: OpenPayload,
 ) -> Lint:
     """Run the checks that are wanted.
 
@@ -84,6 +103,7 @@ def run_checks(
         lines: what was found of lines of import files; of very many, the first.
         lines_by_code: how many there are.
         selection: what is wanted.
+        open_payload: opens the payload of an example, for checks that need it.
     """
     wanted = selection.codes
     about_lines = [
@@ -97,7 +117,7 @@ def run_checks(
         item
         for finder in (REPEATED, *task.checks)
         if any(CHECKS[code].finder == finder for code in wanted)
-        for item in imported(finder)(facts, task, selection.thresholds)
+        for item in _finder(finder, open_payload)(facts, task, selection.thresholds)
         if item.code in wanted
     ]
     columns = [item for item in found if isinstance(item, AboutAll)]
@@ -114,3 +134,10 @@ def run_checks(
     in_order = {code: counts[code] for code in CHECKS if counts[code]}
     fatal = {code: count for code, count in in_order.items() if code in selection.fatal}
     return Lint(in_order, fatal, general, about_lines, facts, hits)
+
+
+def _finder(path: str, open_payload: OpenPayload) -> Callable[..., Iterable[Hits | AboutAll]]:
+    """Return what runs checks, given what opens payloads if they need it."""
+    finder: Callable[..., Iterable[Hits | AboutAll]] = imported(path)
+    opens = any(check.finder == path and check.extra for check in CHECKS.values())
+    return partial(finder, open_payload=open_payload) if opens else finder

@@ -1,16 +1,17 @@
 """Which checks the user wants, which findings fail a run, and from which number on.
 
-Codes may be spelled in any case; a level stands for all codes of that level, ``ALL`` for all.
+Codes may be spelled in any case; a level stands for all codes of that level, ``ALL`` for all. A
+check that opens payloads runs only if its own code is selected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.lint.codes import ALL, CHECKS, ERROR, LIKENESS, ON_LOOKS, WARNING
+from recordgen.lint.codes import ALL, BY_DEFAULT, CHECKS, ERROR, LIKENESS, ON_LOOKS, WARNING
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Selection:
         """Decode the options of these names.
 
         Args:
-            select: codes; empty: all.
+            select: codes; empty: all that open no payload.
             ignore: codes that are left out of them.
             fail_on: codes.
             threshold: words of the form ``CODE=NUMBER``.
@@ -52,10 +53,10 @@ class Selection:
         Raises:
             UsageError: a code is unknown, or a threshold is no number above 0.
         """
-        codes = _codes("select", select) or frozenset(CHECKS)
+        codes = _codes("select", select, BY_DEFAULT) or BY_DEFAULT
         return cls(
-            codes - _codes("ignore", ignore),
-            _codes("fail_on", fail_on),
+            codes - _codes("ignore", ignore, CHECKS),
+            _codes("fail_on", fail_on, CHECKS),
             {
                 **{code: check.threshold for code, check in CHECKS.items() if check.threshold},
                 **dict(map(_threshold, threshold)),
@@ -63,12 +64,21 @@ class Selection:
         )
 
 
-def _codes(option: str, words: Iterable[str]) -> frozenset[str]:
-    """Return the codes that words stand for. Raises: UsageError: one is none."""
+def _codes(option: str, words: Iterable[str], grouped: Collection[str]) -> frozenset[str]:
+    """Return the codes that words stand for.
+
+    Args:
+        option: what gives the words.
+        words: codes, levels and ``ALL``.
+        grouped: the codes that a level and ``ALL`` stand for.
+
+    Raises:
+        UsageError: a word is none of these.
+    """
     groups = {
-        ALL: frozenset(CHECKS),
+        ALL: frozenset(grouped),
         **{
-            level.upper(): frozenset(code for code, each in CHECKS.items() if each.level == level)
+            level.upper(): frozenset(code for code in grouped if CHECKS[code].level == level)
             for level in (ERROR, WARNING)
         },
     }

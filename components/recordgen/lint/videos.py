@@ -1,15 +1,24 @@
-"""Videos: segments that overlap and say different things."""
+"""Videos: segments that overlap and say different things, and segments beyond a video's end.
+
+The second check opens each video. PyAV reads its length: of nearly all formats from its header.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from functools import partial
+from typing import IO, NamedTuple, Protocol
 
 import numpy as np
 
-from recordgen.lint.contents import LintedTask
+from recordgen.errors import RecordgenError
+from recordgen.lint.contents import LintedTask, OpenPayload
 from recordgen.lint.facts import Facts
 from recordgen.lint.findings import Hits
+from recordgen.ordered import map_in_order
+
+# Videos that are opened at once: what takes time is to wait for storage.
+_THREADS = 16
 
 
 class VideoTask(LintedTask, Protocol):
@@ -47,3 +56,95 @@ def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]
         return f"overlaps {start:g} to {end:g} s, {label!r}, in {facts.place(partner)}"
 
     yield Hits("OVERLAP", rows, message, partners)
+
+
+class Length(NamedTuple):
+    """How long a video is.
+
+    Attributes:
+        seconds: from its first frame to the end of its last.
+        frame_seconds: how long it shows one frame, on average; 0: not known.
+    """
+
+    seconds: float
+    frame_seconds: float
+
+
+def find_ends_beyond(
+    facts: Facts, task: VideoTask, thresholds: Mapping[str, float], open_payload: OpenPayload
+) -> Iterator[Hits]:
+    """Yield segments that start or end more than a frame after the end of their video.
+
+    So are all segments of a video that cannot be opened: nothing is known of them.
+    """
+    del thresholds
+    videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
+    measure = partial(_length_or_reason, facts, open_payload)
+    lengths = list(map_in_order(measure, first.tolist(), threads=min(_THREADS, len(videos) or 1)))
+    found: dict[int, str] = {}
+    for row, video in enumerate(video_of):
+        _, start, end = task.segment(facts.annotation(row))
+        if message := _beyond(start, end, lengths[video]):
+            found[row] = message
+    rows = np.array(list(found), np.intp)
+    yield Hits("SEGMENT_END", rows, lambda at: found[int(rows[at])])
+
+
+def _beyond(start: float, end: float, length: Length | str) -> str:
+    """Return what is wrong with a segment of a video; empty: nothing."""
+    if isinstance(length, str):
+        return f"cannot be compared with the end of its video: {length}"
+    # Times are rounded to 32 bits.
+    latest = (length.seconds + length.frame_seconds) * (1 + 2**-22)
+    if start >= latest:
+        return f"starts at {start:g} s, but the video ends at {length.seconds:g} s"
+    if latest < end < float("inf"):
+        return f"ends at {end:g} s, but the video at {length.seconds:g} s"
+    return ""
+
+
+def _length_or_reason(facts: Facts, open_payload: OpenPayload, row: int) -> Length | str:
+    """Return the length of an example's video, or why it is not known."""
+    import av
+
+    uri, source = facts.payload(row)
+    try:
+        with open_payload(uri, source) as file:
+            return video_length(file)
+    except av.FFmpegError as exc:
+        return f"{uri} is no video that FFmpeg reads: {exc.strerror or type(exc).__name__}"
+    except (OSError, RecordgenError, ValueError) as exc:
+        return f"{uri} cannot be read: {exc or type(exc).__name__}"
+
+
+def video_length(file: IO[bytes]) -> Length:
+    """Return how long a video is.
+
+    Args:
+        file: the video, open for reading; is left open.
+
+    Raises:
+        av.FFmpegError: it is no video.
+        ValueError: it holds no pictures, only sound or text.
+        OSError, RecordgenError: it cannot be read.
+    """
+    import av
+
+    # A playlist names other files, which must not be opened: no protocol is allowed.
+    with av.open(file, options={"protocol_whitelist": "none"}) as container:
+        if not container.streams.video:
+            raise ValueError("it holds no video, only other streams")
+        stream = container.streams.video[0]
+        frame = 1 / float(stream.average_rate) if stream.average_rate else 0.0
+        if stream.duration is not None:
+            return Length(float(stream.duration * stream.time_base), frame)
+        if container.duration is not None:
+            return Length(container.duration / av.time_base, frame)
+        # Recorded live: the header was written before the length was known.
+        start = stream.start_time or 0
+        ends = (
+            packet.pts + (packet.duration or 0)
+            for packet in container.demux(stream)
+            if packet.pts is not None
+        )
+        return Length(float((max(ends, default=start) - start) * stream.time_base), frame)

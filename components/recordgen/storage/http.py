@@ -55,9 +55,9 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
     return data
 
 
-def open_read(path: str) -> IO[bytes]:
+def open_read(path: str, context: RequestContext) -> IO[bytes]:
     """Return a copy of a file, opened for reading: a stream that breaks could not go on."""
-    file: IO[bytes] = retried(partial(_run, _spool, path), path)
+    file: IO[bytes] = retried(partial(_run, _spool, path, context), path, context.stop)
     return file
 
 
@@ -121,10 +121,10 @@ async def _read(path: str, at_most: int | None, context: RequestContext) -> byte
         return bytes(data)
 
 
-async def _spool(path: str) -> IO[bytes]:
+async def _spool(path: str, context: RequestContext) -> IO[bytes]:
     file = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 handed to the caller
     try:
-        async with _answer("GET", path, UrlPolicy()) as response:
+        async with _answer("GET", path, context.policy) as response:
             async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
                 file.write(chunk)
     except BaseException:

@@ -104,7 +104,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
         return file.read(length)
 
 
-def open_read(path: str) -> IO[bytes]:
+def open_read(path: str, context: object = None) -> IO[bytes]:
     """Open a file for buffered reading."""
     with _reading(path):
         return open(local_path(path), "rb")

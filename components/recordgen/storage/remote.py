@@ -84,7 +84,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
     return retried(read, path)
 
 
-def open_read(path: str) -> IO[bytes]:
+def open_read(path: str, context: RequestContext) -> IO[bytes]:
     """Open a file for buffered reading, each piece of which is retried."""
 
     def open_file() -> Any:

@@ -8,10 +8,10 @@ from the video's beginning, and ``inf`` is its end::
      [{"displayName": "car", "startTime": "120s", "endTime": "180.5s"}]}
 
 become ``video/segment/start: 120.0``, ``video/segment/end: 180.5``, ``video/class/text: b"car"``
-and ``video/class/label: 0``. Videos are never opened, only named, by their address. Each
-segment is an example of its own, and so is each of several labels of one segment, as AutoML has
-it. The annotation is a JSON list of label, start and end; null stands for no label, and for the
-video's end.
+and ``video/class/label: 0``. Videos are never opened, only named, by their address; the check
+SEGMENT_END is the exception. Each segment is an example of its own, and so is each of several
+labels of one segment, as AutoML has it. The annotation is a JSON list of label, start and end; null
+stands for no label, and for the video's end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from recordgen import features, storage
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import UsageError
-from recordgen.lint.codes import OVERLAPS
+from recordgen.lint.codes import OVERLAPS, SEGMENT_ENDS
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
@@ -123,7 +123,7 @@ class VideoClassification(Task):
     page = "docs/tasks/video_classification.md"
     batch_rows = 256
     by_address = True
-    checks = (OVERLAPS,)
+    checks = (OVERLAPS, SEGMENT_ENDS)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
