@@ -68,6 +68,7 @@ OTHER_VALUES: dict[str, Any] = {
     "image_seconds": 60.0,
     "decode_memory": 500.0,
     "max_reject_fraction": 0.25,
+    "on_storage_error": "reject",
     "select": ["error", "DARK"],
     "ignore": ["LEAK"],
     "fail_on": ["CONFLICT"],

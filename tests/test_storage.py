@@ -6,13 +6,15 @@ import asyncio
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import socket
 import ssl
+import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import aiohttp
@@ -23,21 +25,29 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 import recordgen
 from recordgen import storage
+from recordgen.console.summaries import conversion_summary
 from recordgen.errors import (
     FileTooLargeError,
     NotAllowedError,
+    PayloadError,
     SourceError,
     StorageError,
+    TooManyRejectsError,
+    UnreachableError,
     UsageError,
 )
+from recordgen.options import ConvertOptions
+from recordgen.payloads.fetching import FAR_REQUESTS, Fetcher
 from recordgen.payloads.sizes import listed_infos, worth_listing
+from recordgen.rows.planned import PlannedRow
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import Source
-from recordgen.storage import RequestContext
+from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
 from recordgen.storage.failures import Meaning, meaning
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
+from recordgen.storage.terms import is_patient
 from tests.conftest import encoded, noise
 from tests.servers import cut, serving
 
@@ -125,6 +135,21 @@ async def endless(request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound(request.path + "x")
 
 
+def ranged(said: str) -> Answer:
+    """Answer with 206 and the image, whatever was asked for."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=206, body=IMAGE, headers={"Content-Range": said})
+
+    return answer
+
+
+async def bad_header(request: web.Request) -> web.StreamResponse:
+    assert request.transport is not None
+    request.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n")
+    return web.Response()
+
+
 def status(number: int) -> Answer:
     async def answer(_: web.Request) -> web.StreamResponse:
         return web.Response(status=number)
@@ -142,11 +167,16 @@ ANSWERS: list[tuple[Answer, str]] = [
     (empty_head, "ok"),
     (nothing_left, "empty_file"),
     (page, "not_an_image"),
-    (endless, "missing_file"),
-    (status(304), "missing_file"),
+    (endless, "bad_response"),
+    (status(304), "bad_response"),
+    (bad_header, "bad_response"),
+    (ranged(f"bytes 0-{len(IMAGE) - 1}/{len(IMAGE)}"), "ok"),
+    (ranged(f"bytes 0-{len(IMAGE) - 1}/{len(IMAGE) + 1}"), "partial_content"),
+    (ranged("bytes 1-2/3"), "partial_content"),
     (status(404), "missing_file"),
     (status(410), "missing_file"),
-    (status(400), "missing_file"),
+    (status(400), "http_error"),
+    (status(418), "http_error"),
     (status(401), "permission_denied"),
     (status(403), "permission_denied"),
 ]
@@ -167,7 +197,7 @@ def test_odd_urls_are_the_rows_fault(serve: Callable[[Answer], str], tmp_path: P
     redirected = [f"{url}/to/{number}" for number in range(4)]  # "http:///a" joins to "/a"
     local = ["a\0b.jpg", f"{'x' * 300}.jpg"]
     found = codes([*ODD, *redirected, *local], tmp_path)
-    assert set(found) <= {"missing_file", "not_allowed", "bad_line"}
+    assert set(found) <= {"missing_file", "not_allowed", "bad_line", "bad_response"}
     found = codes([*ODD, *local], tmp_path, allow_root=[url, str(tmp_path)])
     assert set(found) <= {"missing_file", "not_allowed", "bad_line"}
 
@@ -204,27 +234,184 @@ async def cut_without_length(request: web.Request) -> web.StreamResponse:
     return await cut(request, IMAGE, length=False) if request.method == "GET" else image(request)
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [status(500), status(503), status(429), status(408), reset, hang, cut_body, cut_without_length],
-    ids=["500", "503", "429", "408", "reset", "hang", "cut", "cut without length"],
-)
-def test_failures_that_pass_and_that_do_not(
-    fault: Answer,
+async def drip(request: web.Request) -> web.StreamResponse:
+    """Send a byte from time to time: the connection is never silent."""
+    answer = web.StreamResponse()
+    answer.content_length = len(IMAGE)
+    await answer.prepare(request)
+    while request.transport is not None and request.method == "GET":
+        await answer.write(b"x")
+        await asyncio.sleep(0.05)
+    return answer
+
+
+def by_path(**answers: Answer) -> Answer:
+    """Answer by the first part of the path: ``/reset/1.jpg``."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await answers[request.path.split("/")[1]](request)
+
+    return answer
+
+
+def refusing() -> str:
+    """Return the URL of a server that is not there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+FAULTS: dict[str, Answer] = {
+    **{str(number): status(number) for number in (500, 501, 503, 429, 408)},
+    "reset": reset,
+    "cut": cut_body,
+    "endless": cut_without_length,
+}
+
+
+def test_a_dead_url_costs_its_row_only(serve: Callable[[Answer], str], tmp_path: Path) -> None:
+    """What fails twice is repeated; what always fails is a reject with line, cause and remedy."""
+    url = serve(
+        by_path(**FAULTS, **{f"{name}-twice": flaky(2, fault) for name, fault in FAULTS.items()})
+    )
+    nowhere = refusing()
+    dead = [f"{url}/{name}/1.jpg" for name in FAULTS]
+    dead += [f"{nowhere}/1.jpg", f"{url.replace('http:', 'https:')}/tls/1.jpg"]
+    sound = [f"{url}/{name}-twice/{n}.jpg" for name in FAULTS for n in (1, 2)]
+    source = tmp_path / "urls.csv"
+    source.write_text("".join(f"TRAIN,{line},a\n" for line in [*dead, *sound]))
+    options = {"allow_scheme": "http", "max_reject_fraction": 1}
+    result = recordgen.convert(str(source), tmp_path / "out", **options)
+    assert result.dataset.examples == len(sound)
+    assert result.dataset.rows.rejected == {"unreachable": len(dead)}
+    for item, path in zip(result.rejects, dead, strict=True):
+        assert item.uri == path
+        assert re.search(r"tried 3 times in \d+ s; convert again when .*, or remove", item.message)
+    [hosts] = [line for line in conversion_summary(result).split("\n") if "No answer" in line]
+    assert hosts.startswith(f"No answer  {url} {len(FAULTS)}, ")
+    assert f"{nowhere} 1" in hosts
+
+
+@pytest.mark.parametrize("on_storage_error", ["fail", "reject"])
+def test_an_outage_of_one_url(
+    on_storage_error: str, serve: Callable[[Answer], str], tmp_path: Path
+) -> None:
+    """The option decides for web servers and files alike, planned or read."""
+    url = serve(lambda request: cut_body(request))
+    options = {"on_storage_error": on_storage_error}
+    if on_storage_error == "reject":
+        assert codes([f"{url}/1.jpg"], tmp_path, **options) == ["unreachable"]
+        return
+    with pytest.raises(StorageError, match=r"/1\.jpg: .*tried 3 times .*--on-storage-error reject"):
+        codes([f"{url}/1.jpg"], tmp_path, **options)
+
+
+def test_slow_servers_do_not_hold_a_run(
+    serve: Callable[[Answer], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Silence fails after a while and is repeated; all attempts for a file have one limit."""
+    # Once: on a loaded machine, two good answers in a row may come too late.
+    monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "1")
+    assert codes([f"{serve(flaky(1, hang))}/1.jpg"], tmp_path) == ["ok"]
+    monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.4")
+    monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
+    started = time.monotonic()
+    url = serve(by_path(hang=hang, drip=drip))
+    source = tmp_path / "slow.csv"
+    source.write_text("".join(f"TRAIN,{url}/{name}/1.jpg,a\n" for name in ("hang", "drip")))
+    rejects = recordgen.check(str(source), allow_scheme="http", max_reject_fraction=1).rejects
+    assert [item.code for item in rejects] == ["unreachable"] * 2
+    assert "Timeout" in rejects[0].message
+    assert "one file may take 0.6 s" in rejects[1].message
+    assert time.monotonic() - started < 20
+
+
+def test_a_dead_host_is_given_up(
     serve: Callable[[Answer], str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Twice is retried; always is an outage, whose message names the object."""
-    times = 2
-    if fault is hang:  # once: on a loaded machine, two good answers in a row may come too late
-        times = 1
-        monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "1")
-    assert codes([f"{serve(flaky(times, fault))}/1.jpg"], tmp_path) == ["ok"]
-    if fault is hang:
-        monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "0.2")
-    with pytest.raises(StorageError, match=r"always/1\.jpg: .*tried 3 times in \d+ s"):
-        codes([f"{serve(flaky(99, fault))}/always/1.jpg"], tmp_path)
+    """After some failures in a row it is left alone, and others are not; the next run asks anew."""
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
+    asked: list[str] = []
+    is_dead = True
+
+    async def dying(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path)
+        return web.Response(status=503) if is_dead else image(request)
+
+    dead, other = serve(dying), serve(redirecting())
+    lines = [f"{url}/{number}.jpg" for number in range(200) for url in (dead, other)]
+    assert codes(lines, tmp_path) == ["unreachable", "ok"] * 200
+    assert 16 <= len(asked) <= FAR_REQUESTS + 16
+    assert f"{dead}: 16 requests in a row failed" in caplog.text
+    is_dead = False
+    assert codes(lines[::20], tmp_path) == ["ok"] * 20
+
+
+def test_when_a_host_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any answer counts for it, also one to a later request; a trial is sent once."""
+    url, now = "https://host.example/1.jpg", 100.0
+    monkeypatch.setattr(hosts.time, "monotonic", lambda: now)
+
+    def fails(while_asked: Callable[[], object] = lambda: None) -> str:
+        try:
+            with hosts.watched(url):
+                while_asked()
+                raise UnreachableError("patient" if is_patient() else "once")
+        except UnreachableError as exc:
+            return str(exc).removeprefix(f"{url}: ")
+
+    def answers() -> None:
+        nonlocal now
+        now += 1
+        with suppress(FileNotFoundError), hosts.watched(url):
+            raise FileNotFoundError
+
+    hosts.forget_failures()
+    assert {fails() for _ in range(15)} == {"patient"}
+    answers()
+    assert {fails(answers) for _ in range(20)} == {"patient"}  # a later request was answered
+    assert {fails() for _ in range(16)} == {"patient"}
+    closed = "not requested, because 16 requests to https://host.example failed in a row"
+    assert fails() == closed
+    now += 60
+    assert [fails(), fails()] == ["once", closed.replace("16", "17")]
+    now += 119
+    assert fails() != "once"
+    now += 1
+    with hosts.watched(url):
+        assert not is_patient()
+    assert fails() == "patient"
+
+
+def test_what_could_not_be_reached_is_asked_again(
+    serve: Callable[[Answer], str], tmp_path: Path
+) -> None:
+    """A run that failed for it goes on when the server is back: its shards are not kept."""
+    is_dead = True
+
+    async def half_dead(request: web.Request) -> web.StreamResponse:
+        fails = is_dead and "0" in request.path and request.method == "GET"
+        return web.Response(status=503) if fails else image(request)
+
+    url = serve(half_dead)
+    source = tmp_path / "urls.csv"
+    source.write_text("".join(f"TRAIN,{url}/{number}.jpg,a\n" for number in range(12)))
+    args, options = (str(source), tmp_path / "out"), {"allow_scheme": "http", "resume": True}
+    with pytest.raises(TooManyRejectsError, match=rf"\(unreachable 2; unreachable: {url} 2\)"):
+        recordgen.convert(*args, **options)
+    is_dead = False
+    assert recordgen.convert(*args, **options).dataset.examples == 12
+
+
+def test_an_import_file_that_cannot_be_reached(serve: Callable[[Answer], str]) -> None:
+    """Its outage ends the run, whatever rows may do; so does an answer that is none."""
+    url = serve(by_path(**FAULTS, bad=bad_header))
+    for name, reason in (("503", "HTTP 503.*tried 3 times"), ("bad", "HTTP 400")):
+        with pytest.raises(StorageError, match=reason):
+            recordgen.check(f"{url}/{name}/a.csv", on_storage_error="reject")
 
 
 def test_an_import_file_that_is_cut_is_read_again(
@@ -512,6 +699,42 @@ def test_local_limits(tmp_path: Path) -> None:
     assert refused.value.size == 5
 
 
+@pytest.mark.parametrize("size", [0, 4, 6, 200])
+def test_a_local_file_that_changed(size: int, tmp_path: Path) -> None:
+    """What has another size than it was planned with is a reject, also beyond the limits."""
+    path = tmp_path / "1.jpg"
+    path.write_bytes(b"x" * size)
+    row = PlannedRow(0, "labels.csv", 1, str(path), None, 5, "", assigned=False)
+    options = ConvertOptions(task="image_classification", max_image_mb=0.0001)
+    with Fetcher([row], options) as fetcher:
+        with pytest.raises(PayloadError, match=rf"it had 5 bytes, now {size}") as refused:
+            fetcher.start(row)()
+        assert refused.value.code == "changed"
+        path.write_bytes(b"12345")
+        assert fetcher.start(row)() == b"12345"
+
+
+@pytest.mark.parametrize("on_storage_error", ["auto", "reject"])
+def test_a_disk_that_fails(
+    on_storage_error: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It ends the run, as it says nothing about the data, unless the option rejects the row."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / "1.jpg").write_bytes(IMAGE)
+    row = PlannedRow(
+        0, "labels.csv", 1, str(tmp_path / "1.jpg"), None, len(IMAGE), "", assigned=False
+    )
+    options = ConvertOptions(task="image_classification", on_storage_error=on_storage_error)
+    expected = {"auto": UnreachableError, "reject": PayloadError}[on_storage_error]
+    with Fetcher([row], options) as fetcher, monkeypatch.context() as patch:
+        patch.setattr(os, "read", fail)
+        with pytest.raises(expected, match=r"1\.jpg: OSError: .*Input/output error"):
+            fetcher.start(row)()
+
+
 def test_parts_of_local_files(tmp_path: Path) -> None:
     """A part is exactly what was asked for, or an error."""
     path = tmp_path / "file"
@@ -667,7 +890,7 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
         ("https", connection(socket.gaierror(socket.EAI_NONAME, "?")), Meaning.MISSING),
         ("https", connection(socket.gaierror(socket.EAI_AGAIN, "?")), Meaning.TRANSIENT),
         ("https", connection(ConnectionRefusedError()), Meaning.TRANSIENT),
-        ("https", connection(ssl.SSLCertVerificationError()), Meaning.LASTING),
+        ("https", connection(ssl.SSLCertVerificationError()), Meaning.UNTRUSTED),
         ("https", aiohttp.ServerDisconnectedError(), Meaning.TRANSIENT),
         ("https", aiohttp.InvalidURL("https://"), Meaning.MISSING),
         ("https", asyncio.TimeoutError(), Meaning.TRANSIENT),

@@ -11,6 +11,8 @@ RecordgenError
 ├── LintError              a finding that fail_on names                        exit code 1
 ├── SourceError            an import file is missing or cannot be read         exit code 1
 ├── StorageError           storage failed; the data may be fine                exit code 1
+│   ├── UnreachableError        requests failed, however often they were repeated
+│   ├── ResponseError           a web server refuses a request, or its answer is none
 │   ├── UnknownSchemeError      no storage is known for a URL's scheme
 │   ├── NotAllowedError         a redirect leads where it may not
 │   └── FileTooLargeError       a file has more bytes than were asked for
@@ -100,6 +102,25 @@ class StorageError(RecordgenError):
 
     It ends the run: an outage must never look like bad data.
     """
+
+
+class UnreachableError(StorageError):
+    """Storage gives no answer, or none but failures, however often it is asked."""
+
+
+class ResponseError(StorageError):
+    """A web server refuses a request, or its answer cannot be used.
+
+    Attributes:
+        code: the reason, a value of :class:`recordgen.rejects.RejectCode`.
+    """
+
+    def __init__(self, message: str, code: str = "bad_response") -> None:
+        super().__init__(message)
+        self.code = str(code)
+
+    def __reduce__(self) -> tuple[type[ResponseError], tuple[str, str]]:
+        return type(self), (str(self), self.code)
 
 
 class UnknownSchemeError(StorageError):

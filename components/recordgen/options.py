@@ -293,6 +293,13 @@ class ConvertOptions:
     max_reject_fraction: float = option(
         0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
     )
+    on_storage_error: str = option(
+        AUTO,
+        "what to do with a row whose file cannot be reached, however often it is requested: "
+        "`reject` the row, or `fail`; `auto`: reject it if the file is on a web server",
+        choices=(AUTO, "fail", "reject"),
+        affects_bytes=False,
+    )
     select: tuple[str, ...] = option(
         (),
         "look for findings of these codes alone, such as `LEAK`; `error` and `warning` stand for "
@@ -531,6 +538,7 @@ class OptionValues(TypedDict, total=False):
     image_seconds: float
     decode_memory: float | None
     max_reject_fraction: float
+    on_storage_error: str
     select: str | Sequence[str]
     ignore: str | Sequence[str]
     fail_on: str | Sequence[str]

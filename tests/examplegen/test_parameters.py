@@ -77,6 +77,7 @@ def test_options_reach_the_executor(tmp_path):
         "image_seconds": 60,
         "decode_memory": 500,
         "max_reject_fraction": 1,
+        "on_storage_error": "reject",
         "select": ("error", "DARK"),
         "ignore": ("LEAK",),
         "fail_on": ("CONFLICT",),

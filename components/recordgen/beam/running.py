@@ -21,6 +21,7 @@ from recordgen.errors import (
 from recordgen.options import ConvertOptions
 from recordgen.runs.progress import Progress, watching
 from recordgen.runs.staging import Staging
+from recordgen.storage.hosts import forget_failures
 from recordgen.tasks import TASKS
 
 NewPipeline = Callable[[], beam.Pipeline]
@@ -36,6 +37,7 @@ def running(
     noun = TASKS[options.task].noun
     try:
         with _rare_collections(), watching(staging, progress, noun), dying_with_workers():
+            forget_failures()
             job = pipeline.run()
             job.wait_until_finish()
     except KeyboardInterrupt:

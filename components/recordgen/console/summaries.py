@@ -14,6 +14,7 @@ from recordgen.options import AUTO
 from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
 from recordgen.runs import counters
+from recordgen.storage.hosts import unreachable_text
 from recordgen.tables.csv_fields import DELIMITERS
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def conversion_summary(result: ConversionResult) -> str:
         "",
         *_class_table(dataset, f"see {result.output}/dataset.json"),
         *detection_lines(result.detection),
-        *_row_lines(dataset),
+        *_row_lines(dataset, result.rejects),
     ]
     if dataset.examples > examples:
         lines.append(f"Appended   to {dataset.examples - examples:,} examples that stay")
@@ -81,7 +82,7 @@ def check_summary(result: CheckResult, *, limit: int) -> str:
         "",
         *_class_table(dataset, "--json lists all"),
         *detection_lines(result.detection),
-        *_row_lines(dataset),
+        *_row_lines(dataset, result.rejects),
         *_first_lines(result.rejects, limit, len(result.rejects), "--json lists all"),
         *_first_lines(
             result.findings,
@@ -326,7 +327,7 @@ def _class_table(dataset: Dataset, where: str) -> list[str]:
     return [*lines, ""]
 
 
-def _row_lines(dataset: Dataset) -> list[str]:
+def _row_lines(dataset: Dataset, rejects: Sequence[Reject]) -> list[str]:
     rows = dataset.rows
     counts = {
         "with an assigned split": rows.assigned,
@@ -340,6 +341,8 @@ def _row_lines(dataset: Dataset) -> list[str]:
     if rows.adjusted:
         lines.append(f"Adjusted  {_detail(rows.adjusted)}")
     lines.append(f"Rejects    {rows.rejects:,}{_detail(rows.rejected)}")
+    if hosts := unreachable_text(rejects):
+        lines.append(f"No answer  {one_line(hosts)}")
     if dataset.reencoded:
         total = sum(dataset.reencoded.values())
         lines.append(f"Re-encoded {total:,}{_detail(dataset.reencoded)}")

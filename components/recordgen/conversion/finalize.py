@@ -32,6 +32,7 @@ from recordgen.shards.task import ShardResult
 from recordgen.sources.source import Source
 from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
+from recordgen.storage.hosts import unreachable_text
 from recordgen.tasks import task_for
 from recordgen.version import __version__
 
@@ -118,7 +119,9 @@ def stop_unless_usable(
 
 def _by_reason(rejects: Sequence[Reject]) -> str:
     counts = Counter(item.code for item in rejects).most_common()
-    return ", ".join(f"{code} {count}" for code, count in counts) or "none"
+    reasons = ", ".join(f"{code} {count}" for code, count in counts) or "none"
+    hosts = unreachable_text(rejects)
+    return f"{reasons}; unreachable: {hosts}" if hosts else reasons
 
 
 def _shown(item: Reject) -> str:

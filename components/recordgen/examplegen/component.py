@@ -110,6 +110,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         image_seconds: float | RuntimeParameter = 20,
         decode_memory: float | RuntimeParameter | None = None,
         max_reject_fraction: float | RuntimeParameter = 0.01,
+        on_storage_error: str | RuntimeParameter = "auto",
         select: str | Sequence[str] | RuntimeParameter = (),
         ignore: str | Sequence[str] | RuntimeParameter = (),
         fail_on: str | Sequence[str] | RuntimeParameter = (),

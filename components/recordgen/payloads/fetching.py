@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from threading import BoundedSemaphore, Event
@@ -18,9 +18,16 @@ from types import TracebackType
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
-from recordgen.errors import FileTooLargeError, NotAllowedError, PayloadError, UnknownSchemeError
+from recordgen.errors import (
+    FileTooLargeError,
+    NotAllowedError,
+    PayloadError,
+    ResponseError,
+    UnknownSchemeError,
+    UnreachableError,
+)
 from recordgen.lint.looks import SmallPicture
-from recordgen.options import ConvertOptions, default_threads
+from recordgen.options import AUTO, ConvertOptions, default_threads
 from recordgen.ordered import map_in_order
 from recordgen.payloads.image import (
     check_size,
@@ -31,9 +38,10 @@ from recordgen.payloads.image import (
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rejects import Named, RejectCode
 from recordgen.rows.planned import PlannedRow
-from recordgen.storage import FileInfo, RequestContext
+from recordgen.storage import ANY_REQUEST, FileInfo, RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.retries import retried
+from recordgen.storage.hosts import watched
+from recordgen.storage.retries import deadline, retried
 
 #: How many payloads that are far away are asked for at once by one process, and so by each shard.
 FAR_REQUESTS = 64
@@ -84,7 +92,8 @@ class Fetcher:
     def start(self, row: PlannedRow) -> Callable[[], bytes]:
         """Begin to fetch a payload if it is far away; the result gives it.
 
-        What it raises: PayloadError if the payload is refused, StorageError if storage failed.
+        What it raises: PayloadError if the payload is refused, StorageError if storage failed and
+        that ends the run.
         """
         path = _path(row)
         if storage.is_local(path):
@@ -93,31 +102,34 @@ class Fetcher:
 
     def _read_local(self, row: PlannedRow, path: str) -> bytes:
         check_reach(path, row.source, self._access)
-        try:
-            return storage.read_bytes(path, self._options.max_image_bytes)
-        except _REFUSALS as exc:
-            raise _refusal(exc, path, self._options) from exc
+        with _requested(path, self._options):
+            data = _as_planned(row, path, ANY_REQUEST)
+            if len(data) < row.bytes:
+                raise _changed(row, len(data))
+            return data
 
     def _read_far(self, row: PlannedRow, path: str) -> bytes:
         check_reach(path, row.source, self._access)
-        context = RequestContext(RowUrlPolicy(self._access, row.source), self._stop)
+        with _requested(path, self._options):
+            context = _context(self._access, row.source, self._stop)
 
-        def read() -> bytes:
-            try:
-                data = storage.read_bytes(path, row.bytes, context)
-            except FileTooLargeError as exc:
-                raise _changed(row, exc.size) from exc
-            if len(data) < row.bytes:
-                if (size := storage.info(path, context).size) != row.bytes:
-                    raise _changed(row, size)
-                raise EOFError(f"{len(data)} of {row.bytes} bytes came")
-            return data
+            def read() -> bytes:
+                data = _as_planned(row, path, context)
+                if len(data) < row.bytes:
+                    if (size := storage.info(path, context).size) != row.bytes:
+                        raise _changed(row, size)
+                    raise EOFError(f"{len(data)} of {row.bytes} bytes came")
+                return data
 
-        with _slot():
-            try:
-                return retried(read, path, self._stop)
-            except _REFUSALS as exc:
-                raise _refusal(exc, path, self._options) from exc
+            return retried(read, path, context)
+
+
+def _as_planned(row: PlannedRow, path: str, context: RequestContext) -> bytes:
+    """Return a payload, unless it has more bytes than it was planned with."""
+    try:
+        return storage.read_bytes(path, row.bytes, context)
+    except FileTooLargeError as exc:
+        raise _changed(row, exc.size) from exc
 
 
 def payload_infos(
@@ -131,7 +143,7 @@ def payload_infos(
         options: how large a payload may be, and what rows may reach.
 
     Raises:
-        StorageError: storage failed.
+        StorageError: storage failed, and that ends the run.
     """
     access = options.access
     paths = list(map(storage.resolve, uris, sources))
@@ -139,7 +151,7 @@ def payload_infos(
     if is_far := _any_far(paths):
         named = zip(paths, sources, strict=True)
         reached = [path for path, source in named if access.refusal(path, source) is None]
-        listed = listed_infos(path for path in reached if not storage.is_local(path))
+        listed = _listed([path for path in reached if not storage.is_local(path)], options)
         known = map(listed.get, paths)
     elif _any_far(set(sources)):  # local files, which their rows never reach
         known = repeat(None, len(paths))
@@ -151,6 +163,15 @@ def payload_infos(
     ask = partial(_payload_info, options=options, access=access)
     asked = zip(paths, sources, known, strict=True)
     return _ask_all(ask, asked, is_far=True) if is_far else _local_infos(ask, asked, options)
+
+
+def _listed(paths: Sequence[str], options: ConvertOptions) -> dict[str, FileInfo]:
+    try:
+        return listed_infos(paths)
+    except UnreachableError:
+        if options.on_storage_error != "reject":
+            raise
+        return {}  # look-ups say which payloads cannot be reached
 
 
 def _local_infos(
@@ -239,23 +260,14 @@ def _payload_info(named: _Named, stop: Event, *, options: ConvertOptions, access
     try:
         if info is None:
             check_reach(path, source, access)
-            info = _looked_up(path, source, stop, options)
+            with _requested(path, options):
+                info = storage.info(path, _context(access, source, stop, options.max_image_bytes))
         if info.size == 0:
             return _refused(RejectCode.EMPTY_FILE, "the file is empty (0 bytes)")
         check_size(info.size, options)
     except PayloadError as exc:
         return exc
-    except _REFUSALS as exc:
-        return _refusal(exc, path, options)
     return info
-
-
-def _looked_up(path: str, source: str, stop: Event, options: ConvertOptions) -> FileInfo:
-    if storage.is_local(path):
-        return storage.info(path)
-    policy = RowUrlPolicy(options.access, source)
-    with _slot():
-        return storage.info(path, RequestContext(policy, stop, options.max_image_bytes))
 
 
 def _content(
@@ -270,12 +282,12 @@ def _content(
     if isinstance(info, PayloadError):
         return info
     path = _path(row)
-    context = RequestContext(RowUrlPolicy(access, row.source), stop)
-    with nullcontext() if storage.is_local(path) else _slot():
-        try:
+    try:
+        with _requested(path, options):
+            context = _context(access, row.source, stop)
             data = storage.read_bytes(path, options.max_image_bytes, context)
-        except _REFUSALS as exc:
-            return _refusal(exc, path, options)
+    except PayloadError as exc:
+        return exc
     picture = None if looking is None else picture_in_small(data, looking)
     return Content(hashlib.sha256(data).digest(), picture)
 
@@ -298,8 +310,45 @@ def _path(row: Named) -> str:
     return storage.resolve(row.uri, row.source)
 
 
+def _context(
+    access: Access, source: str, stop: Event, at_most: int | None = None
+) -> RequestContext:
+    """Return what holds for a request that begins now, for a row of an import file."""
+    return RequestContext(RowUrlPolicy(access, source), stop, at_most, deadline())
+
+
+@contextmanager
+def _requested(path: str, options: ConvertOptions) -> Iterator[None]:
+    """Request a payload in the block, when it is its turn.
+
+    Raises:
+        PayloadError: what speaks against the payload.
+        StorageError: what speaks against storage, and ends the run.
+    """
+    try:
+        if storage.is_local(path):
+            yield
+        else:
+            with _slot(), watched(path):
+                yield
+    except _REFUSALS as exc:
+        raise _refusal(exc, path, options) from exc
+    except UnreachableError as exc:
+        if not _may_be_dead(path, options):
+            hint = "--on-storage-error reject would reject its row instead"
+            raise UnreachableError(f"{exc}; {hint}") from exc
+        remedy = "convert again when it can be reached, or remove the row"
+        raise _refused(RejectCode.UNREACHABLE, f"{exc}; {remedy}") from exc
+
+
+def _may_be_dead(path: str, options: ConvertOptions) -> bool:
+    """Say whether a payload that cannot be reached costs its row alone: dead links are common."""
+    given = options.on_storage_error
+    return storage.is_http(path) if given == AUTO else given == "reject"
+
+
 # What speaks against one payload; any other StorageError speaks against storage.
-_REFUSALS = (OSError, UnknownSchemeError, NotAllowedError, FileTooLargeError)
+_REFUSALS = (OSError, UnknownSchemeError, NotAllowedError, FileTooLargeError, ResponseError)
 
 
 def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError:
@@ -311,6 +360,8 @@ def _refusal(exc: Exception, path: str, options: ConvertOptions) -> PayloadError
     if isinstance(exc, OSError):
         message = f"no such file: {path}{_detail(exc)}{storage.backslash_hint(path)}"
         return _refused(RejectCode.MISSING_FILE, message)
+    if isinstance(exc, ResponseError):
+        return PayloadError(exc.code, f"{exc}; fix the URL or remove the row")
     if isinstance(exc, UnknownSchemeError):
         return _refused(RejectCode.UNKNOWN_SCHEME, str(exc))
     if isinstance(exc, FileTooLargeError):
@@ -327,8 +378,9 @@ def _refused(code: RejectCode, message: str) -> PayloadError:
 
 
 def _changed(row: PlannedRow, size: int) -> PayloadError:
+    now = f"{size:,} or more" if size > row.bytes else f"{size:,}"
     return _refused(
         RejectCode.CHANGED,
-        f"the file changed while it was converted: it had {row.bytes:,} bytes, now {size:,} or "
-        f"more; convert again",
+        f"the file changed while it was converted: it had {row.bytes:,} bytes, now {now}; convert "
+        f"again",
     )

@@ -30,6 +30,10 @@ _MAY_PASS = frozenset(
         RejectCode.MISSING_FILE.value,
         RejectCode.PERMISSION_DENIED.value,
         RejectCode.NOT_A_FILE.value,
+        RejectCode.UNREACHABLE.value,
+        RejectCode.HTTP_ERROR.value,
+        RejectCode.BAD_RESPONSE.value,
+        RejectCode.PARTIAL_CONTENT.value,
         RejectCode.UNKNOWN_SCHEME.value,
     }
 )

@@ -38,9 +38,16 @@ from recordgen.storage.paths import (
     resolve,
     scheme_of,
 )
-from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, without_retries
+from recordgen.storage.terms import (
+    ANY_REQUEST,
+    FileInfo,
+    RequestContext,
+    UrlPolicy,
+    without_retries,
+)
 
 __all__ = [
+    "ANY_REQUEST",
     "OBJECT_STORES",
     "FileInfo",
     "RequestContext",
@@ -85,7 +92,6 @@ __all__ = [
 ]
 
 
-_ANY_REQUEST = RequestContext()
 _LOOKING = "cannot look"
 
 
@@ -141,7 +147,7 @@ def check_writable(path: str) -> None:
         )
 
 
-def info(path: str, context: RequestContext = _ANY_REQUEST) -> FileInfo:
+def info(path: str, context: RequestContext = ANY_REQUEST) -> FileInfo:
     """Look up a regular file.
 
     Raises:
@@ -164,13 +170,13 @@ def size(path: str) -> int:
     return info(path).size
 
 
-def version(path: str, context: RequestContext = _ANY_REQUEST) -> str:
+def version(path: str, context: RequestContext = ANY_REQUEST) -> str:
     """Return a text that changes when the file does. Raises: as :func:`info`."""
     return "{}:{}".format(*info(path, context))
 
 
 def read_bytes(
-    path: str, at_most: int | None = None, context: RequestContext = _ANY_REQUEST
+    path: str, at_most: int | None = None, context: RequestContext = ANY_REQUEST
 ) -> bytes:
     """Return the whole content of a regular file.
 

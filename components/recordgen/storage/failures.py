@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-from recordgen.errors import RecordgenError, StorageError
+from recordgen.errors import RecordgenError, ResponseError, StorageError, UnreachableError
 from recordgen.masking import masked
+from recordgen.rejects import RejectCode
 from recordgen.storage.paths import is_http
 
 
@@ -26,7 +27,10 @@ class Meaning(Enum):
     MISSING = "there is no such file"
     NO_FILE = "there is something, but no file"
     FORBIDDEN = "it may not be read"
+    REFUSED = "the server refuses such a request"
+    MALFORMED = "what came is no answer"
     TRANSIENT = "it may pass"
+    UNTRUSTED = "there is no connection that can be trusted"
     LASTING = "it will not pass"
 
 
@@ -90,6 +94,9 @@ _BY_CLASS: dict[type, Meaning] = {
     asyncio.TimeoutError: Meaning.TRANSIENT,
 }
 
+# What aiohttp's parser says of a header or a status that is none; it calls it a 400 of the server.
+_BAD_MESSAGE = "aiohttp.BadHttpMessage"
+
 _IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; the system's
 _FORBIDDEN_TEXT = "Forbidden: "  # gcsfs's 403
 
@@ -119,7 +126,7 @@ def is_transient(exc: BaseException, path: str) -> bool:
 
 
 def to_error(exc: Exception, path: str, tried: str) -> Exception:
-    """Return a failure as FileNotFoundError, PermissionError, IsADirectoryError or StorageError.
+    """Return a failure as FileNotFoundError, PermissionError, IsADirectoryError or a StorageError.
 
     Args:
         exc: what a library raised.
@@ -138,7 +145,19 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
     if found is Meaning.FORBIDDEN:
         return PermissionError(errno.EACCES, detail, masked(path))
     text = ": ".join(filter(None, (path, detail, f"{type(exc).__name__}: {exc}".rstrip(": "))))
-    return StorageError(f"{text}; {tried}" if tried else text)
+    if tried:
+        text = f"{text}; {tried}"
+    if found in (Meaning.TRANSIENT, Meaning.UNTRUSTED):
+        return UnreachableError(text)
+    if found in _RESPONSE_CODES:
+        return ResponseError(text, _RESPONSE_CODES[found].value)
+    return StorageError(text)
+
+
+_RESPONSE_CODES = {
+    Meaning.REFUSED: RejectCode.HTTP_ERROR,
+    Meaning.MALFORMED: RejectCode.BAD_RESPONSE,
+}
 
 
 def shown_cause(exc: Exception) -> Exception | None:
@@ -187,14 +206,15 @@ def meaning(exc: BaseException, path: str) -> Meaning:
         return Meaning.LASTING
     if _is_impossible(exc):
         return Meaning.MISSING
+    causes = list(_causes(exc))
     status = status_of(exc)
     if status is not None:
-        return _of_status(status, exc, path)
+        is_parsed = not any(_is_a(item, _BAD_MESSAGE) for item in causes)
+        return _of_status(status, exc, path) if is_parsed else Meaning.MALFORMED
     if said is Meaning.FORBIDDEN or str(exc).startswith(_FORBIDDEN_TEXT):
         return Meaning.FORBIDDEN
-    causes = list(_causes(exc))
     if any(isinstance(item, ssl.SSLCertVerificationError) for item in causes):
-        return Meaning.LASTING
+        return Meaning.UNTRUSTED
     if is_http(path) and any(map(_is_unknown_host, causes)):
         return Meaning.MISSING
     if any(map(_is_lost_connection, causes)):
@@ -205,10 +225,11 @@ def meaning(exc: BaseException, path: str) -> Meaning:
 def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    # Any other 4xx says of a web page that it cannot be had, and 400 of an object of Google's. S3
-    # says 400 of credentials and regions, too.
-    is_named = 400 <= status < 500 if is_http(path) else status == 400 and _is_gcs(path)
-    return Meaning.MISSING if is_named and "requester pays" not in str(exc) else Meaning.LASTING
+    if is_http(path):
+        return Meaning.REFUSED if status < 500 else Meaning.TRANSIENT
+    # Google says 400 of an object that there cannot be; S3 says it of credentials and regions, too.
+    is_named = status == 400 and _is_gcs(path) and "requester pays" not in str(exc)
+    return Meaning.MISSING if is_named else Meaning.LASTING
 
 
 def _by_type(exc: BaseException) -> Meaning | None:
@@ -221,6 +242,10 @@ def _by_type(exc: BaseException) -> Meaning | None:
 
 def _is_lost_connection(exc: BaseException) -> bool:
     return any(_BY_NAME.get(_name(kind)) is Meaning.TRANSIENT for kind in type(exc).__mro__)
+
+
+def _is_a(exc: BaseException, name: str) -> bool:
+    return any(_name(kind) == name for kind in type(exc).__mro__)
 
 
 def status_of(exc: BaseException) -> int | None:

@@ -6,6 +6,7 @@ follows a redirect wherever it leads. What a user has configured for it (headers
 
     request ─▶ answer ─3xx─▶ policy.refusal(target) ─▶ request ─▶ …
                       ─4xx, 5xx─▶ ClientResponseError with its status
+                      ─206, no redirect─▶ ResponseError: it does not give the file
 
 Only public addresses are reached unless the user allows others. The resolver checks this when the
 connection is made.
@@ -13,11 +14,15 @@ connection is made.
 
 from __future__ import annotations
 
+import asyncio
+import re
 import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 from ipaddress import ip_address
 from typing import IO, Any
 
@@ -27,31 +32,36 @@ from fsspec import filesystem
 from fsspec.asyn import get_loop, sync
 from yarl import URL
 
-from recordgen.errors import NotAllowedError
+from recordgen.errors import NotAllowedError, ResponseError
+from recordgen.rejects import RejectCode
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.failures import is_transient
 from recordgen.storage.retries import RetryPolicy, retried
 from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_large
 
 _MAX_REDIRECTS = 10
+
+# The range of an answer that may be the whole file.
+_RANGE = re.compile(r"bytes 0-(?P<end>[0-9]{1,18})/(?P<size>[0-9]{1,18})")
+
 _CHUNK_BYTES = 1 << 18
 
 # Larger files are kept on disk while they are read.
 _SPOOLED_BYTES = 8_000_000
 
-# A whole body may take this many times the timeout of a silent connection.
+# A whole import file may take this many times the timeout of a silent connection.
 _TOTAL_TIMEOUTS = 20
 
 
 def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file; where the server does not say its size, it is read to learn it."""
-    found: FileInfo = retried(partial(_run, _info, path, context), path, context.stop)
+    found: FileInfo = retried(partial(_run_until, context, _info, path), path, context)
     return found
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
-    data: bytes = retried(partial(_run, _read, path, at_most, context), path, context.stop)
+    data: bytes = retried(partial(_run_until, context, _read, path, at_most), path, context)
     return data
 
 
@@ -85,13 +95,24 @@ def _run(function: Any, path: str, *args: Any) -> Any:
     return sync(get_loop(), function, path, *args)
 
 
+def _run_until(context: RequestContext, function: Any, path: str, *args: Any) -> Any:
+    """Run a coroutine function, but not beyond the deadline: a body may drip in for hours."""
+
+    async def limited() -> Any:
+        end = context.deadline
+        seconds = None if end is None else end - time.monotonic()
+        return await asyncio.wait_for(function(path, *args, context), seconds)
+
+    return sync(get_loop(), limited)
+
+
 async def _info(path: str, context: RequestContext) -> FileInfo:
     found: FileInfo | None = None
     try:
         async with _answer("HEAD", path, context.policy) as response:
             if _size(response):  # some servers say 0 here whatever they have
                 found = FileInfo(_size(response) or 0, _version(response))
-    except aiohttp.ClientResponseError as exc:
+    except (aiohttp.ClientResponseError, ResponseError) as exc:
         if is_transient(exc, path):
             raise
         # Some servers give a file, but not its head alone.
@@ -157,14 +178,29 @@ async def _answer(
             target = response.headers.get("Location") if 300 <= response.status < 400 else None
             if target is None:
                 response.raise_for_status()
-                if response.status >= 300:
-                    raise FileNotFoundError(f"{path}: HTTP {response.status} without a target")
+                _check_whole(response, path)
                 yield response
                 return
             url = _as_requested(target, url)
             if reason := policy.refusal(url):
                 raise NotAllowedError(f"{path}: redirected to {url}: {reason}")
-    raise FileNotFoundError(f"{path}: more than {_MAX_REDIRECTS} redirects")
+    raise ResponseError(f"{path}: more than {_MAX_REDIRECTS} redirects")
+
+
+def _check_whole(response: aiohttp.ClientResponse, path: str) -> None:
+    """Check that an answer gives the file, and all of it. Raises: ResponseError."""
+    if response.status >= 300:
+        raise ResponseError(f"{path}: HTTP {response.status} without a target")
+    if response.status != HTTPStatus.PARTIAL_CONTENT:
+        return
+    said = response.headers.get("Content-Range", "")
+    found = _RANGE.fullmatch(said)
+    if found is None or int(found["end"]) + 1 != int(found["size"]):
+        raise ResponseError(
+            f"{path}: HTTP 206 with a part of the file ({said or 'no Content-Range'}), though all "
+            f"of it was requested",
+            RejectCode.PARTIAL_CONTENT.value,
+        )
 
 
 def _as_requested(url: str, base: str = "") -> str:

@@ -25,7 +25,7 @@ def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileI
     token: str | None = "" if scheme_of(folder) in _ASK else None
     while token is not None:
         try:
-            found, token = retried(partial(_ask, folder, token), folder, context.stop)
+            found, token = retried(partial(_ask, folder, token), folder, context)
         except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
             return
         infos = {f"{folder}/{name}": to_info(said) for name, said in found.items()}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
-from recordgen.errors import StorageError
+from recordgen.errors import StorageError, UnreachableError
 from recordgen.storage.paths import local_path
 from recordgen.storage.terms import FileInfo, too_large
 
@@ -30,7 +30,7 @@ _new_tuple = tuple.__new__
 
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
-    """Turn OSErrors into StorageError, except those for missing and forbidden files."""
+    """Turn OSErrors into UnreachableError, except those for missing and forbidden files."""
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError):
@@ -38,7 +38,7 @@ def _reading(path: str) -> Iterator[None]:
     except OSError as exc:
         if exc.errno in _NO_SUCH_NAME:
             raise FileNotFoundError(exc.errno, exc.strerror, path) from exc
-        raise StorageError(f"{path}: {type(exc).__name__}: {exc}") from exc
+        raise UnreachableError(f"{path}: {type(exc).__name__}: {exc}") from exc
     except ValueError as exc:  # NUL, or what cannot be encoded
         raise FileNotFoundError(errno.EINVAL, str(exc), path) from exc
 

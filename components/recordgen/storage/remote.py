@@ -40,7 +40,7 @@ def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file."""
     if scheme_of(path) in OBJECT_STORES and not _OBJECT.match(path):
         raise IsADirectoryError(path)
-    found = retried(partial(_file_details, path), path, context.stop)
+    found = retried(partial(_file_details, path), path, context)
     if found["type"] != "file":
         raise IsADirectoryError(path)
     if found["size"] is None:  # few storages do not know
@@ -68,7 +68,7 @@ def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes
                 return b""  # an empty file has no first byte
             raise
 
-    data = retried(read, path, context.stop)
+    data = retried(read, path, context)
     if at_most is not None and len(data) > at_most:
         raise too_large(path, len(data))
     return data

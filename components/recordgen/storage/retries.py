@@ -6,6 +6,7 @@ refused together are not repeated together ("full jitter").
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from tenacity import (
 
 from recordgen.errors import UsageError
 from recordgen.storage.failures import is_transient, shown_cause, to_error
-from recordgen.storage.terms import is_patient
+from recordgen.storage.terms import ANY_REQUEST, RequestContext, is_patient
 
 _T = TypeVar("_T")
 
@@ -41,12 +42,15 @@ class RetryPolicy:
         first_wait_seconds: longest wait before the second attempt; it doubles from then on.
         longest_wait_seconds: where the doubling ends.
         timeout_seconds: a connection fails when it is silent for this long.
+        total_seconds: looking up or reading a row's file fails after this time, repetitions
+            included.
     """
 
     attempts: int = 8
     first_wait_seconds: float = 0.5
     longest_wait_seconds: float = 30.0
     timeout_seconds: float = 30.0
+    total_seconds: float = 300.0
 
     @classmethod
     def from_environment(cls) -> RetryPolicy:
@@ -71,28 +75,39 @@ def _parse(texts: tuple[str | None, ...]) -> RetryPolicy:
     return RetryPolicy(**values)
 
 
-def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _T:
+def deadline() -> float:
+    """Return the time of ``time.monotonic`` at which a request that begins now has failed."""
+    return time.monotonic() + RetryPolicy.from_environment().total_seconds
+
+
+def retried(action: Callable[[], _T], path: str, context: RequestContext = ANY_REQUEST) -> _T:
     """Return what ``action`` returns, which must be safe to repeat.
 
     Args:
         action: asks a storage library.
         path: what it asks about, for the error.
-        stop: when it is set, the request is not repeated any more.
+        context: when its ``stop`` is set or its ``deadline`` over, the request is not repeated any
+            more.
 
     Raises:
         FileNotFoundError: there is nothing at ``path``; not retried.
         PermissionError: it may not be read; not retried.
         IsADirectoryError: it is not a file; not retried.
-        StorageError: it failed every time, or in a way that will not pass.
+        UnreachableError: it failed every time, or no connection may be made.
+        ResponseError: a web server refuses it, or its answer is none.
+        StorageError: it failed in another way that will not pass, such as a wrong setting.
     """
     policy = RetryPolicy.from_environment()
-    stop = stop or Event()
+    stop = context.stop or Event()
+    end = math.inf if context.deadline is None else context.deadline
     started = time.monotonic()
     attempts = policy.attempts if is_patient() else 1
+    is_over = stop_after_attempt(attempts) | stop_when_event_set(stop)
+    wait = wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds)
     retrying = Retrying(
         retry=retry_if_exception(lambda exc: is_transient(exc, path)),
-        stop=stop_after_attempt(attempts) | stop_when_event_set(stop),
-        wait=wait_random_exponential(policy.first_wait_seconds, policy.longest_wait_seconds),
+        stop=lambda state: is_over(state) or time.monotonic() >= end,
+        wait=lambda state: max(0, min(wait(state), end - time.monotonic())),
         sleep=sleep_using_event(stop),
         reraise=True,
     )
@@ -100,8 +115,12 @@ def retried(action: Callable[[], _T], path: str, stop: Event | None = None) -> _
         return retrying(action)
     except Exception as exc:
         tried = retrying.statistics["attempt_number"]
-        seconds = time.monotonic() - started
-        error = to_error(exc, path, f"tried {tried} times in {seconds:.0f} s" if tried > 1 else "")
+        now = time.monotonic()
+        said = f"tried {tried} times in {now - started:.0f} s" if tried > 1 else ""
+        if now >= end:
+            late = f"one file may take {policy.total_seconds:g} s"
+            said = f"{said}; {late}" if said else late
+        error = to_error(exc, path, said)
         if error is exc:
             raise
         raise error from shown_cause(exc)

@@ -55,12 +55,18 @@ class RequestContext:
         policy: where an http request may go.
         stop: once it is set, the request is not repeated.
         at_most: counting a file's bytes may end above this number.
+        deadline: the time of ``time.monotonic`` at which the request has failed, with all its
+            repetitions; None: never.
     """
 
     policy: UrlPolicy = UrlPolicy()  # noqa: RUF009 it has no state
     stop: Event | None = None
     at_most: int | None = None
+    deadline: float | None = None
 
+
+#: A request that nothing limits but the number of its repetitions.
+ANY_REQUEST = RequestContext()
 
 _patient = ContextVar("_patient", default=True)
 
