@@ -668,6 +668,23 @@ def test_processes_elsewhere_are_watched(
     assert lease.living_holder(path) is None
 
 
+def test_an_output_that_is_removed_meanwhile(source: str, tmp_path: Path) -> None:
+    """The run does not commit what is left, and its error says what happened."""
+    output = tmp_path / "out"
+
+    class Removing:
+        """Removes the output while shards are written."""
+
+        def planning(self) -> None: ...
+        def finished(self) -> None: ...
+        def writing(self, snapshot: object) -> None:
+            shutil.rmtree(output, ignore_errors=True)
+
+    with pytest.raises(RunnerError, match=r"out: the run's files there were removed while it was"):
+        convert(source, output, progress=Removing())
+    assert not (output / "dataset.json").exists()
+
+
 @pytest.mark.usefixtures("short_watch")
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_run_that_was_taken_for_dead_does_not_commit(

@@ -35,6 +35,7 @@ from recordgen.errors import (
     DataError,
     OutputBusyError,
     OutputExistsError,
+    RunnerError,
     SourceError,
     StorageError,
     UsageError,
@@ -305,6 +306,22 @@ def ways_on(output: str) -> str:
 
 
 @contextmanager
+def _naming_removal(output: str, staging: Staging) -> Iterator[None]:
+    """Say of a failure that somebody removed the run's files, if that is why it failed."""
+    try:
+        yield
+    except (StorageError, RunnerError) as exc:
+        with suppress(StorageError):
+            if not storage.exists(staging.lease):
+                raise RunnerError(
+                    f"{output}: the run's files there were removed while it was at work, by hand "
+                    f"or by another run that had taken this one for dead; nothing was committed; "
+                    f"run it again"
+                ) from exc
+        raise
+
+
+@contextmanager
 def _begun(
     output: str, no_use: tuple[type[BaseException], ...]
 ) -> Iterator[tuple[Staging, list[Staging]]]:
@@ -320,7 +337,8 @@ def _begun(
         with lease.held(staging.lease):
             # Looking only now: of two runs that begin together, at least one sees the other.
             dead = _dead_runs(output, staging)
-            yield staging, dead
+            with _naming_removal(output, staging):
+                yield staging, dead
         over += dead
     except no_use:
         with suppress(StorageError):  # what ended the run says more
