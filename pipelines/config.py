@@ -30,6 +30,10 @@ LOCAL_BEAM_ARGS = (
 # Marks of spans in a pattern: numbers, or dates, which count as days since 1970.
 SPAN_MARKS = ("{SPAN", "{YYYY}")
 
+PATTERN_HELP = (
+    "import files in --data, or a folder of images, whose name ends with /; may hold {SPAN}, "
+    "{YYYY}, …; default *.csv"
+)
 
 # The options of conversion and training that a pipeline has; one seed serves both.
 CONVERSION = ("schema", "target_column", "weight_column", "eval_from", "max_reject_fraction")

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipelines.config import (
+    PATTERN_HELP,
     PipelineConfig,
     add_pipeline_options,
     local_config,
     pipeline_settings,
 )
 from pipelines.terminal import run_main, show_progress
+from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
@@ -152,11 +154,7 @@ def build_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", required=True, help="a folder of AutoML import CSVs, or one CSV")
     add("--workdir", required=True, help="folder for artifacts, metadata and pushed models")
-    add(
-        "--pattern",
-        default="*.csv",
-        help="import files in --data, may hold {SPAN}, {YYYY}, …; default *.csv",
-    )
+    add("--pattern", default="*.csv", help=PATTERN_HELP)
     add("--dataset-version", help="your own name for this data; part of the cache key")
     add_pipeline_options(parser, other_task="detected from the files")
     add("--verbose", action="store_true", help="show TFX's own log, too")
@@ -179,8 +177,11 @@ def to_config(args: argparse.Namespace) -> PipelineConfig:
     )
     if config.options.task != AUTO:
         return config
-    pattern = _SPAN.sub("*", config.pattern)
-    found = detect(find_import_files(f"{config.input_base}/{pattern}"), config.options)
+    pattern = f"{config.input_base}/{_SPAN.sub('*', config.pattern)}"
+    if pattern.endswith("/") and (files := storage.list_files(f"{pattern}**")):
+        # A glob finds files only; one span's folder is enough to see what all hold.
+        pattern = "/".join(files[-1].split("/")[: pattern.count("/")])
+    found = detect(find_import_files(pattern), config.options)
     print(f"task: {found.options.task} ({found.reason})", flush=True)
     return replace(config, options=replace(config.options, task=found.options.task))
 

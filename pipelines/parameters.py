@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 
-from pipelines.config import check_span, check_train_steps
+from pipelines.config import PATTERN_HELP, check_span, check_train_steps
 from recordgen.errors import UsageError
 
 INPUT_BASE = "input_base"
@@ -68,7 +68,7 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
     """Add the options that become runtime parameters."""
     add = parser.add_argument
     add("--data", required=data_required, help="gs:// folder of the import files")
-    add("--pattern", help="import files in --data, may hold {SPAN}, {YYYY}, …; default *.csv")
+    add("--pattern", help=PATTERN_HELP)
     add("--span", type=int, help="the span to read (days since 1970 for dates); default: latest")
     add("--dataset-version", help="your own name for this data; part of the cache key")
     add("--train-steps", type=int, help="steps to train in all; default: by --epochs")

@@ -19,6 +19,7 @@ from recordgen import features
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.examplegen.parameters import ExampleGenParameters
 
 ML_USES = ["TRAIN"] * 12 + ["VALIDATION"] * 6 + ["TEST"] * 6 + [""] * 6
 
@@ -181,6 +182,32 @@ def test_spans_and_versions(tmp_path, write_import, run_tfx, examples_of):
     older = AutoMLExampleGen(base, input_config=config, range_config=first)
     artifact = examples_of(run_tfx(tmp_path / "work", older))
     assert [artifact.properties[key] for key in keys] == [1, 1, 2]
+
+
+def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of):
+    """A span may be a folder of images by label, or JSONL, also where no driver runs."""
+    base = tmp_path / "data"
+    for version, count in ((1, 2), (2, 3)):
+        folder = base / f"span-07/v{version}"
+        for number in range(count):
+            write_image(folder / f"{'cat' if number else 'dog'}/{number}.png", number)
+        line = {"textContent": "a", "classificationAnnotation": {"displayName": "cat"}}
+        (base / f"rows/span-07/v{version}").mkdir(parents=True)
+        (base / f"rows/span-07/v{version}/a.jsonl").write_text(f"{json.dumps(line)}\n" * version)
+    (base / "span-09").write_text("no folder")
+    keys = ("span", "version", "rows")
+    for pattern, expected in (
+        ("span-{SPAN:2}/v{VERSION}/", [7, 2, 3]),
+        ("rows/span-{SPAN:2}/v{VERSION}/*.jsonl", [7, 2, 2]),
+    ):
+        component = AutoMLExampleGen(
+            str(base), input_config=input_config(all=pattern), ignore="ALL"
+        )
+        found = examples_of(run_tfx(tmp_path / f"work-{len(pattern)}", component))
+        assert [found.properties[key] for key in keys] == expected
+        resolved = ExampleGenParameters.from_exec_properties(component.exec_properties)
+        assert (resolved.span, resolved.version) == (7, 2)
+        assert "span-07/v2/" in resolved.files[0].path
 
 
 def test_dates_are_spans(tmp_path, write_import, run_tfx, examples_of):

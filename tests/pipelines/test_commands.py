@@ -160,6 +160,10 @@ def test_the_task_is_found_out_from_the_files(tmp_path, capsys):
         (tmp_path / f"{span}/a.csv").write_text("age,label\n3,yes\n")
     given += ["--target-column", "label"]
     assert local.to_config(local.build_parser().parse_args(given)).task == "tabular"
+    (tmp_path / "photos-1/cat").mkdir(parents=True)
+    (tmp_path / "photos-1/cat/1.png").write_bytes(b"")
+    given = [*given[:4], "--pattern", "photos-{SPAN}/"]
+    assert local.to_config(local.build_parser().parse_args(given)).task == "image_classification"
 
 
 def test_a_schema_makes_the_task(data, tmp_path):

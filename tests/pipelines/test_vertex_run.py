@@ -106,6 +106,21 @@ def test_a_span_can_be_asked_for(service, buckets):
     assert "\nimages:20,sha256:" in found["input_fingerprint"]
 
 
+def test_a_span_may_be_a_folder(service, buckets):
+    """TFX's driver finds no folder by a pattern that ends with a slash; ours does."""
+    data = buckets / "bucket/data"
+    for span, digits in ((4, 3), (5, 2)):
+        (data / f"photos-{span}").mkdir()
+        for digit in range(digits):
+            image = (data / f"span-1/images/000{digit}.png").read_bytes()
+            (data / f"photos-{span}/{digit}").mkdir()
+            (data / f"photos-{span}/{digit}/a.png").write_bytes(image)
+    runs = service.run(compile_job(buckets, "--pattern", "photos-{SPAN}/"), until=EXAMPLE_GEN)
+    found = examples(runs)
+    assert (found["span"], found["examples"]) == (5, 2)
+    assert '"photos-5/"' in runs[EXAMPLE_GEN].parameters["input_config"]
+
+
 def given_parameters(*arguments: str) -> dict[str, str]:
     """Return the parameters that ``pipelines.submit`` sends for its options."""
     parser = argparse.ArgumentParser()

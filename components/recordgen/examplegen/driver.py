@@ -15,8 +15,10 @@ from tfx.utils import proto_utils
 from recordgen.examplegen.fingerprint import image_fingerprint
 from recordgen.examplegen.parameters import (
     FINGERPRINT_IMAGES_KEY,
+    folders_as_patterns,
     given_options,
     import_files,
+    patterns_as_folders,
     span_errors,
 )
 
@@ -39,10 +41,15 @@ class AutoMLExampleGenDriver(driver.FileBasedDriver):
 
         Raises: as :func:`with_images`; SourceError also without an input for the patterns.
         """
+        given = exec_properties[specs.INPUT_CONFIG_KEY]
+        exec_properties[specs.INPUT_CONFIG_KEY] = folders_as_patterns(given)
         with span_errors(exec_properties[specs.INPUT_BASE_KEY]):
             properties: dict[str, Any] = super().resolve_exec_properties(
                 exec_properties, pipeline_info, component_info
             )
+        properties[specs.INPUT_CONFIG_KEY] = patterns_as_folders(
+            properties[specs.INPUT_CONFIG_KEY], given
+        )
         key = example_gen.FINGERPRINT_PROPERTY_NAME
         properties[key] = with_images(properties[key], properties)
         return properties

@@ -85,6 +85,32 @@ def check_splits(
         )
 
 
+def folders_as_patterns(input_config: str) -> str:
+    """Return ``input_config`` (JSON) with a pattern of its entries for each folder.
+
+    ``span-{SPAN}/`` → ``span-{SPAN}/*``: TFX looks for names, and no name ends with a slash. It
+    would find no span, or stop with "Glob pattern does not match regex pattern".
+    """
+    config = proto_utils.json_to_proto(input_config, example_gen_pb2.Input())
+    for split in config.splits:
+        if split.pattern.endswith("/"):
+            split.pattern += "*"
+    return str(proto_utils.proto_to_json(config))
+
+
+def patterns_as_folders(resolved: str, given: str) -> str:
+    """Undo :func:`folders_as_patterns` after TFX has put span and version into the patterns.
+
+    ``span-7/*`` → ``span-7/``, if the pattern in ``given`` ends with a slash.
+    """
+    config = proto_utils.json_to_proto(resolved, example_gen_pb2.Input())
+    before = proto_utils.json_to_proto(given, example_gen_pb2.Input())
+    for split, old in zip(config.splits, before.splits, strict=True):
+        if old.pattern.endswith("/"):
+            split.pattern = split.pattern.removesuffix("*")
+    return str(proto_utils.proto_to_json(config))
+
+
 @contextmanager
 def span_errors(input_base: str) -> Iterator[None]:
     """Turn TFX's errors about spans and versions into SourceError."""
@@ -140,9 +166,13 @@ class ExampleGenParameters:
         fingerprint = properties.get(example_gen.FINGERPRINT_PROPERTY_NAME)
         if span is None:
             range_config = _proto(properties, specs.RANGE_CONFIG_KEY, range_config_pb2.RangeConfig)
+            found = proto_utils.json_to_proto(
+                folders_as_patterns(proto_utils.proto_to_json(input_config)),
+                example_gen_pb2.Input(),
+            )
             with span_errors(input_base):
                 processor = input_processor.FileBasedInputProcessor(
-                    input_base, input_config.splits, range_config
+                    input_base, found.splits, range_config
                 )
                 span, version = processor.resolve_span_and_version()
                 fingerprint = processor.get_input_fingerprint(span, version)

@@ -26,7 +26,11 @@ from recordgen import storage
 from recordgen.errors import RecordgenError
 from recordgen.examplegen.driver import with_images
 from recordgen.examplegen.executor import AutoMLExampleGenExecutor
-from recordgen.examplegen.parameters import span_errors
+from recordgen.examplegen.parameters import (
+    folders_as_patterns,
+    patterns_as_folders,
+    span_errors,
+)
 
 _MODULE = "recordgen.examplegen.vertex_driver"  # __name__ is __main__ where it runs
 _EXECUTOR = f"{AutoMLExampleGenExecutor.__module__}.{AutoMLExampleGenExecutor.__qualname__}"
@@ -57,11 +61,17 @@ def run(args: argparse.Namespace) -> None:
     properties = entrypoint.parse_execution_properties(
         invocation.inputs.parameter_values, invocation.inputs.parameters, inputs
     )
+    given = properties[specs.INPUT_CONFIG_KEY]
+    invocation.inputs.parameter_values[
+        specs.INPUT_CONFIG_KEY
+    ].string_value = folders_as_patterns(given)
+    args.json_serialized_invocation_args = json_format.MessageToJson(invocation)
     with span_errors(properties[specs.INPUT_BASE_KEY]):
         tfx_driver.main(args)
     output_file = invocation.outputs.output_file
     output = json.loads(storage.read_text(output_file))
     values = output["parameterValues"]
+    values[specs.INPUT_CONFIG_KEY] = patterns_as_folders(values[specs.INPUT_CONFIG_KEY], given)
     key = example_gen.FINGERPRINT_PROPERTY_NAME
     values[key] = with_images(values[key], {**properties, **values})
     [examples] = output["artifacts"][specs.EXAMPLES_KEY]["artifacts"]
