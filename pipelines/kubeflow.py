@@ -9,7 +9,7 @@ import argparse
 import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,14 +17,13 @@ import kfp
 from kfp import compiler, dsl, local
 from packaging.version import Version
 
-from pipelines import component
-from pipelines.kubeflow_steps import default_of, help_of, load_step
+from pipelines.kubeflow_steps import load_step
 from pipelines.terminal import run_main
 from recordgen import storage
 from recordgen.cli import add_options
+from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RunnerError, UsageError
 from recordgen.options import OPTIONS
-from recordgen.registry import TASK_CHOICES
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.version import __version__
 
@@ -32,16 +31,11 @@ IMAGE = f"recordgen:{__version__}"
 
 _LOCAL_RUNS = Version("2.16")  # of kfp: the oldest that ran the pipeline in containers
 
-# The options of conversion and training that are parameters of the pipeline; one seed serves both.
-_CONVERSION = (
-    *("task", "schema", "seed", "split_fractions", "eval_from", "max_reject_fraction"),
-    *("target_column", "weight_column"),
-)
-_SETTINGS = ("weights", "image_size", "batch_size", "epochs", "learning_rate")
-_OPTIONS = [
-    *(OPTIONS[name] for name in _CONVERSION),
-    *(TRAINING_OPTIONS[name] for name in ("model", *_SETTINGS)),
-]
+# The parameters that a local run takes; one seed serves conversion and training.
+_RUN_OPTIONS = {**TRAINING_OPTIONS, **OPTIONS}
+
+# Inputs of a step that have another name as a parameter of the pipeline.
+_PARAMETER_NAMES = {"train": {"model_name": "model"}, "evaluate": {"split": "eval_split"}}
 
 # kfp fetches a container's log after its start. On a busy engine a short container is gone by then,
 # and kfp ends the run, so containers linger.
@@ -106,7 +100,7 @@ class KubeflowConfig:
 
 def create_pipeline(config: KubeflowConfig) -> Any:
     """Build the pipeline as kfp's component; its outputs are ``examples`` and ``score``."""
-    convert_images = component.load_step(config.image)
+    convert_images = load_step("convert", config.image)
     compute_statistics = load_step("statistics", config.image)
     train_model = load_step("train", config.image)
     evaluate_model = load_step("evaluate", config.image)
@@ -117,27 +111,31 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         task.set_retry(config.retries, backoff_duration="30s", backoff_factor=2)
         _request(task, resources)
 
-    signature = _signature()
+    parameters = _parameters(
+        {"convert": convert_images, "train": train_model, "evaluate": evaluate_model}
+    )
+    signature = _signature(parameters)
     plain = Resources(cpu="2", memory="4G")
     checked = replace(config.train, accelerator=None)
 
     def pipeline(*values: Any) -> Outcome:
         given = dict(zip(signature.parameters, values, strict=True))
-        converting = {name: given[name] for name in ("source", *_CONVERSION)}
-        records = convert_images(**converting).set_display_name("Convert")
+
+        def settings(step: str) -> dict[str, Any]:
+            return {item.input_name: given[item.name] for item in parameters if step in item.steps}
+
+        records = convert_images(**settings("convert")).set_display_name("Convert")
         prepare(records, config.convert)
         dataset = records.outputs["dataset"]
 
         statistics = compute_statistics(dataset=dataset).set_display_name("Statistics")
         prepare(statistics, plain)
 
-        settings = {name: given[name] for name in ("seed", *_SETTINGS)}
-        training = train_model(dataset=dataset, model_name=given["model"], **settings)
-        training.set_display_name("Train")
+        training = train_model(dataset=dataset, **settings("train")).set_display_name("Train")
         prepare(training, config.train)
 
         evaluation = evaluate_model(
-            dataset=dataset, model=training.outputs["model"]
+            dataset=dataset, model=training.outputs["model"], **settings("evaluate")
         ).set_display_name("Evaluate")
         prepare(evaluation, checked)
 
@@ -154,33 +152,73 @@ def create_pipeline(config: KubeflowConfig) -> Any:
 
     # kfp takes parameters and their descriptions from here.
     pipeline.__signature__ = signature  # type: ignore[attr-defined]
-    pipeline.__doc__ = _description()
+    pipeline.__doc__ = _description(parameters)
     return dsl.pipeline(name=config.name, pipeline_root=config.pipeline_root)(pipeline)
 
 
-def _signature() -> inspect.Signature:
-    """Return the pipeline's parameters: ``source``, the options, and ``min_score``."""
+class _Parameter(NamedTuple):
+    """A parameter of the pipeline, and the steps that have an input for it."""
+
+    name: str
+    input_name: str
+    type: type
+    default: Any
+    description: str
+    steps: tuple[str, ...]
+
+    def shared_with(self, other: "_Parameter") -> "_Parameter":
+        """Return this parameter, handed to the steps of the other one too."""
+        description = f"{self.description.rstrip('.')}; in {other.steps[0]}: {other.description}"
+        return self._replace(description=description, steps=(*self.steps, *other.steps))
+
+
+_TYPES = {"String": str, "Integer": int, "Float": float, "Boolean": bool, "List": list}
+_MIN_SCORE = _Parameter(
+    "min_score",
+    "min_score",
+    float,
+    0.8,
+    "score on eval_split from which a model is pushed: accuracy; mean AUC of several labels, mean "
+    "average precision of boxes, F1 of entities, R² of numbers",
+    (),
+)
+
+
+def _parameters(steps: Mapping[str, Any]) -> list[_Parameter]:
+    """Return every input of ``steps`` that is a parameter; steps share those of one name."""
+    found: dict[str, _Parameter] = {}
+    for step, component in steps.items():
+        for input_name, item in component.component_spec.inputs.items():
+            if item.type in _TYPES:
+                name = _PARAMETER_NAMES.get(step, {}).get(input_name, input_name)
+                new = _Parameter(
+                    name, input_name, _TYPES[item.type], item.default, item.description, (step,)
+                )
+                found[name] = found[name].shared_with(new) if name in found else new
+    return [*found.values(), _MIN_SCORE]
+
+
+def _signature(parameters: Iterable[_Parameter]) -> inspect.Signature:
+    """Return the signature of the pipeline's function: only ``source`` has no default."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    defaults = {option.name: default_of(option) for option in _OPTIONS} | {"min_score": 0.8}
-    options = [
-        inspect.Parameter(name, kind, default=default, annotation=type(default))
-        for name, default in defaults.items()
-    ]
-    source = inspect.Parameter("source", kind, annotation=str)
-    return inspect.Signature([source, *options], return_annotation=Outcome)
-
-
-def _description() -> str:
-    """Return the pipeline's docstring."""
-    options = "".join(f"    {option.name}: {help_of(option)}.\n" for option in _OPTIONS)
-    return (
-        "Turn labelled examples into a model that is good enough to serve.\n\n"
-        "Args:\n"
-        "    source: AutoML import file that the steps can read.\n"
-        f"{options}"
-        "    min_score: score on split eval from which a model is pushed: accuracy; mean AUC of "
-        "several labels, mean average precision of boxes, F1 of entities, R² of numbers.\n"
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                item.name,
+                kind,
+                default=inspect.Parameter.empty if item.default is None else item.default,
+                annotation=item.type,
+            )
+            for item in parameters
+        ],
+        return_annotation=Outcome,
     )
+
+
+def _description(parameters: Iterable[_Parameter]) -> str:
+    """Return the docstring of the pipeline's function."""
+    lines = "".join(f"    {item.name}: {item.description.rstrip('.')}.\n" for item in parameters)
+    return f"Turn labelled examples into a model that is good enough to serve.\n\nArgs:\n{lines}"
 
 
 def compile_pipeline(config: KubeflowConfig, path: str) -> None:
@@ -278,11 +316,22 @@ def build_parser() -> argparse.ArgumentParser:
     add("--accelerators", type=int, default=1, metavar="N", help="number of accelerators")
     run = parser.add_argument_group("parameters of a local run")
     run.add_argument("--source", metavar="CSV", help="AutoML import file in DIR")
-    run.add_argument("--task", choices=TASK_CHOICES, help="default: detected from the file")
-    training = ("image_size", "batch_size", "epochs", "learning_rate")
-    add_options(run, [OPTIONS["schema"], *(TRAINING_OPTIONS[name] for name in training)])
-    parser.set_defaults(schema=None, **dict.fromkeys(training))  # what is given counts
+    add_options(run, _RUN_OPTIONS.values())
+    parser.set_defaults(**dict.fromkeys(_RUN_OPTIONS))  # what is given counts
     return parser
+
+
+def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the parameters of the pipeline that are given on the command line."""
+    values = {name: getattr(args, name) for name in ("source", *_RUN_OPTIONS)}
+    return {name: _of_kfp(value) for name, value in values.items() if value is not None}
+
+
+def _of_kfp(value: Any) -> Any:
+    """Return the value of a flag for KFP, which has neither tuples nor shares."""
+    if isinstance(value, SplitFractions):
+        return ",".join(map(str, value.weights))
+    return list(value) if isinstance(value, tuple) else value
 
 
 def to_config(args: argparse.Namespace) -> KubeflowConfig:
@@ -308,8 +357,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = build_parser()
     args = parser.parse_args(argv)
-    names = ("source", "task", "schema", "image_size", "batch_size", "epochs", "learning_rate")
-    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    given = given_parameters(args)
     if args.output and given:
         parser.error("parameters are given when the package is run, not when it is compiled")
     if args.run_local and "source" not in given:

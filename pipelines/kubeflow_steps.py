@@ -1,19 +1,28 @@
-"""The steps of ``pipelines/kubeflow.py`` beside conversion, as kfp's container components.
+"""All steps as kfp's container components, each typed and described.
 
 Each starts ``python -m recordgen.kubeflow STEP`` in the one image and hands it KFP's own
 description of the call: nothing is installed when a step starts, and the image needs no kfp.
+
+component.yaml specifies ``convert``; ``convert_artifact`` and ``check`` have its inputs; the
+settings of ``train`` are those that :class:`recordgen.training.TrainingConfig` declares.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.component import to_component
+import yaml
+from kfp import components
+
 from recordgen.dataset.splits import EVAL
-from recordgen.kubeflow.train import NO_WEIGHTS
 from recordgen.options import Option
 from recordgen.training.config import TRAINING_OPTIONS
+
+COMPONENT_FILE = Path(__file__).parents[1] / "component.yaml"
 
 
 class _Value(NamedTuple):
@@ -26,42 +35,91 @@ class _Value(NamedTuple):
 
 
 class _Step(NamedTuple):
+    """A step; ``command`` is its name for ``python -m recordgen.kubeflow``."""
+
+    command: str
     description: str
     inputs: list[_Value]
     outputs: list[_Value]
+    title: str = ""
 
 
-def default_of(option: Option) -> Any:
+_TYPES: dict[type, str] = {
+    str: "String",
+    int: "Integer",
+    float: "Float",
+    bool: "Boolean",
+    list: "List",
+}
+
+
+def _default_of(option: Option) -> Any:
     """Return an option's default for KFP, which has neither None nor tuples."""
     if option.default is None:
-        return NO_WEIGHTS
-    if option.metavar == "H W":
-        return list(option.default)
-    return option.default_text if option.kind is str else option.default
-
-
-def help_of(option: Option) -> str:
-    """Return an option's help, with the meaning of a default that stands for no value."""
-    unset = f"; {default_of(option) or 'empty'}: {option.unset}" if option.unset else ""
-    return f"{option.plain_help}{unset}"
+        return option.kind()
+    return list(option.default) if isinstance(option.default, tuple) else option.default
 
 
 def _setting(option: Option) -> _Value:
     """Return the input for a field of ``TrainingConfig``."""
     name = "model_name" if option.name == "model" else option.name  # an output is named model
-    default = default_of(option)
+    default = _default_of(option)
     text = default if isinstance(default, str) else json.dumps(default)
-    return _Value(name, _TYPES[type(default)], help_of(option), text)
+    unset = f"; {default or 'empty'}: {option.unset}" if option.unset else ""
+    return _Value(name, _TYPES[type(default)], f"{option.plain_help}{unset}", text)
 
 
-_TYPES = {str: "String", int: "Integer", float: "Float", list: "List"}
+@cache
+def _specification() -> Mapping[str, Any]:
+    """Return component.yaml."""
+    specification: dict[str, Any] = yaml.safe_load(COMPONENT_FILE.read_text(encoding="utf-8"))
+    return specification
+
+
+def _convert() -> _Step:
+    """Return the step of component.yaml."""
+    specification = _specification()
+    inputs, outputs = (
+        [_Value(**item) for item in specification[side]] for side in ("inputs", "outputs")
+    )
+    return _Step(
+        "convert", specification["description"], inputs, outputs, title=specification["name"]
+    )
+
+
+def _convert_artifact() -> _Step:
+    """Return the step with a Dataset artifact as ``source``.
+
+    It is a step of its own because kfp's local runs have no optional input artifacts.
+    """
+    text = "AutoML import file, or a folder of them, as an artifact."
+    source, *options = _convert().inputs
+    return _convert()._replace(inputs=[_Value(source.name, "Dataset", text), *options])
+
+
+def _check() -> _Step:
+    """Return the step that checks the data as the conversion does, and writes no dataset."""
+    convert = _convert()
+    return _Step(
+        "check",
+        "Read and check all that the conversion would, and write no dataset: rows that it would "
+        "reject, leaks between splits, contradictory labels and other findings.",
+        [value for value in convert.inputs if value.name != "transfer"],
+        [
+            _Value("findings", "Artifact", "folder of lint.jsonl and rejects.jsonl"),
+            _Value("metrics", "Metrics", "rows, examples, rejects, findings, labels, seconds"),
+            *(value for value in convert.outputs if value.type == "Integer"),
+        ],
+    )
 
 
 _DATASET = _Value("dataset", "Dataset", "what the conversion wrote")
 _MODEL = _Value("model", "Model", "what the training saved")
 
-_STEPS = {
-    "statistics": _Step(
+
+def _statistics() -> _Step:
+    return _Step(
+        "statistics",
         "Compute statistics of each split, infer a schema from train, check the others against it.",
         [_DATASET],
         [
@@ -70,16 +128,24 @@ _STEPS = {
             _Value("anomalies", "Artifact", "folder of anomalies.txt, one line per anomaly"),
             _Value("anomaly_count", "Integer", "number of anomalies"),
         ],
-    ),
-    "train": _Step(
+    )
+
+
+def _train() -> _Step:
+    return _Step(
+        "train",
         "Train a model on split train, and validate it on eval.",
         [_DATASET, *map(_setting, TRAINING_OPTIONS.values())],
         [
             _Value("model", "Model", "SavedModel: serving_default, evaluate and truth"),
             _Value("logs", "Artifact", "folder of TensorBoard's logs"),
         ],
-    ),
-    "evaluate": _Step(
+    )
+
+
+def _evaluate() -> _Step:
+    return _Step(
+        "evaluate",
         "Compare a model's answers with the labels of a split.",
         [_DATASET, _MODEL, _Value("split", "String", "the split to evaluate on", EVAL)],
         [
@@ -102,30 +168,54 @@ _STEPS = {
             ),
             _Value("examples", "Integer", "number of labelled examples"),
         ],
-    ),
-    "push": _Step(
+    )
+
+
+def _push() -> _Step:
+    return _Step(
+        "push",
         "Copy a model to serving_dir/VERSION, as TensorFlow Serving expects it.",
         [_MODEL, _Value("serving_dir", "String", "folder or URL that the step can write to")],
         [_Value("pushed_to", "String", "where the model was copied to")],
-    ),
+    )
+
+
+#: Every step by name, in the order of a pipeline.
+STEPS = {
+    "convert": _convert,
+    "convert_artifact": _convert_artifact,
+    "check": _check,
+    "statistics": _statistics,
+    "train": _train,
+    "evaluate": _evaluate,
+    "push": _push,
 }
 
 
-def load_step(name: str, image: str) -> Any:
-    """Return a step as kfp's component: ``statistics``, ``train``, ``evaluate`` or ``push``."""
-    step = _STEPS[name]
-    command = ["python", "-m", "recordgen.kubeflow", name]
-    arguments = ["--executor-input", {"executorInput": None}]
-    container = {"image": image, "command": command, "args": arguments}
-    return to_component(
-        {
-            "name": name,
-            "description": step.description,
-            "inputs": list(map(_described, step.inputs)),
-            "outputs": list(map(_described, step.outputs)),
-            "implementation": {"container": container},
-        }
-    )
+def load_step(name: str, image: str | None = None) -> Any:
+    """Return one of :data:`STEPS` as kfp's component; ``image`` replaces component.yaml's."""
+    step = STEPS[name]()
+    container = {
+        "image": image or _specification()["implementation"]["container"]["image"],
+        "command": ["python", "-m", "recordgen.kubeflow", step.command],
+        "args": ["--executor-input", {"executorInput": None}],
+    }
+    specification = {
+        "name": step.title or name,
+        "description": step.description,
+        "inputs": list(map(_described, step.inputs)),
+        "outputs": list(map(_described, step.outputs)),
+        "implementation": {"container": container},
+    }
+    text = yaml.safe_dump(specification, allow_unicode=True)
+    component = components.load_component_from_text(text)
+    # kfp drops the descriptions of such a file.
+    component.component_spec.description = step.description
+    for kind, values in (("inputs", step.inputs), ("outputs", step.outputs)):
+        found = getattr(component.component_spec, kind)
+        for value in values:
+            found[value.name].description = value.description
+    return component
 
 
 def _described(value: _Value) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The step of component.yaml: what kfp makes of it, and what it does when a backend calls it."""
+"""The steps' files: what kfp makes of them, and what convert and check do when they are called."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from gcsfs.core import GCSFileSystem
 from kfp import compiler, components, dsl
 
 from pipelines import component
+from pipelines.kubeflow_steps import STEPS
 from recordgen.conversion.api import make_options
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import SourceError, UsageError
-from recordgen.kubeflow.convert import UNSET, run
-from recordgen.kubeflow.execution import StepInput
+from recordgen.errors import DataError, LintError, SourceError, UsageError
+from recordgen.kubeflow import check
+from recordgen.kubeflow.convert import run
+from recordgen.kubeflow.execution import StepInput, without_unset
 from recordgen.options import OPTIONS, ConvertOptions
 from recordgen.version import __version__
 from tests.clusters import emulated
@@ -34,6 +36,7 @@ MakeCsv = Callable[..., str]
 
 ROOT = Path(__file__).parents[1]
 COMPONENT = ROOT / "component.yaml"
+FILES = {name: ROOT / f"steps/{name}.yaml" for name in STEPS}
 
 # A value of every option that the step takes, none of them the default.
 OTHER_VALUES: dict[str, Any] = {
@@ -112,7 +115,7 @@ def step() -> Any:
 
 @pytest.fixture(scope="module")
 def artifact_step() -> Any:
-    return components.load_component_from_file(str(ROOT / component.ARTIFACT_STEP_FILE))
+    return components.load_component_from_file(str(FILES["convert_artifact"]))
 
 
 @pytest.fixture
@@ -133,9 +136,7 @@ def test_defaults_are_those_of_convert(step: Any) -> None:
     for name, default in STEP_INPUTS.items():
         assert defaults.pop(name) == default
     assert set(defaults) == set(OTHER_VALUES) == set(OPTIONS)
-    assert all(defaults[name] == 0 for name in UNSET)
-    given = {name: value for name, value in defaults.items() if name not in UNSET}
-    assert make_options(given) == ConvertOptions()
+    assert make_options(without_unset(defaults, OPTIONS)) == ConvertOptions()
 
 
 def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
@@ -160,40 +161,52 @@ def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
 
 
 def test_compiled_files_are_in_step(tmp_path: Path) -> None:
-    """component.ir.yaml is what component.yaml compiles to, by whichever kfp is installed."""
+    """steps/ holds what the steps compile to, by whichever kfp is installed."""
     assert component.main(["--folder", str(tmp_path)]) == 0
-    for name in (component.STEP_FILE, component.ARTIFACT_STEP_FILE):
-        made, there = (
-            yaml.safe_load((folder / name).read_text(encoding="utf-8"))
-            for folder in (tmp_path, ROOT)
-        )
+    there = {path.name: content(path) for path in component.FOLDER.iterdir()}
+    made = {path.name: content(path) for path in tmp_path.iterdir()}
+    assert set(made) == set(there) == {f"{name}.yaml" for name in STEPS}
+    for name in made:
         # The rest names the version of kfp, and repeats these for a pipeline of one step: older
         # kfps hand out its metrics twice.
         for part in ("components", "deploymentSpec", "pipelineInfo", "schemaVersion"):
-            assert made[part] == there[part], f"{name}: python -m pipelines.component"
-        assert made["root"]["inputDefinitions"] == there["root"]["inputDefinitions"]
-        assert made["root"]["dag"]["tasks"] == there["root"]["dag"]["tasks"]
+            assert made[name][part] == there[name][part], f"{name}: python -m pipelines.component"
+        inputs = (side["root"].get("inputDefinitions") for side in (made[name], there[name]))
+        assert next(inputs) == next(inputs)
+        assert made[name]["root"]["dag"]["tasks"] == there[name]["root"]["dag"]["tasks"]
 
 
-def test_compiled_files_describe_every_input() -> None:
-    """kfp drops the descriptions when it reads component.yaml; these have them again."""
-    for name in (component.STEP_FILE, component.ARTIFACT_STEP_FILE):
-        compiled = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
-        for definition in (compiled["root"], *compiled["components"].values()):
-            for side in ("inputDefinitions", "outputDefinitions"):
-                for items in definition[side].values():
-                    assert all(item["description"] for item in items.values())
+def content(path: Path) -> dict[str, Any]:
+    # libyaml's parser takes a tenth of the time of PyYAML's own.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    found: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    return found
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_compiled_files_describe_every_input(name: str) -> None:
+    """Steps, inputs and outputs are described; kfp drops some of this when it reads a file."""
+    loaded = components.load_component_from_file(str(FILES[name]))
+    assert loaded.description == STEPS[name]().description
+    compiled = content(FILES[name])
+    for definition in (compiled["root"], *compiled["components"].values()):
+        for side in ("inputDefinitions", "outputDefinitions"):
+            for items in definition.get(side, {}).values():
+                assert all(item["description"] for item in items.values())
+    [executor] = compiled["deploymentSpec"]["executors"].values()
+    command = STEPS[name]().command
+    assert executor["container"]["command"] == ["python", "-m", "recordgen.kubeflow", command]
 
 
 def test_image_can_be_named(tmp_path: Path) -> None:
     """A file for one's own cluster takes no editing."""
     assert component.main(["--folder", str(tmp_path), "--image", "registry/recordgen:7"]) == 0
     for path in tmp_path.iterdir():
-        loaded = components.load_component_from_file(str(path))
-        assert loaded.component_spec.implementation.container.image == "registry/recordgen:7"
+        [executor] = content(path)["deploymentSpec"]["executors"].values()
+        assert executor["container"]["image"] == "registry/recordgen:7"
 
 
-@pytest.mark.parametrize("name", ["component.yaml", component.STEP_FILE])
+@pytest.mark.parametrize("name", ["component.yaml", "steps/convert.yaml"])
 def test_loads_by_url(name: str) -> None:
     """From a web server it is the same step."""
 
@@ -203,6 +216,31 @@ def test_loads_by_url(name: str) -> None:
     with serving(answer) as url:
         loaded = components.load_component_from_url(f"{url}/{name}")
     assert command_of(loaded)[:4] == ["python", "-m", "recordgen.kubeflow", "convert"]
+
+
+def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
+    """A pipeline of all steps, written outside the repository, compiles; types fit each other."""
+    steps = {name: components.load_component_from_file(str(path)) for name, path in FILES.items()}
+
+    def pipeline(source, serving_dir, epochs=3):
+        checked = steps["check"](source=source)
+        with dsl.If(checked.outputs["lint_errors"] == 0):
+            labels = dsl.importer(artifact_uri=source, artifact_class=dsl.Dataset)
+            steps["convert_artifact"](source=labels.output)
+            dataset = steps["convert"](source=source, max_side=64).outputs["dataset"]
+            steps["statistics"](dataset=dataset)
+            model = steps["train"](dataset=dataset, epochs=epochs).outputs["model"]
+            found = steps["evaluate"](dataset=dataset, model=model)
+            with dsl.If(found.outputs["score"] >= 0.9):
+                steps["push"](model=model, serving_dir=serving_dir)
+
+    # Not as written: kfp reads no postponed annotations.
+    pipeline.__annotations__ = {"source": str, "serving_dir": str, "epochs": int}
+    path = tmp_path / "pipeline.yaml"
+    compiler.Compiler().compile(dsl.pipeline(name="outside")(pipeline), str(path))
+    executors = content(path)["deploymentSpec"]["executors"].values()
+    commands = {item["container"]["command"][3] for item in executors if "container" in item}
+    assert commands == {step().command for step in STEPS.values()}
 
 
 def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
@@ -216,7 +254,7 @@ def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:
 
     path = tmp_path / "pipeline.yaml"
     compiler.Compiler().compile(pipeline, str(path))
-    tasks = yaml.safe_load(path.read_text(encoding="utf-8"))["root"]["dag"]["tasks"]
+    tasks = content(path)["root"]["dag"]["tasks"]
     assert tasks["condition-1"]["triggerPolicy"]["condition"] == (
         "int(inputs.parameter_values["
         "'pipelinechannel--convert-images-to-tfrecords-eval_examples']) > 100"
@@ -404,9 +442,44 @@ def test_not_called_by_a_backend(text: str, found: str) -> None:
     assert found in message
 
 
+# --- check ------------------------------------------------------------------------------------
+
+
+def check_input(folder: Path, **values: Any) -> StepInput:
+    """Return what a backend hands the step ``check``."""
+    step = components.load_component_from_file(str(FILES["check"]))
+    return StepInput.parse(json.dumps(executor_input(step, str(folder), folder, {}, values)))
+
+
+def test_check_reports_what_it_finds(rows: list[str], make_csv: MakeCsv, tmp_path: Path) -> None:
+    """Counts are those of a conversion, findings and rejects are files, and there is no dataset."""
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
+    output = check.run(check_input(tmp_path / "task", source=source, max_reject_fraction=0.5))
+    assert (output.parameters["rows"], output.parameters["examples"]) == (11, 10)
+    assert (output.parameters["rejects"], output.parameters["lint_errors"]) == (1, 0)
+    assert output.metadata["metrics"]["reject_fraction"] == 0.090909
+    lines = (tmp_path / "task/findings/lint.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == output.parameters["lint_warnings"]
+    [reject] = (tmp_path / "task/findings/rejects.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(reject)["line"] == 11
+    assert not list(tmp_path.rglob("dataset.json"))
+
+
+def test_check_fails_where_a_conversion_would(
+    rows: list[str], make_csv: MakeCsv, tmp_path: Path
+) -> None:
+    """Too many rejects, or a finding that fail_on names, end the step with rows and reasons."""
+    source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
+    with pytest.raises(DataError, match=r"10 of 11 rows are usable; 1 are .*\n  .*csv:11: "):
+        check.run(check_input(tmp_path / "task", source=source))
+    values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
+    with pytest.raises(LintError, match=r"fail_on names: FEW_EXAMPLES .*\n  .*FEW_EXAMPLES"):
+        check.run(check_input(tmp_path / "task", **values))
+
+
 def test_steps_load_no_kfp() -> None:
     """The image needs no kfp to run a step."""
-    modules = ("__main__", "convert", "evaluate", "push", "statistics", "train")
+    modules = ("__main__", "check", "convert", "evaluate", "push", "statistics", "train")
     code = "import sys\n" + "".join(f"import recordgen.kubeflow.{name}\n" for name in modules)
     code += "print({'kfp', 'tensorflow', 'tfx'} & set(sys.modules))"
     done = run_python("-W", "ignore", "-c", code)

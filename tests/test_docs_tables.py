@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import recordgen
+from pipelines.kubeflow_steps import STEPS
 from pipelines.samples.travels import sentences, write_travels
 from recordgen import cli, storage
 from recordgen.console.summaries import detection_lines
@@ -402,6 +403,10 @@ def test_tables_of_the_kubeflow_step() -> None:
     for item in step["inputs"]:
         kind = "String, or Dataset" if item["name"] == "source" else item["type"]
         assert rows[item["name"]] == (kind, item.get("default", "")), item["name"]
+    for name, make in STEPS.items():
+        [row] = re.findall(rf"^\| {name}\.yaml .*", page, re.MULTILINE)
+        outputs = [value for value in make().outputs if make().command not in ("convert", "check")]
+        assert all(f"`{value.name}`" in row for value in outputs), name
     for item in step["outputs"]:
         assert f"`{item['name']}`" in page
 

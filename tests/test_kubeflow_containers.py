@@ -14,8 +14,8 @@ import pytest
 from docker.errors import DockerException
 from kfp import dsl, local
 
-from pipelines.component import load_step, load_step_from_artifact
 from pipelines.kubeflow import local_runner
+from pipelines.kubeflow_steps import load_step
 from pipelines.samples.digits import write_digits
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import UsageError
@@ -43,7 +43,7 @@ def local_root(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_good_input(engine: Engine, local_root: Path) -> None:
     """The step runs by itself: a dataset with metadata, a report, counts."""
     source = write_digits(str(local_root / "data"), 100)
-    task = load_step(engine.image)(source=source, seed=7)
+    task = load_step("convert", engine.image)(source=source, seed=7)
     dataset = read_dataset(task.outputs["dataset"].path)
     assert (dataset.examples, dataset.seed) == (100, 7)
     assert task.outputs["examples"] == 100
@@ -62,7 +62,7 @@ def test_bad_input(engine: Engine, local_root: Path, capsys: pytest.CaptureFixtu
     outputs: dict[str, Any] = {}
     # The container may be gone before kfp asks for its exit code: then kfp calls it a success.
     with suppress(RuntimeError, DockerException):
-        outputs = load_step(engine.image)(source=str(source)).outputs
+        outputs = load_step("convert", engine.image)(source=str(source)).outputs
     assert outputs == {}
     assert not list(local_root.rglob("dataset.json"))
     assert "1 of 1 rows were rejected" in capsys.readouterr().out
@@ -72,7 +72,7 @@ def test_chained(engine: Engine, local_root: Path) -> None:
     """An imported artifact is converted; the counts of one step are parameters of the next."""
     write_digits(str(local_root / "data"), 100)
     data = str(local_root / "data")
-    convert = load_step_from_artifact(engine.image)
+    convert = load_step("convert_artifact", engine.image)
 
     @dsl.pipeline(name="chained")
     def pipeline():
@@ -92,7 +92,7 @@ def test_through_a_launchers_folder(engine: Engine, tmp_path: Path) -> None:
     """With a pipeline root in minio://, the step works in the folders of KFP's launcher."""
     folder = tmp_path / "minio/bucket"
     write_digits(str(folder / "made/data"), 100)
-    step = load_step_from_artifact(engine.image)
+    step = load_step("convert_artifact", engine.image)
     invocation = executor_input(
         step, "minio://bucket/root", tmp_path / "kfp", {"source": "minio://bucket/made/data"}, {}
     )

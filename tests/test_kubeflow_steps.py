@@ -26,9 +26,11 @@ from recordgen.kubeflow.execution import (
     launcher_path,
     place_of,
     read_place,
+    without_unset,
     write_place,
 )
 from recordgen.training import TrainingConfig
+from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator
 from tests.conftest import encoded, noise
 from tests.preloaded import WITH_TFX
@@ -312,14 +314,13 @@ def test_train_refuses(digits: str, tmp_path: Path) -> None:
 
 
 def test_train_defaults_are_those_of_training() -> None:
-    """Every setting of a training is an input with its default."""
+    """Every setting of a training is an input with its default; 0 or an empty text is None."""
     inputs = load_step("train", IMAGE).component_spec.inputs
     defaults = {name: item.default for name, item in inputs.items() if name != "dataset"}
     defaults["model"] = defaults.pop("model_name")
-    assert defaults.pop("weights") == train.NO_WEIGHTS
-    expected = TrainingConfig().to_custom_config()
-    assert expected.pop("weights") is None
-    assert defaults == expected
+    assert set(defaults) == set(TRAINING_OPTIONS)
+    given = without_unset(defaults, TRAINING_OPTIONS)
+    assert TrainingConfig.from_custom_config(given) == TrainingConfig()
 
 
 @pytest.mark.slow

@@ -534,7 +534,7 @@ class _Several(argparse.Action):
     """Collects the values of an option that may be given several times."""
 
     def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        setattr(args, self.dest, (*getattr(args, self.dest), *parse_names(values)))
+        setattr(args, self.dest, (*(getattr(args, self.dest) or ()), *parse_names(values)))
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

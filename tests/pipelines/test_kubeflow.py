@@ -11,8 +11,19 @@ import pytest
 import yaml
 
 from pipelines import kubeflow
-from pipelines.kubeflow import IMAGE, KubeflowConfig, Resources, compile_pipeline, run_local
+from pipelines.kubeflow import (
+    IMAGE,
+    KubeflowConfig,
+    Resources,
+    build_parser,
+    compile_pipeline,
+    create_pipeline,
+    given_parameters,
+    run_local,
+)
 from recordgen.errors import RunnerError, UsageError
+from recordgen.options import OPTIONS
+from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.version import __version__
 
 DEFAULT = "defaultValue"
@@ -72,22 +83,28 @@ def test_steps_and_what_they_hand_on(compiled: Compiled) -> None:
 
 
 def test_parameters_can_be_given_with_each_run(compiled: Compiled) -> None:
-    """Only the source must be given; a parameter reaches the step it is for."""
+    """Every option is a parameter, only the source must be given; each reaches its step."""
     specification = compiled()
     parameters = specification["root"]["inputDefinitions"]["parameters"]
+    own = {"source", "beam_args", "transfer", "eval_split", "min_score"}
+    assert set(parameters) == {*OPTIONS, *TRAINING_OPTIONS, *own}
     assert {name for name, item in parameters.items() if "defaultValue" not in item} == {"source"}
     assert all(item["description"] for item in parameters.values())
     tasks = specification["root"]["dag"]["tasks"]
-    for task, name in (
-        ("convert-images-to-tfrecords", "source"),
-        ("convert-images-to-tfrecords", "task"),
-        ("convert-images-to-tfrecords", "schema"),
-        ("convert-images-to-tfrecords", "seed"),
-        ("train", "seed"),
-        ("train", "epochs"),
+    for task, names in (
+        ("convert-images-to-tfrecords", {"source", *OPTIONS}),
+        ("train", {*TRAINING_OPTIONS}),
+        ("evaluate", {"eval_split"}),
     ):
-        given = tasks[task]["inputs"]["parameters"][name]
-        assert given["componentInputParameter"] == name
+        given = tasks[task]["inputs"]["parameters"].values()
+        assert names <= {item["componentInputParameter"] for item in given}
+
+
+def test_one_parameter_serves_options_of_one_name() -> None:
+    """Only the seed is an option of conversion and of training; its help says so."""
+    assert set(OPTIONS) & set(TRAINING_OPTIONS) == {"seed"}
+    seed = create_pipeline(KubeflowConfig()).component_spec.inputs["seed"]
+    assert "; in train: decides weights" in seed.description
 
 
 def test_parameters_are_those_of_the_steps(compiled: Compiled) -> None:
@@ -216,6 +233,21 @@ def test_wrong_settings(
     assert kubeflow.main(["--output", str(path), *arguments]) == 2
     assert capsys.readouterr().err.startswith(message)
     assert not path.exists()
+
+
+def test_flags_become_parameters() -> None:
+    """A local run takes every option as a flag, as the command does; what is not given is unset."""
+    words = "--run-local x --source a.csv --split-fractions 60,20,20 --image-size 16 16 --seed 7"
+    words += " --allow-scheme https --allow-scheme ftp,http --max-side 8 --epochs 3"
+    assert given_parameters(build_parser().parse_args(words.split())) == {
+        "source": "a.csv",
+        "split_fractions": "60,20,20",
+        "image_size": [16, 16],
+        "seed": 7,
+        "allow_scheme": ["https", "ftp", "http"],
+        "max_side": 8,
+        "epochs": 3,
+    }
 
 
 def test_a_local_run_sees_only_its_folder(tmp_path: Path) -> None:

@@ -4,6 +4,6 @@ python -m recordgen.kubeflow STEP --executor-input '{{$}}'
 
     execution.py  a step's input, its output, and where its artifacts are read and written
     convert.py    import files → dataset: the step of component.yaml
-    statistics.py, train.py, evaluate.py, push.py
-                  the further steps of pipelines/kubeflow.py
+    check.py, statistics.py, train.py, evaluate.py, push.py
+                  the further steps; steps/ holds the compiled file of each
 """

@@ -20,7 +20,7 @@ from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
 #: Each is a module beside this one with a function ``run(step: StepInput) -> StepOutput``.
-STEPS = ("convert", "statistics", "train", "evaluate", "push")
+STEPS = ("convert", "check", "statistics", "train", "evaluate", "push")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

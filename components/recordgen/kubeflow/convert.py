@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +14,17 @@ from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
 from recordgen.errors import DataError, SourceError
-from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
+from recordgen.kubeflow.execution import (
+    Artifact,
+    StepInput,
+    StepOutput,
+    place_of,
+    without_unset,
+)
 from recordgen.lint.codes import ERROR, WARNING, count_level
-from recordgen.options import OPTIONS, make_options
+from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.rejects import Reject
 from recordgen.sources.import_file import find_import_files
-
-#: Options with 0 or "" for None: not every backend knows optional numbers without a default.
-UNSET = tuple(option.name for option in OPTIONS.values() if option.default is None)
 
 _LABELS_SHOWN = 1000
 _REJECTS_SHOWN = 20
@@ -40,8 +44,7 @@ def run(step: StepInput) -> StepOutput:
     output = storage.normal(place_of(step.outputs["dataset"], transfer))
     logs.started("convert", source, output=output)
     try:
-        given = {name: value for name, value in values.items() if value or name not in UNSET}
-        options = replace(make_options(given), confined=True)
+        options = to_options(values)
         files = find_import_files(source)
         need_reachable(beam_args, [output, *(file.path for file in files)])
         result = convert_files(
@@ -55,8 +58,7 @@ def run(step: StepInput) -> StepOutput:
             progress=logs.ProgressLog(),
         )
     except DataError as exc:
-        lines = reject_lines(exc.rejects, _REJECTS_SHOWN)
-        raise type(exc)("\n  ".join([exc.message, *lines])) from exc
+        raise type(exc)(with_rejects(exc.message, exc.rejects)) from exc
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
     logs.converted(result)
@@ -67,6 +69,16 @@ def run(step: StepInput) -> StepOutput:
             "metrics": {**metrics_of(result.dataset), "seconds": round(result.seconds, 3)},
         },
     )
+
+
+def to_options(values: Mapping[str, Any]) -> ConvertOptions:
+    """Decode a step's parameters; rows are confined. Raises: UsageError."""
+    return replace(make_options(without_unset(values, OPTIONS)), confined=True)
+
+
+def with_rejects(message: str, rejects: Sequence[Reject]) -> str:
+    """Return a message and the first rejected rows."""
+    return "\n  ".join([message, *reject_lines(rejects, _REJECTS_SHOWN)])
 
 
 def counts_of(dataset: Dataset) -> dict[str, int | str]:

@@ -8,11 +8,14 @@ from recordgen import storage
 from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import read_dataset, split_dir
 from recordgen.dataset.splits import EVAL, TRAIN
-from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
-from recordgen.training.config import TrainingConfig
-
-#: Stands for None in the parameter ``weights``: an optional text would have no default.
-NO_WEIGHTS = "none"
+from recordgen.kubeflow.execution import (
+    StepInput,
+    StepOutput,
+    read_place,
+    without_unset,
+    write_place,
+)
+from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 
 
 def run(step: StepInput) -> StepOutput:
@@ -25,9 +28,7 @@ def run(step: StepInput) -> StepOutput:
     # The step has an output named model.
     if "model_name" in values:
         values["model"] = values.pop("model_name")
-    if values.get("weights") == NO_WEIGHTS:
-        del values["weights"]
-    config = TrainingConfig.from_custom_config(values)
+    config = TrainingConfig.from_custom_config(without_unset(values, TRAINING_OPTIONS))
     root = read_place(step.artifacts["dataset"])
     dataset = read_dataset(root)
 

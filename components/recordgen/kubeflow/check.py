@@ -1,0 +1,82 @@
+"""``check``: read and check all that the conversion would, and write no dataset."""
+
+from __future__ import annotations
+
+from recordgen import storage
+from recordgen.console import logs
+from recordgen.conversion.api import check_files
+from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
+from recordgen.errors import DataError, LintError
+from recordgen.kubeflow.convert import counts_of, metrics_of, to_options, with_rejects
+from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
+from recordgen.lint.run import Lint
+from recordgen.options import ConvertOptions
+from recordgen.rejects import to_lines
+from recordgen.runs.results import CheckResult
+from recordgen.sources.import_file import find_import_files
+
+_FINDINGS_SHOWN = 20
+
+
+def run(step: StepInput) -> StepOutput:
+    """Check the import files ``source``; write ``lint.jsonl`` and ``rejects.jsonl``.
+
+    The step fails where the conversion would; an error of the checks fails it only if ``fail_on``
+    names it, so that a pipeline can branch on ``lint_errors``.
+
+    Raises:
+        DataError: a conversion would find no usable row, or too many rejects.
+        LintError: the checks have found what ``fail_on`` names.
+        RecordgenError: as :func:`recordgen.check`.
+    """
+    values = dict(step.parameters)
+    beam_args = values.pop("beam_args", ())
+    source = values.pop("source")
+    logs.started("check", source)
+    options = to_options(values)
+    result = check_files(
+        find_import_files(source), options, beam_args=beam_args, progress=logs.ProgressLog()
+    )
+    folder = write_place(step.outputs["findings"])
+    lint = result.lint
+    for name, lines in (
+        (LINT_FILE, lint.lines() if lint else ()),
+        (REJECTS_FILE, to_lines(result.rejects)),
+    ):
+        storage.write_text(storage.join(folder, name), "".join(lines))
+    _stop_unless_usable(result, options)
+    if lint is not None:
+        _stop_on_findings(lint)
+    dataset = result.dataset
+    logs.finished(
+        f"{dataset.examples} of {dataset.rows.read} rows are usable",
+        result.counts,
+        seconds=result.seconds,
+        rejects=result.rejects,
+        warnings=dataset.warnings,
+        exit_code=0,
+    )
+    metrics = metrics_of(dataset)
+    del metrics["bytes"]  # nothing was written
+    return StepOutput(
+        counts_of(dataset), {"metrics": {**metrics, "seconds": round(result.seconds, 3)}}
+    )
+
+
+def _stop_unless_usable(result: CheckResult, options: ConvertOptions) -> None:
+    rows, rejects = result.dataset.rows.read, result.rejects
+    if not result.dataset.examples or len(rejects) > options.max_reject_fraction * rows:
+        message = (
+            f"{result.dataset.examples} of {rows} rows are usable; {len(rejects)} are rejected, "
+            f"and max_reject_fraction allows {options.max_reject_fraction:.2%}; fix the rows or "
+            f"raise it"
+        )
+        raise DataError(with_rejects(message, rejects))
+
+
+def _stop_on_findings(lint: Lint) -> None:
+    if lint.fatal:
+        counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
+        shown = [str(item) for item in lint.findings() if item.code in lint.fatal]
+        message = f"findings that fail_on names: {counts}; fix the data, or change fail_on"
+        raise LintError("\n  ".join([message, *shown[:_FINDINGS_SHOWN]]))
