@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> None:
         invocation.inputs.parameter_values, invocation.inputs.parameters, inputs
     )
     given = properties[specs.INPUT_CONFIG_KEY]
-    invocation.inputs.parameter_values[
-        specs.INPUT_CONFIG_KEY
-    ].string_value = folders_as_patterns(given)
+    invocation.inputs.parameter_values[specs.INPUT_CONFIG_KEY].string_value = folders_as_patterns(
+        given
+    )
     args.json_serialized_invocation_args = json_format.MessageToJson(invocation)
     with span_errors(properties[specs.INPUT_BASE_KEY]):
         tfx_driver.main(args)

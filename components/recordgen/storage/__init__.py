@@ -212,7 +212,7 @@ def read_range(path: str, start: int, length: int) -> bytes:
     return data
 
 
-def open_read(path: str, context: RequestContext = _ANY_REQUEST) -> IO[bytes]:
+def open_read(path: str, context: RequestContext = ANY_REQUEST) -> IO[bytes]:
     """Open a file for buffered binary reading. Raises: as :func:`info`."""
     return _storage(path).open_read(path, context)
 
