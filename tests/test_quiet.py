@@ -57,11 +57,19 @@ def test_commands_say_nothing_but_our_lines(source: str, tmp_path: Path) -> None
         assert '"logger": "recordgen' in done.stderr or start == "recordgen: "
 
 
-def test_workers_say_nothing(source: str, tmp_path: Path) -> None:
-    """Processes that Beam starts write to our stderr, too."""
-    flags = ("--", "--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    done = run_python("-m", "recordgen.cli", "convert", source, str(tmp_path / "out"), "-q", *flags)
+def test_workers_say_nothing(
+    make_images: MakeImages, make_csv: MakeCsv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Processes that Beam starts write to our stderr, too. Each finds dead hosts by itself."""
+    monkeypatch.setenv("RECORDGEN_STORAGE_ATTEMPTS", "1")
+    dead = [f"http://127.0.0.1:1/{number}.jpg" for number in range(100)]
+    source = make_csv(f"TRAIN,{path},cat" for path in [*make_images(12), *dead])
+    flags = ("--allow-scheme=http", "--max-reject-fraction=1", "-q", "--")
+    flags += ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    done = run_python("-m", "recordgen.cli", "convert", source, str(tmp_path / "out"), *flags)
     assert (done.returncode, done.stderr) == (0, "")
+    assert "\nNo answer  http://127.0.0.1:1 100\n" in done.stdout
+    assert "not requested" in (tmp_path / "out/rejects.jsonl").read_text()
 
 
 # module that warns, category, whether it is shown
