@@ -55,19 +55,19 @@ _TOTAL_TIMEOUTS = 20
 
 def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file; where the server does not say its size, it is read to learn it."""
-    found: FileInfo = retried(partial(_run_until, context, _info, path), path, context)
+    found: FileInfo = retried(partial(_run, context, _info, path), path, context)
     return found
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
-    data: bytes = retried(partial(_run_until, context, _read, path, at_most), path, context)
+    data: bytes = retried(partial(_run, context, _read, path, at_most), path, context)
     return data
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:
     """Return a copy of a file, opened for reading: a stream that breaks could not go on."""
-    file: IO[bytes] = retried(partial(_run, _spool, path, context), path, context.stop)
+    file: IO[bytes] = retried(partial(_run, context, _spool, path), path, context)
     return file
 
 
@@ -90,13 +90,11 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
     return []
 
 
-def _run(function: Any, path: str, *args: Any) -> Any:
-    """Run a coroutine function on fsspec's event loop and wait for it."""
-    return sync(get_loop(), function, path, *args)
+def _run(context: RequestContext, function: Any, path: str, *args: Any) -> Any:
+    """Run a coroutine function on fsspec's event loop and wait for it.
 
-
-def _run_until(context: RequestContext, function: Any, path: str, *args: Any) -> Any:
-    """Run a coroutine function, but not beyond the deadline: a body may drip in for hours."""
+    Not beyond the deadline: a body may drip in for hours.
+    """
 
     async def limited() -> Any:
         end = context.deadline
