@@ -44,7 +44,7 @@ from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import Source
 from recordgen.storage import RequestContext, hosts
 from recordgen.storage.access import Access, RowUrlPolicy
-from recordgen.storage.failures import Meaning, meaning
+from recordgen.storage.failures import Meaning, meaning, to_error
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.storage.terms import is_patient
@@ -904,7 +904,10 @@ def errors() -> list[tuple[str, Exception, Meaning]]:
 )
 def test_meanings(scheme: str, error: Exception, expected: Meaning) -> None:
     """An outage never looks like bad data, nor bad data like an outage."""
-    assert meaning(error, f"{scheme}://bucket/1.jpg") is expected
+    path = f"{scheme}://bucket/1.jpg"
+    assert meaning(error, path) is expected
+    may_be_dead = expected in (Meaning.TRANSIENT, Meaning.UNTRUSTED)
+    assert isinstance(to_error(error, path, ""), UnreachableError) is may_be_dead
 
 
 def test_a_wrong_setting_is_not_bad_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from recordgen import storage
 from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import PayloadError, SourceError, StorageError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.fetching import Fetcher
+from recordgen.payloads.fetching import Fetcher, payload_infos
 from recordgen.payloads.sizes import listed_infos
 from recordgen.rows.planned import PlannedRow
 from recordgen.storage import listing
@@ -490,6 +490,9 @@ def test_a_listing_fails_as_look_ups_do(store: Store, monkeypatch: pytest.Monkey
     store.proxy.fault = lambda request: 503
     with pytest.raises(StorageError, match="tried 4 times"):
         listed_infos(paths)
+    rejecting = ConvertOptions(on_storage_error="reject")
+    refused = list(payload_infos(paths, ["labels.csv"] * 100, rejecting))
+    assert {getattr(item, "code", "") for item in refused} == {"unreachable"}
     store.proxy.fault = lambda request: 403
     assert listed_infos(paths) == {}
     store.proxy.reset()

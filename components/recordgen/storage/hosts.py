@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 class _Host:
     """What is known of a host: how many requests failed since it last answered."""
 
+    __slots__ = ("_answered", "_closed_until", "_failures", "_lock", "_pause", "name")  # many
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = Lock()
