@@ -37,7 +37,7 @@ def train(output: str, root: Path, **config: Any) -> str:
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
     """Train as :func:`train` does; return the model's folder, and what was logged."""
     log = io.StringIO()
-    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training.run")
+    handler, logger = logging.StreamHandler(log), logging.getLogger("recordgen.training")
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel("INFO")

@@ -601,7 +601,7 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
 
 def check_image_size(size: object) -> None:
     """Check a height and a width in pixels. Raises: UsageError."""
-    sides = size if isinstance(size, Sequence) else ()
+    sides = size if isinstance(size, Sequence) and bool not in map(type, size) else ()
     if len(sides) != 2 or not all(isinstance(side, Integral) and int(side) >= 1 for side in sides):
         raise UsageError(f"image_size must be height and width, each at least 1 (got {size!r})")
 

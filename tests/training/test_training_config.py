@@ -25,7 +25,26 @@ def test_defaults(nothing):
     ("values", "message"),
     [
         # custom_config, what the error says
-        ({"epoch": 3}, r"must only have model, weights, .*frames \(got epoch\)"),
+        (
+            {"epoch": 3},
+            r"must only have model, weights, .*frames.*\(got epoch; did you mean 'epochs'\?",
+        ),
+        ({"epochs": True}, r"epochs must be a whole number \(got True\)"),
+        ({"learning_rate": True}, r"learning_rate must be a number \(got True\)"),
+        ({"learning_rate": float("nan")}, r"learning_rate must be a number \(got nan\)"),
+        ({"warmup_epochs": float("inf")}, r"warmup_epochs must be a number \(got inf\)"),
+        ({"image_size": [True, 3]}, r"image_size must be height and width"),
+        ({"model": 3}, r"model must be a text \(got 3\)"),
+        ({"checkpoint_dir": None}, r"checkpoint_dir must be a text \(got None\)"),
+        ({"schedule": "linear"}, r"schedule must be one of cosine, constant \(got 'linear'\)"),
+        ({"patience": -1}, r"patience must not be negative \(got -1\)"),
+        ({"accumulate": 0}, r"accumulate must be at least 1 \(got 0\)"),
+        ({"frozen_epochs": 1}, r"frozen_epochs=1 needs weights"),
+        (
+            {"model": "VGG16", "weights": "w.h5", "epochs": 2, "frozen_epochs": 3},
+            r"frozen_epochs must not be above epochs, 2 \(got 3\)",
+        ),
+        ({"model": "VGG16", "weights": ""}, r"weights must name a file \(got ''\)"),
         ({"image_size": [0, 3]}, r"image_size must be height and width"),
         ({"image_size": [3]}, r"image_size must be height and width"),
         ({"image_size": 3}, r"image_size must be height and width"),
@@ -39,7 +58,6 @@ def test_defaults(nothing):
         ({"dropout": None}, r"dropout must be a number \(got None\)"),
         ({"dropout": 1}, r"dropout must be from 0 to below 1 \(got 1\)"),
         ({"augmentation": -0.1}, r"augmentation must be from 0 to below 1"),
-        ({"weights": "mine"}, r"weights must be None or 'imagenet' \(got 'mine'\)"),
         ({"weights": "imagenet"}, r"small_cnn has no pretrained weights"),
     ],
 )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from recordgen.errors import DataError, UsageError
-from recordgen.options import check_image_size, declared_options, option
+from recordgen.errors import DataError, UsageError, did_you_mean
+from recordgen.options import Option, check_image_size, declared_options, option
 from recordgen.scales import AUTO, BACKBONES, PixelScale, scale_of
 from recordgen.tasks import TASKS
 
 SMALL_CNN = "small_cnn"
+IMAGENET = "imagenet"
+FLOAT32 = "float32"
+BALANCED = "balanced"
+# The settings that do not change what a training ends with.
+CHECKPOINT_SETTINGS = ("checkpoint_dir", "checkpoint_minutes")
 # The saved model's signatures and outputs for TFMA; see recordgen.training.run.
 EVALUATE = "evaluate"
 SCORES = "scores"
@@ -28,7 +34,6 @@ F1 = "f1"
 TABLE_SCORE = "score"  # accuracy of classes, R² of numbers
 R2 = "r2"
 RMSE = "rmse"  # root of the mean squared error
-WEIGHTS = (None, "imagenet")
 
 
 def check_task(task: str, root: str) -> None:
@@ -51,8 +56,9 @@ class TrainingConfig:
     )
     weights: str | None = option(
         None,
-        "`imagenet`: pretrained weights of a model in keras.applications, which Keras downloads",
-        choices=("imagenet",),
+        "pretrained weights of a model in keras.applications: the path or URL of a `.h5` file that "
+        "Keras saved without the last layers; `imagenet`: Keras downloads it",
+        metavar="FILE",
         unset="random weights",
     )
     scale: str = option(
@@ -66,16 +72,68 @@ class TrainingConfig:
     )
     batch_size: int = option(32, "examples per step", metavar="N")
     epochs: int = option(10, "passes over split train; a number of steps overrules it", metavar="N")
-    learning_rate: float = option(
-        1e-3, "rate of Adam at the start; it falls to 0 along a cosine", metavar="RATE"
+    frozen_epochs: int = option(
+        0,
+        "train only the last layer in this many of the epochs, then all layers, with "
+        "`fine_tune_rate`; needs `weights`",
+        metavar="N",
+    )
+    learning_rate: float = option(1e-3, "rate of Adam after `warmup_epochs`", metavar="RATE")
+    fine_tune_rate: float = option(
+        1e-4, "rate of Adam for pretrained weights, after `frozen_epochs`", metavar="RATE"
+    )
+    schedule: str = option(
+        "cosine",
+        "`cosine`: the rate falls to 0 along a cosine; `constant`: it stays",
+        choices=("cosine", "constant"),
+    )
+    warmup_epochs: float = option(
+        0.0,
+        "the rate first rises from 0 over this many epochs, such as `0.5`, and again after "
+        "`frozen_epochs`",
+        metavar="N",
+    )
+    accumulate: int = option(
+        1, "batches whose gradients are averaged for one change of the weights", metavar="N"
+    )
+    patience: int = option(
+        0,
+        "stop after this many epochs without a lower loss on split eval, and take the weights of "
+        "the best epoch; 0: train all epochs and take the last weights",
+        metavar="N",
+    )
+    class_weights: str = option(
+        "none",
+        "`balanced`: in the loss, all classes have the same weight in total, however rare; only "
+        "for one label per example",
+        choices=("none", BALANCED),
+    )
+    precision: str = option(
+        FLOAT32,
+        "`mixed_float16` (GPUs) and `mixed_bfloat16` (TPUs, newer CPUs) compute with 16 bits; the "
+        "saved model computes with 32",
+        choices=(FLOAT32, "mixed_float16", "mixed_bfloat16"),
     )
     dropout: float = option(
         0.2, "share of features dropped before the last layer, from 0 to below 1", metavar="F"
     )
+    augment: str = option(
+        AUTO,
+        "`photo`: train on random windows of 8 to 100 % of an image, mirrored in half of the "
+        "cases; `drawing`: shift, turn and zoom by `augmentation`, never mirror; `none`; `auto`: "
+        "photo for models in keras.applications, else drawing",
+        choices=(AUTO, "photo", "drawing", "none"),
+    )
     augmentation: float = option(
         0.05,
-        "shift (of the side), turn (of a full turn) and zoom training images by up to this share, "
-        "from 0 to below 1; 0: none",
+        "shift (of the side), turn (of a full turn) and zoom drawings by up to this share, from 0 "
+        "to below 1; 0: none",
+        metavar="F",
+    )
+    colour: float = option(
+        0.0,
+        "change brightness, contrast and saturation of training images by up to this share, from "
+        "0 to below 1; 0: colours stay, because they may be the label",
         metavar="F",
     )
     seed: int = option(0, "decides weights, order, dropout and augmentation", metavar="N")
@@ -85,28 +143,58 @@ class TrainingConfig:
     frames: int = option(
         8, "frames of a video's segment to look at, evenly over its time", metavar="N"
     )
+    checkpoint_dir: str = option(
+        "",
+        "folder or URL where a training that is killed and started again finds how far it came",
+        metavar="DIR",
+        unset="`checkpoints` beside the logs",
+    )
+    checkpoint_minutes: float = option(
+        10.0, "minutes between two checkpoints; 0: after each step", metavar="N"
+    )
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "seed", "top_k", "frames"):
-            if not isinstance(getattr(self, name), int):
-                raise UsageError(f"{name} must be a whole number (got {getattr(self, name)!r})")
-        for name in ("learning_rate", "dropout", "augmentation"):
-            if not isinstance(getattr(self, name), (int, float)):
-                raise UsageError(f"{name} must be a number (got {getattr(self, name)!r})")
-        check_image_size(self.image_size)
-        if self.weights not in WEIGHTS:
-            raise UsageError(f"weights must be None or 'imagenet' (got {self.weights!r})")
-        if self.weights is not None and self.model == SMALL_CNN:
-            raise UsageError(f"model={SMALL_CNN} has no pretrained weights: leave weights unset")
-        self._check_scale()
-        for name in ("batch_size", "epochs", "top_k", "frames"):
+        for each in TRAINING_OPTIONS.values():
+            _check_value(each, getattr(self, each.name))
+        for name in ("batch_size", "epochs", "top_k", "frames", "accumulate"):
             if getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 1 (got {getattr(self, name)})")
-        if not self.learning_rate > 0:
-            raise UsageError(f"learning_rate must be above 0 (got {self.learning_rate})")
-        for name in ("dropout", "augmentation"):
+        for name in ("learning_rate", "fine_tune_rate"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} must be above 0 (got {getattr(self, name)})")
+        for name in ("dropout", "augmentation", "colour"):
             if not 0 <= getattr(self, name) < 1:
                 raise UsageError(f"{name} must be from 0 to below 1 (got {getattr(self, name)})")
+        for name in ("frozen_epochs", "warmup_epochs", "patience", "checkpoint_minutes"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} must not be negative (got {getattr(self, name)})")
+        self._check_weights()
+        self._check_scale()
+
+    def _check_weights(self) -> None:
+        if self.weights == "":
+            raise UsageError("weights must name a file (got ''); leave it out for random weights")
+        if self.weights is not None and self.model == SMALL_CNN:
+            raise UsageError(f"model={SMALL_CNN} has no pretrained weights: leave weights unset")
+        if self.frozen_epochs and self.weights is None:
+            raise UsageError(
+                f"frozen_epochs={self.frozen_epochs} needs weights: frozen at random, the layers "
+                f"below the last one would learn nothing"
+            )
+        if self.frozen_epochs > self.epochs:
+            raise UsageError(
+                f"frozen_epochs must not be above epochs, {self.epochs} (got {self.frozen_epochs})"
+            )
+
+    @property
+    def augments_photos(self) -> bool:
+        """Whether training cuts windows out of images and mirrors them."""
+        return self.augment == "photo" or (self.augment == AUTO and self.model != SMALL_CNN)
+
+    @property
+    def drawing_share(self) -> float:
+        """The share by which training shifts, turns and zooms images; 0: not at all."""
+        return 0.0 if self.augments_photos or self.augment == "none" else self.augmentation
 
     @property
     def pixel_scale(self) -> PixelScale:
@@ -134,10 +222,12 @@ class TrainingConfig:
         """
         given = dict(values or {})
         known = [field.name for field in fields(cls)]
-        if unknown := sorted(set(given) - set(known)):
-            raise UsageError(
-                f"custom_config must only have {', '.join(known)} (got {', '.join(unknown)})"
-            )
+        for name in given:
+            if name not in known:
+                hint = did_you_mean(str(name), known, "")
+                raise UsageError(
+                    f"custom_config must only have {', '.join(known)} (got {name}{hint})"
+                )
         size = given.get("image_size")
         if size is not None:
             given["image_size"] = (
@@ -148,6 +238,22 @@ class TrainingConfig:
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` that JSON can carry."""
         return {**asdict(self), "image_size": list(self.image_size)}
+
+
+def _check_value(setting: Option, value: object) -> None:
+    """Check a value's type, and that it is one of the choices. Raises: UsageError."""
+    name = setting.name
+    if setting.choices and value not in setting.choices:
+        raise UsageError(f"{name} must be one of {', '.join(setting.choices)} (got {value!r})")
+    if setting.metavar == "H W":
+        check_image_size(value)
+    elif setting.kind is int and not (isinstance(value, int) and not isinstance(value, bool)):
+        raise UsageError(f"{name} must be a whole number (got {value!r})")
+    elif setting.kind is float:
+        if isinstance(value, bool) or not (isinstance(value, int | float) and math.isfinite(value)):
+            raise UsageError(f"{name} must be a number (got {value!r})")
+    elif setting.kind is str and not isinstance(value, str) and value is not setting.default:
+        raise UsageError(f"{name} must be a text (got {value!r})")
 
 
 #: Every setting of a training, in the order in which it is shown.

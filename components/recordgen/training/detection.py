@@ -14,10 +14,10 @@ import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import Augmentation, decode_images, train_dataset
+from recordgen.reading import Augmentation, decode_images
 from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
-from recordgen.training.config import LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
+from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import convolved
@@ -42,24 +42,26 @@ _MORE_FILTERS = 128
 class ObjectDetector(TaskTrainer):
     """Any number of labelled boxes per image."""
 
+    changes_photos = True
+
     @property
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`; images without boxes are read, too."""
         return {**super().reading, "image_size": self.config.image_size}
 
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """Further arguments of :func:`recordgen.train_dataset`: how images are changed."""
+        config = self.config
+        colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
+        # Boxes can follow a crop and a mirror, but not a turn.
+        crop = 0.0 if config.augment == "none" else config.augmentation
+        changes = Augmentation(crop=crop, flip=config.augments_photos, **colour)
+        return {**super().training, "augment": None if changes == Augmentation() else changes}
+
     def train_data(self) -> tf.data.Dataset:
         """Return batches of images and the right answer for each cell."""
-        share = self.config.augmentation
-        # Boxes can follow a crop, but not a turn.
-        crop = Augmentation(crop=share) if share else None
-        data = train_dataset(
-            self.root,
-            split=self.split,
-            seed=self.config.seed,
-            epochs="endless",
-            augment=crop,
-            **self.reading,
-        )
+        data = super().train_data()
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:
@@ -176,11 +178,12 @@ def build_detector(config: TrainingConfig, classes: int) -> keras.Model:
     outputs = keras.layers.SpatialDropout2D(config.dropout, seed=config.seed)(outputs)
     rare = keras.initializers.Constant(float(np.log(_FIRST_SCORE / (1 - _FIRST_SCORE))))
     parts = (
-        keras.layers.Conv2D(1, 1, bias_initializer=rare, name="score")(outputs),
-        keras.layers.Conv2D(BOX, 1, name="box")(outputs),
-        keras.layers.Conv2D(classes, 1, name="classes")(outputs),
+        keras.layers.Conv2D(1, 1, bias_initializer=rare, dtype=FLOAT32, name="score")(outputs),
+        keras.layers.Conv2D(BOX, 1, dtype=FLOAT32, name="box")(outputs),
+        keras.layers.Conv2D(classes, 1, dtype=FLOAT32, name="classes")(outputs),
     )
-    return keras.Model(inputs, keras.layers.Concatenate()(parts), name="small_detector")
+    answers = keras.layers.Concatenate(dtype=FLOAT32)(parts)
+    return keras.Model(inputs, answers, name="small_detector")
 
 
 def cells_loss(y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ from recordgen.reading import parsing_spec, token_lookup
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
-from recordgen.training.config import LABEL, SCORES, UNKNOWN, WEIGHT
+from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
 
 #: The input of a request.
@@ -170,7 +170,7 @@ def build_tagger(
         )(seen)
         seen = keras.layers.Dropout(dropout, seed=seed)(seen)
         outputs = keras.layers.LayerNormalization()(keras.layers.Add()([outputs, seen]))
-    outputs = keras.layers.Dense(tags, activation="softmax", name="scores")(outputs)
+    outputs = keras.layers.Dense(tags, activation="softmax", dtype=FLOAT32, name="scores")(outputs)
     return keras.Model(inputs, outputs, name="small_tagger")
 
 

@@ -9,27 +9,41 @@ import keras
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.reading import decode_images
+from recordgen.reading import Augmentation, decode_images
 from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
-from recordgen.training.model import augmented, build_model
+from recordgen.training.model import augmented, backbone_of, build_model
 
 
 class ImageLabels(LabelTrainer):
     """The base of both trainers: images, and a network over them."""
 
     feature = features.IMAGE_CLASS_TEXT
+    changes_photos = True
 
     @property
     def reading(self) -> Mapping[str, Any]:
         """The arguments of :func:`recordgen.eval_dataset`."""
         return {**super().reading, "image_size": self.config.image_size}
 
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """Further arguments of :func:`recordgen.train_dataset`: how photos are changed."""
+        config = self.config
+        colour = dict.fromkeys(("brightness", "contrast", "saturation"), config.colour)
+        changes = Augmentation(flip=config.augments_photos, **colour)
+        return {
+            **super().training,
+            "resize": "random_crop" if config.augments_photos else "stretch",
+            "augment": changes if config.augments_photos or config.colour else None,
+        }
+
     def models(self) -> Models:
-        """Build a classifier, and train it behind random shifts, turns and zooms."""
+        """Build a classifier; drawings are trained behind random shifts, turns and zooms."""
         model = build_model(self.config, len(self.dataset.labels), self.activation)
-        return Models(augmented(model, self.config), model)
+        pretrained = None if self.config.weights is None else backbone_of(model)
+        return Models(augmented(model, self.config), model, pretrained)
 
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
         """``image_bytes`` → ``labels`` and ``scores``, best first."""

@@ -37,6 +37,11 @@ class OneLabel(LabelTrainer):
     activation = "softmax"
     label_mode = "int"
 
+    @property
+    def has_one_class(self) -> bool:
+        """Classes can be weighted."""
+        return True
+
     def loss(self) -> str:
         """Return the cross-entropy."""
         return "sparse_categorical_crossentropy"

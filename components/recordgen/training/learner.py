@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -15,7 +15,15 @@ from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.scales import AUTO
-from recordgen.training.config import LABEL, SCORES, SMALL_CNN, UNKNOWN, WEIGHT, TrainingConfig
+from recordgen.training.config import (
+    BALANCED,
+    LABEL,
+    SCORES,
+    SMALL_CNN,
+    UNKNOWN,
+    WEIGHT,
+    TrainingConfig,
+)
 
 
 class Models(NamedTuple):
@@ -24,10 +32,12 @@ class Models(NamedTuple):
     Attributes:
         trained: the model to fit; may have further layers, such as augmentation.
         saved: the model to save.
+        backbone: the pretrained layers of both, which may be frozen; None: there are none.
     """
 
     trained: keras.Model
     saved: keras.Model
+    backbone: keras.Model | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,9 @@ class TaskTrainer(ABC):
     split: str
     dataset: Dataset
     config: TrainingConfig
+
+    #: Whether training can cut windows out of images, mirror them and change their colours.
+    changes_photos: ClassVar[bool] = False
 
     def check(self) -> None:
         """Check that there is something to learn. Raises: DataError."""
@@ -64,6 +77,31 @@ class TaskTrainer(ABC):
                 f"{self.config.scale!r}); leave it out"
             )
 
+    def check_settings(self) -> None:
+        """Check that every setting goes with the task. Raises: UsageError."""
+        config = self.config
+        if config.class_weights == BALANCED and not self.has_one_class:
+            raise UsageError(
+                f"class_weights={BALANCED} needs one label per example and no weights of its own, "
+                f"not {self.dataset.task}; leave class_weights out"
+            )
+        if not self.changes_photos:
+            for name, value, default in (
+                ("augment", config.augment == "photo", AUTO),
+                ("colour", config.colour > 0, 0),
+            ):
+                if value:
+                    raise UsageError(
+                        f"{name} is for labels of images and for boxes, not for "
+                        f"{self.dataset.task} (got {getattr(config, name)!r}); leave it out, or "
+                        f"say {default!r}"
+                    )
+
+    @property
+    def has_one_class(self) -> bool:
+        """Whether an example has one label and no weight, so that classes can be weighted."""
+        return False
+
     def can_validate(self, split: str) -> bool:
         """Return whether a split exists and has a labelled example."""
         found = self.dataset.splits.get(split)
@@ -74,6 +112,11 @@ class TaskTrainer(ABC):
         """The arguments of :func:`recordgen.eval_dataset`."""
         return {"batch_size": self.config.batch_size}
 
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """Further arguments of :func:`recordgen.train_dataset`."""
+        return {"weights": BALANCED} if self.config.class_weights == BALANCED else {}
+
     def steps_per_epoch(self) -> int:
         """Return the number of batches in one pass over the split."""
         return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
@@ -81,7 +124,11 @@ class TaskTrainer(ABC):
     def train_data(self) -> tf.data.Dataset:
         """Return endless, shuffled batches of inputs and targets, without unlabelled examples."""
         return train_dataset(
-            self.root, split=self.split, seed=self.config.seed, epochs="endless", **self.reading
+            self.root,
+            split=self.split,
+            seed=self.config.seed,
+            epochs="endless",
+            **{**self.reading, **self.training},
         )
 
     def eval_data(self, root: str, split: str) -> tf.data.Dataset:

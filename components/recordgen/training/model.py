@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
 import keras
 
-from recordgen.errors import UsageError
+from recordgen import storage
+from recordgen.errors import SourceError, UsageError
 from recordgen.scales import BACKBONES
-from recordgen.training.config import SMALL_CNN, TrainingConfig
+from recordgen.training.config import FLOAT32, IMAGENET, SMALL_CNN, TrainingConfig
 
 
 def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
@@ -28,7 +34,10 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
     else:
         outputs = _backbone(images, config)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
-    outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
+    # In 32 bits also where the precision is mixed: sums of probabilities are 1.
+    outputs = keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name="scores")(
+        outputs
+    )
     return keras.Model(inputs, outputs, name=config.model)
 
 
@@ -37,7 +46,7 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
 
     The saved model then has no random number generators.
     """
-    if not config.augmentation:
+    if not config.drawing_share:
         return model
     inputs = keras.Input(model.input_shape[1:], name="image")
     outputs = model(augmentation(config)(inputs))
@@ -46,7 +55,7 @@ def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
 
 def augmentation(config: TrainingConfig) -> keras.Sequential:
     """Return a layer that shifts, turns and zooms images, only in training."""
-    share, seed = config.augmentation, config.seed
+    share, seed = config.drawing_share, config.seed
     return keras.Sequential(
         [
             keras.layers.RandomTranslation(share, share, fill_mode="nearest", seed=seed),
@@ -77,6 +86,24 @@ def convolved(
     return keras.layers.ReLU()(outputs)
 
 
+def backbone_of(model: keras.Model) -> keras.Model | None:
+    """Return the ``keras.applications`` model inside :func:`build_model`'s; None: a small CNN."""
+    return next((layer for layer in model.layers if isinstance(layer, keras.Model)), None)
+
+
+def train_backbone(backbone: keras.Model, *, is_frozen: bool) -> None:
+    """Let pretrained layers learn, or freeze them; the next ``compile`` heeds it.
+
+    Normalisation stays frozen: means and variances of a few small batches of other images would
+    spoil the weights. (``backbone(images, training=False)`` does not do this: Keras 3 overrides it
+    in training.)
+    """
+    backbone.trainable = not is_frozen
+    for layer in backbone.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.trainable = False
+
+
 def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasTensor:
     """Return the pooled features (float32 [batch, n]) of a ``keras.applications`` model."""
     if config.model not in BACKBONES:
@@ -85,13 +112,44 @@ def _backbone(images: keras.KerasTensor, config: TrainingConfig) -> keras.KerasT
             f"{', '.join(sorted(BACKBONES))} (got {config.model!r})"
         )
     build = getattr(keras.applications, config.model)
-    try:
-        backbone = build(
-            include_top=False,
-            weights=config.weights,
-            input_shape=(*config.image_size, 3),
-            pooling="avg",
-        )
-    except ValueError as exc:
-        raise UsageError(f"model={config.model}: {exc}") from exc
+    with _weights_file(config.weights) as weights:
+        try:
+            backbone = build(
+                include_top=False,
+                weights=weights if weights == IMAGENET else None,
+                input_shape=(*config.image_size, 3),
+                pooling="avg",
+            )
+        except ValueError as exc:
+            raise UsageError(f"model={config.model}: {exc}") from exc
+        if weights not in (None, IMAGENET):
+            try:
+                backbone.load_weights(weights)
+            except (ValueError, KeyError, OSError) as exc:
+                raise UsageError(
+                    f"weights={config.weights}: Keras cannot load it into {config.model}: it must "
+                    f"be a .h5 or .weights.h5 file of this model's weights, saved with "
+                    f"include_top=False: {exc}"
+                ) from exc
     return backbone(images)
+
+
+@contextlib.contextmanager
+def _weights_file(weights: str | None) -> Iterator[str | None]:
+    """Yield a local path of a file of weights; a URL is copied to a temporary file.
+
+    Raises:
+        SourceError, StorageError: the file cannot be read.
+    """
+    if weights in (None, IMAGENET):
+        yield weights
+        return
+    try:
+        data = storage.read_bytes(weights)
+    except OSError as exc:
+        raise SourceError(f"weights={weights}: cannot read this file: {exc}") from exc
+    suffix = ".weights.h5" if weights.endswith(".weights.h5") else ".h5"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"model{suffix}")
+        path.write_bytes(data)
+        yield str(path)

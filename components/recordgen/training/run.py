@@ -17,22 +17,36 @@ does not know, and ``known`` (string [batch]) shows some that it knows.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import logging
 import math
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from recordgen.dataset.manifest import read_dataset
+from recordgen import storage
+from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import UsageError
 from recordgen.standards.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.standards.model_labels import write_model_labels
 from recordgen.tasks import TASKS
-from recordgen.training.config import EVALUATE, KNOWN, SCORES, TRUTH, TrainingConfig, check_task
+from recordgen.training.config import (
+    CHECKPOINT_SETTINGS,
+    EVALUATE,
+    FLOAT32,
+    KNOWN,
+    SCORES,
+    TRUTH,
+    TrainingConfig,
+    check_task,
+)
+from recordgen.training.fitting import Fitting
 from recordgen.training.learner import TaskTrainer
 
 _log = logging.getLogger(__name__)
@@ -64,7 +78,8 @@ def run(fn_args: Any) -> None:
     ``dataset.json`` beside the splits names task, labels and counts; the task's
     :class:`recordgen.training.learner.TaskTrainer` builds the model. TensorBoard logs go to
     ``fn_args.model_run_dir``. The same seed and data give the same training, as far as the
-    machine's kernels add in the same order.
+    machine's kernels add in the same order; also if it is killed and started again, which goes on
+    from its last checkpoint.
 
     Args:
         fn_args: TFX's ``FnArgs``: ``train_files``, ``eval_files``, ``train_steps``, ``eval_steps``,
@@ -74,6 +89,7 @@ def run(fn_args: Any) -> None:
         UsageError: a setting is not allowed, or does not go with the data.
         SourceError, DataError: the examples are not Recordgen's, there is no model for their task,
             or there are none to train on.
+        StorageError: checkpoints cannot be written.
     """
     config = TrainingConfig.from_custom_config(fn_args.custom_config)
     root, split = examples_root(fn_args.train_files)
@@ -81,38 +97,76 @@ def run(fn_args: Any) -> None:
     check_task(dataset.task, root)
     trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
     trainer.check()
+    trainer.check_settings()
     steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
-
-    def log_epoch(epoch: int, logs: dict[str, float] | None) -> None:
-        """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
-        numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted((logs or {}).items()))
-        _log.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
-
-    keras.utils.set_random_seed(config.seed)
-    models = trainer.models()
-    models.trained.compile(
-        optimizer=keras.optimizers.Adam(
-            keras.optimizers.schedules.CosineDecay(config.learning_rate, steps * epochs)
-        ),
-        loss=trainer.loss(),
-        metrics=list(trainer.metrics()),
-    )
-    models.trained.fit(
-        trainer.train_data(),
-        steps_per_epoch=steps,
-        epochs=epochs,
-        shuffle=False,  # the dataset is shuffled; newer Keras warns of its own default
-        validation_data=_validation_data(fn_args, trainer),
-        callbacks=[
-            keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
-            keras.callbacks.LambdaCallback(on_epoch_end=log_epoch),
-        ],
-        verbose=0,
-    )
-    save_for_serving(models.saved, fn_args.serving_model_dir, trainer)
+    with _precision(config.precision):
+        keras.utils.set_random_seed(config.seed)
+        models = trainer.models()
+        fitting = Fitting(
+            trainer=trainer,
+            models=models,
+            steps=steps,
+            epochs=epochs,
+            validation=_validation_data(fn_args, trainer),
+            callbacks=[
+                keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
+                keras.callbacks.LambdaCallback(on_epoch_end=_epoch_logger(epochs)),
+            ],
+            folder=_checkpoint_folder(fn_args, dataset, steps, epochs),
+        )
+        if config.patience and fitting.validation is None:
+            raise UsageError(
+                f"patience={config.patience} needs a split eval with labelled examples, whose loss "
+                f"says when to stop; leave patience out, or convert with eval_from='train:10'"
+            )
+        fitting.run()
+    saved = models.saved
+    if config.precision != FLOAT32:
+        # Servers and other machines may be slow with 16 bits, or lack them.
+        saved = trainer.models().saved
+        saved.set_weights(models.saved.get_weights())
+    save_for_serving(saved, fn_args.serving_model_dir, trainer)
     write_model_labels(fn_args.serving_model_dir, dataset.labels)
     lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
     write_lineage(fn_args.serving_model_dir, lineage)
+    fitting.forget()
+
+
+@contextlib.contextmanager
+def _precision(policy: str) -> Iterator[None]:
+    """Build and train with one of Keras's dtype policies; restore the process's own one."""
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def _epoch_logger(epochs: int) -> Callable[[int, dict[str, float]], None]:
+    def log_epoch(epoch: int, logs: dict[str, float]) -> None:
+        """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
+        numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted(logs.items()))
+        _log.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
+
+    return log_epoch
+
+
+def _checkpoint_folder(fn_args: Any, dataset: Dataset, steps: int, epochs: int) -> str:
+    """Return the folder for this training's checkpoints; other settings or data have another."""
+    config = TrainingConfig.from_custom_config(fn_args.custom_config)
+    folder = config.checkpoint_dir or storage.join(fn_args.model_run_dir, "checkpoints")
+    settings = config.to_custom_config()
+    for name in CHECKPOINT_SETTINGS:
+        del settings[name]
+    evaluated = [fn_args.eval_steps]
+    for pattern in fn_args.eval_files or ():
+        root, split = examples_root([pattern])
+        evaluated += [split, read_dataset(root).digest]
+    split = examples_root(fn_args.train_files)[1]
+    parts = [settings, dataset.digest, split, steps, epochs, evaluated]
+    mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    return storage.join(folder, mark)
 
 
 def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tuple[int, int]:

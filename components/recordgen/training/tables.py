@@ -23,7 +23,7 @@ from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.tables import TableReader, table_of
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
-from recordgen.training.config import ACCURACY, LABEL, RMSE, WEIGHT
+from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import augmentation, small_cnn
 from recordgen.training.moments import Moments
@@ -103,6 +103,11 @@ class TableTrainer(TaskTrainer):
                 f"to learn"
             )
 
+    @property
+    def has_one_class(self) -> bool:
+        """Whether the target is a class, and no column holds weights."""
+        return self.are_classes and self.table.weight is None
+
     def can_validate(self, split: str) -> bool:
         """Say whether a split is there and, of classes, has a labelled example."""
         if self.are_classes:
@@ -164,7 +169,7 @@ class TableTrainer(TaskTrainer):
 
     def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
         """Return ``model`` behind changes of its images, as for one image."""
-        if not self.config.augmentation or not self._images:
+        if not self.config.drawing_share or not self._images:
             return model
         again = {
             name: keras.Input(item.shape[1:], name=name, dtype=item.dtype)
@@ -219,11 +224,13 @@ class TableTrainer(TaskTrainer):
             hidden = keras.layers.Dense(units, activation="relu")(hidden)
             hidden = keras.layers.Dropout(self.config.dropout)(hidden)
         if self.are_classes:
-            return keras.layers.Dense(len(self.dataset.labels), activation="softmax")(hidden)
+            return keras.layers.Dense(
+                len(self.dataset.labels), activation="softmax", dtype=FLOAT32
+            )(hidden)
         # The network predicts how far a target is from the mean, in standard deviations.
         scale = float(np.sqrt(target.variance[0]))
-        return keras.layers.Rescaling(scale, offset=float(target.mean[0]))(
-            keras.layers.Dense(1)(hidden)
+        return keras.layers.Rescaling(scale, offset=float(target.mean[0]), dtype=FLOAT32)(
+            keras.layers.Dense(1, dtype=FLOAT32)(hidden)
         )
 
     def loss(self) -> str:

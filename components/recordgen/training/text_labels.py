@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import text_vectorization
-from recordgen.training.config import TrainingConfig
+from recordgen.training.config import FLOAT32, TrainingConfig
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
@@ -62,5 +62,7 @@ def build_classifier(
     inputs = keras.Input((), dtype="string", name="text")
     mean = mean_of_words(words, inputs)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(mean)
-    outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
+    outputs = keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name="scores")(
+        outputs
+    )
     return keras.Model(inputs, outputs, name="words")

@@ -17,7 +17,7 @@ from recordgen.payloads.kinds import kind_of
 from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.reading.videos import to_addresses
 from recordgen.tasks import VideoClassification
-from recordgen.training.config import TrainingConfig
+from recordgen.training.config import FLOAT32, TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models
@@ -68,8 +68,8 @@ class VideoTrainer(OneLabel):
         _check_videos(root, split, None)
         return super().eval_data(root, split)
 
-    def _handed_over(self, segment: Mapping[str, tf.Tensor], label: tf.Tensor) -> Any:
-        return self._read(segment["uri"], segment["start"], segment["end"]), label
+    def _handed_over(self, segment: Mapping[str, tf.Tensor], *targets: tf.Tensor) -> Any:
+        return self._read(segment["uri"], segment["start"], segment["end"]), *targets
 
     def _read(self, uri: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.Tensor:
         """Return the frames of a segment (float32 [frames, height, width, 3])."""
@@ -136,13 +136,15 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
         filters, side, time = min(_MOST_FILTERS, 2 * filters), side // 2, time // shrink
     outputs = keras.layers.GlobalAveragePooling3D()(outputs)
     outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
-    outputs = keras.layers.Dense(classes, activation=activation, name="scores")(outputs)
+    outputs = keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name="scores")(
+        outputs
+    )
     return keras.Model(inputs, outputs, name="small_cnn_3d")
 
 
 def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     """Return ``model`` behind random changes, the same for all frames of a segment."""
-    if not config.augmentation:
+    if not config.drawing_share:
         return model
     height, width = config.image_size
     inputs = keras.Input(model.input_shape[1:], name="frames")

@@ -1,0 +1,123 @@
+"""Checkpoints of a training: all that decides its next step, the reading's position included."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from recordgen.errors import StorageError
+
+_log = logging.getLogger(__name__)
+
+
+class Progress(tf.Module):
+    """How far a training came.
+
+    Attributes:
+        epoch: the current epoch, from 0.
+        step: the steps that are done in it.
+        waited: the epochs since the best one.
+        best_loss: the lowest loss on split eval.
+        best: the weights of that epoch; empty unless they are to be kept.
+    """
+
+    def __init__(self, kept: Iterable[keras.Variable]) -> None:
+        super().__init__(name="progress")
+        self.epoch = tf.Variable(0, dtype=tf.int64)
+        self.step = tf.Variable(0, dtype=tf.int64)
+        self.waited = tf.Variable(0, dtype=tf.int64)
+        self.best_loss = tf.Variable(float("inf"), dtype=tf.float64)
+        self.best = [tf.Variable(weight.value) for weight in kept]
+
+    def compare(self, weights: Sequence[keras.Variable], loss: float) -> None:
+        """Keep the weights if their loss is the lowest so far."""
+        if loss < float(self.best_loss):
+            self.best_loss.assign(loss)
+            self.waited.assign(0)
+            for best, weight in zip(self.best, weights, strict=True):
+                best.assign(weight.value)
+        else:
+            self.waited.assign_add(1)
+
+    def take_best(self, weights: Sequence[keras.Variable]) -> None:
+        """Return to the best weights; without any, as no loss was a number, keep the last ones."""
+        if float(self.best_loss) < float("inf"):
+            for best, weight in zip(self.best, weights, strict=True):
+                weight.assign(best)
+
+
+class Checkpoints:
+    """The checkpoints of one phase of a training, in a folder of their own.
+
+    A checkpoint is complete before the one before it is removed, so a process may die at any time.
+    It holds the weights, the state of the optimizer and of all random numbers, the position of
+    ``batches`` with their shuffle buffer, and the progress. So training goes on with exactly the
+    same batches and dropped features.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        minutes: float,
+        model: keras.Model,
+        batches: Any,
+        progress: Progress,
+    ) -> None:
+        # Seeds are no weights, but layers draw random numbers from them.
+        variables = [*model.variables, *model.optimizer.variables]
+        state = list({id(variable): variable.value for variable in variables}.values())
+        self._manager = tf.train.CheckpointManager(
+            tf.train.Checkpoint(state=state, batches=batches, progress=progress),
+            folder,
+            max_to_keep=1,
+        )
+        self._seconds = 60 * minutes
+        self._saved_at = time.monotonic()
+
+    def restore(self) -> bool:
+        """Go on from the last checkpoint; return whether there is one. Raises: StorageError."""
+        path = self._manager.latest_checkpoint
+        if path is None:
+            return False
+        with _storage_errors(self._manager.directory):
+            # assert_consumed: nothing may start anew without a word.
+            self._manager.checkpoint.restore(path).assert_consumed()
+        return True
+
+    def save_if_due(self) -> None:
+        """Save a checkpoint if the last one is old enough. Raises: StorageError."""
+        if time.monotonic() - self._saved_at < self._seconds:
+            return
+        with _storage_errors(self._manager.directory):
+            self._manager.save()
+        self._saved_at = time.monotonic()
+
+
+def has_checkpoint(folder: str) -> bool:
+    """Return whether a folder has a checkpoint. Raises: StorageError."""
+    with _storage_errors(folder):
+        return tf.train.latest_checkpoint(folder) is not None
+
+
+def remove_checkpoints(folder: str) -> None:
+    """Remove the checkpoints of a training that ended. Raises: StorageError."""
+    with _storage_errors(folder):
+        if tf.io.gfile.exists(folder):
+            tf.io.gfile.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _storage_errors(folder: str) -> Iterator[None]:
+    try:
+        yield
+    except tf.errors.OpError as exc:
+        raise StorageError(
+            f"{folder}: TensorFlow cannot keep checkpoints here ({exc.message}); give another "
+            f"checkpoint_dir"
+        ) from exc

@@ -1,0 +1,271 @@
+"""How a model is fitted: phases, rates, early stopping, precision, and going on after a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import textwrap
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import Augmentation, eval_dataset, read_dataset
+from recordgen.errors import SourceError, UsageError
+from recordgen.training import TrainingConfig, run_fn
+from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phases
+from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
+from recordgen.training.learner import Models
+from recordgen.training.model import backbone_of, build_model
+from recordgen.training.text_labels import OneTextLabel
+from tests.cpp_loader import CppModel
+from tests.preloaded import WITH_TENSORFLOW
+
+SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 2, "learning_rate": 0.01}
+
+# All that is random, averaged or counted on the way.
+RESUMED = {
+    **SMALL,
+    "augment": "photo",
+    "colour": 0.1,
+    "class_weights": "balanced",
+    "accumulate": 2,
+    "warmup_epochs": 0.5,
+    "patience": 3,
+    "precision": "mixed_bfloat16",
+    "checkpoint_minutes": 0,
+}
+
+# Trains; is killed before the n-th checkpoint, if that is not 0.
+TRAIN = textwrap.dedent("""
+    import json, os, signal, sys
+    from pathlib import Path
+    import keras
+    import tensorflow as tf
+    from recordgen.training.checkpoints import Checkpoints
+    from tests import trainer
+
+    output, root, config, call = json.loads(sys.argv[1])
+    tf.config.experimental.enable_op_determinism()
+    save, calls = Checkpoints.save_if_due, 0
+
+    def dying(checkpoints):
+        global calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        save(checkpoints)
+
+    Checkpoints.save_if_due = dying
+    print(trainer.train_and_listen(output, Path(root), **config)[1])
+    print(keras.config.dtype_policy().name)
+""")
+
+
+def train_in_process(examples, root, config, killed_at=0):
+    return WITH_TENSORFLOW.run("-c", TRAIN, json.dumps([examples, str(root), config, killed_at]))
+
+
+def records(examples):
+    """Return the serialised examples of split eval."""
+    found = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{examples}/Split-eval/*"))
+    return list(found.as_numpy_iterator())
+
+
+def saved_weights(root):
+    """Return the type, shape and bytes of each variable of a saved model, in any order."""
+    reader = tf.train.load_checkpoint(str(root / "model" / "variables" / "variables"))
+    names = [name for name in reader.get_variable_to_shape_map() if "VARIABLE_VALUE" in name]
+    values = map(reader.get_tensor, names)
+    return sorted((str(value.dtype), value.shape, value.tobytes()) for value in values)
+
+
+@pytest.mark.slow
+def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
+    """Killed by -9 in the middle of the second epoch and started again: as if nothing happened."""
+    done = train_in_process(examples, tmp_path / "whole", RESUMED)
+    assert done.returncode == 0, done.stderr
+    expected = saved_weights(tmp_path / "whole")
+    killed = train_in_process(examples, tmp_path / "killed", RESUMED, killed_at=7)
+    assert killed.returncode == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "model").exists()
+    again = train_in_process(examples, tmp_path / "killed", RESUMED)
+    assert again.returncode == 0, again.stderr
+    assert "resumed after epoch 1/2 and step 1/5" in again.stdout
+    assert "epoch 1/2" not in again.stdout.replace("resumed after epoch 1/2", "")
+    assert len(expected) > 10
+    assert {dtype for dtype, _, _ in expected} == {"float32"}
+    assert saved_weights(tmp_path / "killed") == expected
+    assert again.stdout.splitlines()[-1] == "float32"  # the process has its own policy again
+    model = CppModel(tmp_path / "killed" / "model")
+    assert model.run("evaluate", examples=records(examples))["scores"].dtype == np.float32
+    assert not list((tmp_path / "killed").rglob("ckpt*"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "epochs", "expected"),
+    [
+        # settings, epochs of the training, its phases
+        ({}, 3, [Phase(0, 3, 1e-3, False)]),
+        ({"frozen_epochs": 2}, 5, [Phase(0, 2, 1e-3, True), Phase(2, 5, 1e-4, False)]),
+        ({"frozen_epochs": 2}, 1, [Phase(0, 1, 1e-3, True)]),
+    ],
+)
+def test_plan_phases(settings, epochs, expected):
+    """The last layer is trained alone first, then all layers with their own rate."""
+    weights = {"model": "VGG16", "weights": "w.h5"} if settings else {}
+    assert plan_phases(TrainingConfig(**settings, **weights), epochs) == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        # settings; the rate at the changes 0, 5, 10, 15, 20 of two epochs of ten steps
+        ({}, [1, 0.8536, 0.5, 0.1464, 0]),
+        ({"schedule": "constant"}, [1, 1, 1, 1, 1]),
+        ({"schedule": "constant", "warmup_epochs": 1}, [0, 0.5, 1, 1, 1]),
+        ({"warmup_epochs": 0.5}, [0, 1, 0.75, 0.25, 0]),
+        ({"accumulate": 2}, [1, 0.5, 0, 0, 0]),
+        ({"warmup_epochs": 9, "accumulate": 4}, [0, 1, 0, 0, 0]),
+    ],
+)
+def test_learning_rates(settings, expected):
+    """The rate rises while training warms up, then falls or stays; it counts changes of weights."""
+    rates = learning_rates(TrainingConfig(**settings), 1.0, epochs=2, steps=10)
+    assert [float(rates(at)) for at in range(0, 21, 5)] == pytest.approx(expected, abs=1e-4)
+
+
+class TwoParts(OneImageLabel):
+    """A trainer whose model has tiny pretrained layers."""
+
+    def models(self):
+        flat, normal = keras.layers.Flatten(), keras.layers.BatchNormalization()
+        backbone = keras.Sequential([flat, keras.layers.Dense(4), normal])
+        inputs = keras.Input((8, 8, 3))
+        outputs = keras.layers.Dense(3, activation="softmax")(backbone(inputs))
+        model = keras.Model(inputs, outputs)
+        return Models(model, model, backbone)
+
+
+@pytest.fixture
+def fit(examples, tmp_path):
+    """Fit a tiny model; return its weights before, after each epoch, and at the end."""
+
+    def run(validation=None, **settings):
+        config = TrainingConfig(model="VGG16", weights="w.h5", image_size=(8, 8), **settings)
+        task = TwoParts(examples, "train", read_dataset(examples), config)
+        models = task.models()
+        found = [models.trained.get_weights()]
+        see = keras.callbacks.LambdaCallback(
+            on_epoch_end=lambda epoch, logs: found.append(models.trained.get_weights())
+        )
+        Fitting(
+            trainer=task,
+            models=models,
+            steps=1,
+            epochs=config.epochs,
+            validation=validation,
+            callbacks=[see],
+            folder=str(tmp_path),
+        ).run()
+        return [*found, models.trained.get_weights()]
+
+    return run
+
+
+def test_pretrained_layers_are_frozen_first(fit):
+    """In the first phase only the last layer learns, later all; normalisation never does."""
+    before, frozen, free, _ = fit(epochs=2, frozen_epochs=1)
+    assert are_equal(before, frozen) == [True] * 6 + [False] * 2
+    assert are_equal(frozen, free) == [False] * 2 + [True] * 4 + [False] * 2
+
+
+def test_the_best_weights_are_kept(fit, examples):
+    """Training stops when the loss on eval has not fallen for a while; the best epoch's stay."""
+    data = eval_dataset(examples, batch_size=15, image_size=(8, 8))
+    # The more the model learns, the more it errs on wrong labels.
+    wrong = data.map(lambda images, labels: (images, (labels + 1) % 3))
+    epochs = dict(epochs=9, schedule="constant", learning_rate=0.1, patience=2)
+    _, best, *worse, end = fit(wrong, **epochs)
+    assert len(worse) == 2
+    assert all(are_equal(best, end))
+    assert not all(are_equal(worse[-1], end))
+
+
+def are_equal(some, others):
+    """Return for each pair of arrays whether they are equal."""
+    return [bool((one == other).all()) for one, other in zip(some, others, strict=True)]
+
+
+PHOTO = {"resize": "random_crop", "augment": Augmentation(flip=True)}
+PLAIN = {"resize": "stretch", "augment": None}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        # settings, how images are read for training
+        ({}, PLAIN),
+        ({"model": "VGG16"}, PHOTO),
+        ({"augment": "photo"}, PHOTO),
+        ({"model": "VGG16", "augment": "drawing"}, PLAIN),
+        ({"model": "VGG16", "augment": "none"}, PLAIN),
+        (
+            {"colour": 0.1},
+            {**PLAIN, "augment": Augmentation(brightness=0.1, contrast=0.1, saturation=0.1)},
+        ),
+        ({"class_weights": "balanced"}, {**PLAIN, "weights": "balanced"}),
+    ],
+)
+def test_how_images_change(examples, settings, expected):
+    """Photos are cut and mirrored by default, drawings never; colours stay unless asked."""
+    config = TrainingConfig(**settings)
+    assert OneImageLabel(examples, "train", read_dataset(examples), config).training == expected
+
+
+@pytest.mark.parametrize(
+    ("settings", "trainer", "message"),
+    [
+        # settings, the trainer, what the error says
+        ({"class_weights": "balanced"}, ManyImageLabels, "class_weights=balanced needs one label"),
+        ({"augment": "photo"}, OneTextLabel, "augment is for labels of images .* say 'auto'"),
+        ({"colour": 0.1}, OneTextLabel, r"colour is for labels of images .* \(got 0.1\)"),
+    ],
+)
+def test_settings_of_other_tasks(examples, settings, trainer, message):
+    """A setting that the task cannot heed is refused."""
+    dataset = read_dataset(examples)
+    with pytest.raises(UsageError, match=message):
+        trainer(examples, "train", dataset, TrainingConfig(**settings)).check_settings()
+
+
+def test_weights_from_a_file(tmp_path):
+    """A backbone takes the weights of a file; those of another model are refused."""
+    size = dict(image_size=(32, 32))
+    random = build_model(TrainingConfig(model="VGG16", **size), 3, "softmax")
+    expected = backbone_of(random).get_weights()
+    path = str(tmp_path / "vgg.weights.h5")
+    backbone_of(random).save_weights(path)
+    loaded = build_model(TrainingConfig(model="VGG16", weights=path, **size), 3, "softmax")
+    assert all(are_equal(backbone_of(loaded).get_weights(), expected))
+    with pytest.raises(UsageError, match="cannot load it into VGG19: it must be a .h5"):
+        build_model(TrainingConfig(model="VGG19", weights=path, **size), 3, "softmax")
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "message"),
+    [
+        # settings, changes of fn_args, what the error says
+        ({"patience": 1}, {"eval_files": []}, "patience=1 needs a split eval with labelled"),
+        (
+            {"model": "VGG16", "weights": "/nowhere/w.h5"},
+            {},
+            "weights=/nowhere/w.h5: cannot read this file",
+        ),
+    ],
+)
+def test_settings_that_do_not_go_with_the_data(fn_args, settings, changes, message):
+    """What cannot be trained is said before the first step."""
+    with pytest.raises((UsageError, SourceError), match=message):
+        run_fn(fn_args(custom_config={**SMALL, "image_size": [32, 32], **settings}, **changes))
