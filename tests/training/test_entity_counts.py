@@ -1,8 +1,9 @@
-"""F1 of entities: against sets of spans, and what it is where there is little to count."""
+"""F1 of entities: against sets of spans and seqeval, and where there is little to count."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,6 +55,21 @@ def test_f1_is_that_of_sets_of_spans(data):
         for text, row in enumerate(truth)
         for first, end, label in spans(row)
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_f1_is_that_of_seqeval(seed):
+    """Over all entities and by label, the reference counts the same; of any tags in any order."""
+    seqeval = pytest.importorskip("seqeval.metrics")
+    random = np.random.default_rng(seed)
+    truth = random.choice(7, (6, 12), p=[0.3, *[0.7 / 6] * 6])
+    said = np.where(random.random(truth.shape) < 0.7, truth, random.integers(0, 7, truth.shape))
+    counts = EntityCounts(3)
+    counts.add(truth, said)
+    tags = NAMES[truth].tolist(), NAMES[said].tolist()
+    assert counts.f1() == pytest.approx(seqeval.f1_score(*tags))
+    by_label = seqeval.f1_score(*tags, average=None)
+    assert list(counts.f1_by_label().values()) == pytest.approx(by_label)
 
 
 # tags of a text, its entities: first and last token, label

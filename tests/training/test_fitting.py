@@ -249,7 +249,7 @@ def test_weights_from_a_file(tmp_path):
     backbone_of(random).save_weights(path)
     loaded = build_model(TrainingConfig(model="VGG16", weights=path, **size), 3, "softmax")
     assert all(are_equal(backbone_of(loaded).get_weights(), expected))
-    with pytest.raises(UsageError, match="cannot load it into VGG19: it must be a .h5"):
+    with pytest.raises(UsageError, match=r"cannot load it into VGG19: it must be a \.h5"):
         build_model(TrainingConfig(model="VGG19", weights=path, **size), 3, "softmax")
 
 
