@@ -35,6 +35,7 @@ from recordgen.records.tfrecord import (
     count_frames,
     frame,
     frame_head,
+    read_around,
     read_chosen,
     read_records,
     write_frames,
@@ -444,3 +445,21 @@ def test_feature_names() -> None:
         "image/class/text",
         "image/class/label",
     ]
+
+
+def test_reading_around_damage(tmp_path: Path) -> None:
+    """Records behind a wrong checksum or a damaged length are found; a cut ends the file."""
+    records = [bytes([number]) * 100 for number in range(6)]
+    data = bytearray(b"".join(b"".join(frame([record])) for record in records))
+    data[116 + 50] ^= 1  # in record 1
+    data[3 * 116] ^= 1  # in the length of record 3
+    path = tmp_path / "a.rec"
+    path.write_bytes(data[:-1])
+    around = read_around(str(path))
+    found: list[Any] = [str(it) if isinstance(it, RecordError) else it for it in around]
+    wrong, length, cut = found[1], found[3], found[5]
+    assert [found[0], found[2], found[4]] == [records[0], records[2], records[4]]
+    assert "damaged record at offset 116: its checksum is wrong" in wrong
+    assert "damaged record length at offset 348" in length
+    assert "truncated in the record at offset 580" in cut
+    assert len(found) == 6

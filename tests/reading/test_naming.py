@@ -89,6 +89,59 @@ def test_a_file_that_is_damaged(tmp_path):
     both = [path, write_records(tmp_path / "b.rec", map(pet, range(4, 7)))]
     dataset = eval_dataset(both, on_error=found.append, extras=["image/source_id"], **SIZE)
     names = [name for *_, more in dataset for name in more["image/source_id"].numpy()]
-    assert sorted(names) == [f"pet {number}".encode() for number in (0, 1, 4, 5, 6)]
+    assert sorted(names) == [f"pet {number}".encode() for number in (0, 1, 3, 4, 5, 6)]
     [said] = found
-    assert re.fullmatch(r".*a\.rec: records 2 to 3: damaged record at offset \d+: .*", said)
+    assert re.fullmatch(r".*a\.rec: 1 of 4 records lost: record 2: damaged .* offset \d+: .*", said)
+
+
+def test_records_that_cannot_be_read_are_skipped(tmp_path, caplog):
+    """Every kind of bad record at once, a whole batch of them, and a file that was cut."""
+    bad = [WRONG[name][0] for name in ("no Example", "no image", "an image", "a label")]
+    bad.append(pet(11, **{"image/class/text": 3}))
+    source = [
+        write_records(tmp_path / "a.rec", [pet(0), *bad, pet(6), pet(7)]),
+        write_records(tmp_path / "b.rec", map(pet, range(8, 12))),
+    ]
+    os.truncate(source[1], os.path.getsize(source[1]) - 5)
+    options = {"vocabulary": ["class 0", "class 1"], "extras": ["image/source_id"], **SIZE}
+    with pytest.raises(RecordError, match=r"b\.rec: truncated in the record at offset \d+"):
+        eval_dataset(source, **options)
+    dataset = eval_dataset(source, on_error="skip", **options)
+    for _ in range(2):  # reported once
+        names = [name for *_, more in dataset for name in more["image/source_id"].numpy()]
+        assert names == [f"pet {number}".encode() for number in (0, 6, 7, 8, 9, 10)]
+    assert all(text.startswith("skipped ") for text in caplog.messages)
+    said = sorted(text.rpartition(f"{tmp_path}/")[2] for text in caplog.messages)
+    expected = [
+        r"a.rec: record 1: it is no tf.train.Example",
+        r"a.rec: record 2 \(pet 7\): it has no feature 'image/encoded' .*",
+        r"a.rec: record 3 \(pet 7\): its image does not decode",
+        r"a.rec: record 4 \(pet 7\): labels outside the vocabulary.*",
+        r"a.rec: record 5 \(pet 11\): its feature 'image/class/text' holds int64, .*",
+        r"b.rec: records lost: record 3: truncated in the record at offset \d+",
+    ]
+    assert len(said) == len(expected)
+    for text, pattern in zip(said, expected, strict=True):
+        assert re.fullmatch(pattern, text)
+
+
+@pytest.mark.parametrize("options", [{}, {"drop_remainder": True}], ids=["any", "full"])
+def test_records_of_any_kind_are_skipped(tmp_path, options):
+    """Also beside a predicate, in a file that is not counted, and in full batches."""
+    records = [*map(pet, range(5)), b"\xff\xff", pet(6, **{"image/class/label": b"a"}), pet(7)]
+    source = write_records(tmp_path / "a.rec.gz", records)
+    found = []
+    dataset = read(
+        source,
+        feature_spec={"image/class/label": tf.io.FixedLenFeature((), tf.int64)},
+        batch_size=2,
+        on_error=found.append,
+        predicate=lambda example: example["image/class/label"] >= 0,
+        **options,
+    )
+    batches = [batch["image/class/label"].numpy().tolist() for batch in dataset]
+    assert batches == ([[0, 1]] * 3 if options else [[0, 1], [0, 1], [0, 1]])
+    assert [text.partition("a.rec.gz: ")[2] for text in found] == [
+        "record 5: it is no tf.train.Example",
+        "record 6 (pet 6): its feature 'image/class/label' holds string, and int64 is expected",
+    ]

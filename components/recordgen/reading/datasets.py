@@ -20,7 +20,7 @@ from recordgen.reading.kinds import Kind, kind_of
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import batches_of, read_records
+from recordgen.reading.records import batches_of, read_records, skipping_of
 from recordgen.reading.shards import ShardSet, find_shards, find_split
 from recordgen.tasks import TASKS, Declared, Tabular
 
@@ -301,7 +301,7 @@ def steps_per_epoch(
 def _counted(shards: ShardSet, plan: ReadPlan, options: RecordOptions, kind: Kind) -> int:
     """Count the records by reading them, without decoding an image."""
     reading = kind.reading(shards, plan, options)
-    records = read_records(plan, options, reading.keep)
+    records = read_records(plan, options, reading.keep, skipping_of(plan, options))
     try:
         return int(records.reduce(tf.constant(0, tf.int64), lambda total, _: total + 1))
     except tf.errors.DataLossError as exc:

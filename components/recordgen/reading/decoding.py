@@ -145,38 +145,6 @@ class ImageDecoder:
         window = self._window(tf.cast(size, tf.int32), draw)
         return self._resized(self._jpeg(data, window, ratio))
 
-    @as_written
-    def try_decode(
-        self, encoded: tf.Tensor, seed: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Decode a batch of unchecked images; arguments as in :meth:`decode`.
-
-        TensorFlow's graphs cannot catch an error, but a dataset can skip an element: the batch is
-        decoded in a dataset of its own and, if that fails, each image.
-
-        Returns:
-            Pixels as :meth:`decode` has them, black for images that do not decode; and whether they
-            do (bool [batch]).
-        """
-        items = tf.data.Dataset.from_tensors(_items(encoded, None, seed))
-        together = items.map(
-            lambda *batch: (self._mapped(self._one, batch), tf.fill(tf.shape(batch[0]), True))
-        )
-        one_by_one = items.map(lambda *batch: self._mapped_one_by_one(batch))
-        pixels, decodes = _first(together.ignore_errors().concatenate(one_by_one))
-        # A dataset loses the batch's size where that is known.
-        return tf.ensure_shape(pixels, (*encoded.shape, *self.image_size, 3)), decodes
-
-    def _mapped_one_by_one(self, batch: tuple[tf.Tensor, ...]) -> Any:
-        black = tf.data.Dataset.from_tensors((tf.zeros((*self.image_size, 3)), False))
-
-        def attempt(item: tuple[tf.Tensor, ...]) -> Any:
-            decoded = tf.data.Dataset.from_tensors(item).map(lambda *it: (self._one(*it), True))
-            return _first(decoded.ignore_errors().concatenate(black))
-
-        signature = (self._spec(tf.float32), tf.TensorSpec((), tf.bool))
-        return tf.map_fn(attempt, batch, fn_output_signature=signature)
-
     def pictures(self, encoded: tf.Tensor, sizes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Decode pictures that will be cropped, whole and no larger than the size asks for.
 
@@ -365,25 +333,17 @@ def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tens
 
 
 @as_written
-def image_sizes(encoded: tf.Tensor, decodes: tf.Tensor) -> tf.Tensor:
-    """Return heights and widths (int32 [batch, 2]); 1 if ``decodes`` (bool [batch]) is false."""
+def image_sizes(encoded: tf.Tensor) -> tf.Tensor:
+    """Return heights and widths (int32 [batch, 2])."""
 
-    def other(data: tf.Tensor) -> tf.Tensor:
-        return tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2]
-
-    def size(item: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
-        data, is_image = item
-        is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
-        return tf.case(
-            [
-                (~is_image, lambda: tf.ones(2, tf.int32)),
-                (is_jpeg, lambda: tf.io.extract_jpeg_shape(data)[:2]),
-            ],
-            default=lambda: other(data),
+    def size(data: tf.Tensor) -> tf.Tensor:
+        return tf.cond(
+            tf.strings.substr(data, 0, 3) == _JPEG_MAGIC,
+            lambda: tf.io.extract_jpeg_shape(data)[:2],
+            lambda: tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2],
         )
 
-    signature = tf.TensorSpec((2,), tf.int32)
-    return tf.map_fn(size, (encoded, decodes), fn_output_signature=signature)
+    return tf.map_fn(size, encoded, fn_output_signature=tf.TensorSpec((2,), tf.int32))
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
@@ -392,11 +352,6 @@ def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
         return image
     top, left, height, width = tf.unstack(window)
     return image[top : top + height, left : left + width]
-
-
-def _first(dataset: tf.data.Dataset) -> Any:
-    """Return the first element, inside a graph."""
-    return dataset.take(1).get_single_element()
 
 
 def _items(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import tensorflow as tf
@@ -14,29 +15,36 @@ from recordgen.reading.classes import DETECTION
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
 from recordgen.reading.shards import ShardSet
 from recordgen.records.example import parse_example
-from recordgen.records.tfrecord import read_records
+from recordgen.records.tfrecord import read_around
 from recordgen.tasks import TASKS
 
 # The prefix of features with a value for each box, also in other tools' files.
 _OBJECT = "image/object/"
 
+# Records of each file that are looked at until one can be read.
+_LOOKED_AT = 100
+
 _DTYPES = {bytes: tf.string, int: tf.int64, float: tf.float32}
 
 
 def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
-    """Return the first record's file, and its features as lists by name.
+    """Return the file of the first record that can be read, and its features as lists by name.
 
     Raises:
-        RecordError: the file is damaged, or holds no ``tf.train.Example``.
+        RecordError: the first records are damaged, or are no ``tf.train.Example``.
         DataError: all files are empty.
     """
+    problem: RecordError | None = None
     for path in paths:
-        for record in read_records(path):
+        for number, record in enumerate(islice(read_around(path), _LOOKED_AT)):
+            if isinstance(record, RecordError):
+                problem = problem or record
+                continue
             try:
                 return path, parse_example(record)
             except ValueError as exc:
-                raise RecordError(f"{path}: record 0: {exc}") from exc
-    raise DataError(f"{paths[0]}: no record in {len(paths)} files")
+                problem = problem or RecordError(f"{path}: record {number}: {exc}")
+    raise problem or DataError(f"{paths[0]}: no record in {len(paths)} files")
 
 
 def is_ours(shards: ShardSet, payload: str) -> bool:

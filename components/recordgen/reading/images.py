@@ -7,19 +7,14 @@ cache                                     prefetch
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import count
+from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import RecordgenError
-from recordgen.masking import without_secrets
 from recordgen.reading.augmentation import augment, augmented_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
@@ -32,7 +27,6 @@ from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
     Keep,
-    Lost,
     cached,
     finished,
     keeping,
@@ -40,17 +34,16 @@ from recordgen.reading.records import (
     parallel_calls,
     read_records,
     repeated,
+    skipping_of,
 )
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.skipping import Skipping, has_examples
 from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
-from recordgen.records.tfrecord import read_records as read_plainly
 from recordgen.scales import scale_for
 
-_log = logging.getLogger(__name__)
-
 # The parts of a batch on its way.
-_IMAGE, _LABEL, _EXTRAS, _DECODES = "image", "label", "extras", "decodes"
+_IMAGE, _LABEL, _EXTRAS = "image", "label", "extras"
 _SIZE = "size"  # of a kept picture
 
 
@@ -66,7 +59,6 @@ class ImageReading:
         decoder: how images are decoded.
         trusts_sizes: whether records hold the sizes of their images.
         described: features of the records beside those of the task, for a predicate.
-        counts: records of the files in which they are counted.
     """
 
     plan: ReadPlan
@@ -76,7 +68,6 @@ class ImageReading:
     decoder: ImageDecoder
     trusts_sizes: bool
     described: Mapping[str, features.FeatureSpec] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
@@ -100,8 +91,7 @@ class ImageReading:
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
-        counts = {file.path: file.examples for file in shards.files if file.examples is not None}
-        return cls(plan, options, targets, extras, decoder, ours, counts=counts)
+        return cls(plan, options, targets, extras, decoder, ours)
 
     @property
     def keep(self) -> Keep | None:
@@ -137,25 +127,36 @@ class ImageReading:
             return self._finished(self._seeded(images).map(self._elements, **parallel))
         records = cached(self._records(plan), plan, options)
         records = repeated(mixed(records, plan, options), options)
-        if self._skips:
+        decode = self._tried(self._decoded)
+        if self._tries and options.has_full_batches:
             # Some images will be missing, so full batches are made only afterwards.
-            images = self._seeded(records.batch(options.batch_size)).map(self._decoded, **parallel)
-            images = self._readable(images).unbatch()
-            images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
+            images = self._seeded(records.batch(options.batch_size)).map(decode, **parallel)
+            images = images.unbatch().batch(options.batch_size, drop_remainder=True)
             return self._finished(self._seeded(images).map(self._elements, **parallel))
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
         batched = self._seeded(records).map(
-            as_written(lambda batch, seed: self._elements(self._decoded(batch, seed), seed)),
-            **parallel,
+            as_written(lambda batch, seed: self._elements(decode(batch, seed), seed)), **parallel
         )
-        return self._finished(batched)
+        return self._finished(batched.filter(has_examples) if self._tries else batched)
+
+    @cached_property
+    def _skipping(self) -> Skipping | None:
+        return skipping_of(self.plan, self.options)
+
+    @property
+    def _tries(self) -> bool:
+        return self._skipping is not None and not self.plan.is_checked
+
+    def _tried(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of records, which skips those that cannot be read if it may."""
+        if self._skipping is None or self.plan.is_checked:
+            return make
+        return self._skipping.tried(make)
 
     def _records(self, plan: ReadPlan) -> tf.data.Dataset:
-        """Return one pass over selected records; if images are skipped, damaged files are, too."""
-        has_counts = self._skips and set(plan.files) <= self.counts.keys()
-        lost = Lost(self.counts, self._report_lost) if has_counts else None
-        return read_records(plan, self.options, self.keep, lost)
+        """Return one pass over the selected records."""
+        return read_records(plan, self.options, self.keep, self._skipping)
 
     def _decoded_once(self) -> tf.data.Dataset:
         """Return one pass over the decoded images: all are kept, or as many as fit."""
@@ -181,26 +182,10 @@ class ImageReading:
     def _to_keep(self, records: tf.data.Dataset) -> tf.data.Dataset:
         """Decode records one by one, in batches, to what is kept."""
         batched = records.batch(self.options.batch_size)
-        images = batched.map(self._kept_images, **parallel_calls(self.options))
-        return self._readable(images).unbatch()
+        return batched.map(self._tried(self._kept_images), **parallel_calls(self.options)).unbatch()
 
     def _finished(self, batched: tf.data.Dataset) -> tf.data.Dataset:
-        # The number of skipped images is unknown.
-        plan = replace(self.plan, examples=None) if self._skips else self.plan
-        dataset = finished(batched, plan, self.options)
-        if self.plan.is_checked:
-            return dataset
-        # The check for images that do not decode counts as stateful, which would forbid saving an
-        # iterator; its only state is the number of skipped images.
-        settings = tf.data.Options()
-        settings.experimental_external_state_policy = (
-            tf.data.experimental.ExternalStatePolicy.IGNORE
-        )
-        return dataset.with_options(settings)
-
-    @property
-    def _skips(self) -> bool:
-        return self.options.on_error != "fail" and not self.plan.is_checked
+        return finished(batched, self.plan, self.options)
 
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Give each batch a random number, so that its changes can be repeated."""
@@ -215,8 +200,6 @@ class ImageReading:
         wanted |= {**self.extras, **self.targets.spec}
         if self.trusts_sizes:
             wanted |= parsing_spec([features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
-        if not self.plan.is_checked:
-            wanted[features.IMAGE_SOURCE_ID] = tf.io.FixedLenFeature((), tf.string, "")
         parsed = tf.io.parse_example(records, wanted)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
@@ -236,68 +219,13 @@ class ImageReading:
         found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
-        if self.plan.is_checked:
-            sizes = _sizes(parsed)
-            found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed)
-        else:
-            images, decodes = self.decoder.try_decode(encoded, crop_seed)
-            ids = parsed[features.IMAGE_SOURCE_ID]
-            with tf.control_dependencies([self._reported(ids, decodes)]):
-                found |= {_IMAGE: images, _DECODES: tf.identity(decodes)}
+        sizes = _sizes(parsed) if self.plan.is_checked else None
+        found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed)
         if isinstance(self.targets, BoxTargets):
-            if not self.plan.is_checked:
-                sizes = image_sizes(encoded, decodes)
+            sizes = image_sizes(encoded) if sizes is None else sizes
             views = self.decoder.views(encoded, sizes, crop_seed)
             found[_LABEL] = found[_LABEL].seen_through(views)
         return found
-
-    def _reported(self, ids: tf.Tensor, decodes: tf.Tensor) -> tf.Operation:
-        """Fail for images that do not decode, or report those that are skipped."""
-        failed = tf.boolean_mask(ids, ~decodes)
-        if not self._skips:
-            message = "images that do not decode; fix them, or read with on_error='skip':"
-            return tf.debugging.Assert(tf.reduce_all(decodes), [message, failed])
-        on_error = self.options.on_error
-        report = _Skipped() if isinstance(on_error, str) else on_error
-
-        def tell(names: Any) -> None:
-            for name in names:
-                report(without_secrets(name.decode("utf-8", "replace")))
-
-        return tf.cond(
-            tf.reduce_all(decodes),
-            tf.no_op,
-            lambda: tf.group(tf.numpy_function(tell, [failed], [])),
-        )
-
-    def _report_lost(self, path: bytes) -> Any:
-        """Report the records of a damaged file that are not read; return no records."""
-        name, number = path.decode(), 0
-        reason = "it changed while it was read"
-        try:
-            for _ in read_plainly(name):
-                number += 1
-        except (OSError, RecordgenError) as exc:
-            reason = str(exc).removeprefix(f"{name}: ")
-        skipped = f"{name}: records {number} to {self.counts[name] - 1}"
-        if isinstance(self.options.on_error, str):
-            _log.warning("skipped %s: %s", skipped, reason)
-        else:
-            self.options.on_error(f"{skipped}: {reason}")
-        return np.array([], object)
-
-    def _readable(self, images: tf.data.Dataset) -> tf.data.Dataset:
-        """Skip the images that do not decode."""
-        if self.plan.is_checked:
-            return images
-
-        @as_written
-        def masked(batch: dict[str, Any]) -> Any:
-            decodes = batch.pop(_DECODES)
-            kept = tf.where(decodes)[:, 0]
-            return tf.nest.map_structure(lambda part: tf.gather(part, kept), batch)
-
-        return images.map(masked)
 
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
@@ -360,16 +288,6 @@ class ImageReading:
 def _sizes(parsed: Mapping[str, tf.Tensor]) -> tf.Tensor:
     """Return heights and widths (int64 [batch, 2])."""
     return tf.stack([parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]], 1)
-
-
-class _Skipped:
-    """Count and report the skipped images."""
-
-    def __init__(self) -> None:
-        self._counter = count(1)
-
-    def __call__(self, source_id: str) -> None:
-        _log.warning("skipped %d: %s: its bytes do not decode", next(self._counter), source_id)
 
 
 def _augment_seed(seed: tf.Tensor) -> tf.Tensor:

@@ -26,6 +26,7 @@ class RecordKeywords(TypedDict, total=False):
     shard: tuple[int, int]
     map_example: Callable[..., Any] | None
     map_batch: Callable[..., Any] | None
+    on_error: Literal["fail", "skip"] | Callable[[str], None]
     tuning: Tuning
 
 
@@ -48,7 +49,6 @@ class ReadKeywords(RecordKeywords, total=False):
     boxes: Literal["padded", "ragged"]
     max_boxes: int | None
     min_visible: float
-    on_error: Literal["fail", "skip"] | Callable[[str], None]
     # Texts and entities
     tokenizer: Callable[..., Any] | None
     buckets: Literal["auto"] | Sequence[int] | None

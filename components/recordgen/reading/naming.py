@@ -14,16 +14,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import RecordError, StorageError
 from recordgen.masking import without_secrets
-from recordgen.reading.records import Keep
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
+
+if TYPE_CHECKING:
+    from recordgen.reading.records import Keep
 
 _IDS = (features.IMAGE_SOURCE_ID, features.TEXT_SOURCE_ID, features.VIDEO_SOURCE_ID)
 
@@ -33,14 +35,17 @@ _SEARCH, _DATASET = "_recordgen_search", "_recordgen_dataset"
 # Records of one look. Those of a look that fails are looked at one by one.
 _RECORDS_AT_ONCE = 64
 
-# TensorFlow's messages may quote bytes that are no UTF-8, which fails in its own way.
-_ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
+#: What TensorFlow raises of a record. Its messages may quote bytes that are no UTF-8, which fails in its own way.
+RECORD_ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
 
 # An error of the user's own functions has no culprit among the records: the search ends.
 _SECONDS = 60.0
 
 _MESSAGE_CHARACTERS = 300
-_REMEDY = "fix the record, or convert again"
+_REMEDY = "fix the record, read with on_error='skip', or convert again"
+
+#: Why a record cannot be read whose image cannot.
+NO_IMAGE = "its image does not decode"
 
 _OTHER_TYPE = r"Key: (.+?)(?:, Index: \d+)?\.\s+Data types don't match\."
 
@@ -60,8 +65,9 @@ _MEANINGS = (
         rf"{_OTHER_TYPE} Data type: (\w+) but expected type: (\w+)",
         "its feature {0!r} holds {1}, and {2} is expected",
     ),
-    (r"images that do not decode", "its image does not decode (on_error='skip' leaves it out)"),
+    (r"Decode\w*(?:Image|Jpeg)|ExtractJpegShape|nknown image|nvalid (?:JPEG|PNG|GIF)", NO_IMAGE),
     (r"assertion failed: ([^\n]*)", "{0}"),
+    (r"Summarized data: b'([^\n]*)'(?:\n([^\n]*))?", "{0} {1}"),
 )
 
 
@@ -113,15 +119,15 @@ def _first_bad(
     to_batch: Callable[..., Any],
 ) -> RecordError | None:
     """Return the error of the first of some records that cannot be read, numbered from a start."""
-    if not records or _reason(records, keep, to_batch) is None:
+    if not records or reason_why(records, keep, to_batch) is None:
         return None
     for number, record in enumerate(records, start):
-        if (reason := _reason([record], keep, to_batch)) is not None:
-            return RecordError(f"{path}: record {number}{_called(record)}: {reason}; {_REMEDY}")
+        if (reason := reason_why([record], keep, to_batch)) is not None:
+            return RecordError(f"{path}: record {number}{called(record)}: {reason}; {_REMEDY}")
     return None
 
 
-def _reason(
+def reason_why(
     records: Sequence[bytes], keep: Keep | None, to_batch: Callable[..., Any]
 ) -> str | None:
     """Return why a batch of these records cannot be made; None: it can be."""
@@ -129,7 +135,7 @@ def _reason(
         kept = [it for it in records if keep is None or bool(keep(tf.constant(it)))]
         if kept:
             to_batch(tf.constant(kept))
-    except _ERRORS as exc:
+    except RECORD_ERRORS as exc:
         return _reason_of(str(exc), records[0])
     return None
 
@@ -160,12 +166,25 @@ def named_errors(*datasets: tf.data.Dataset) -> Iterator[None]:
     """
     try:
         yield
-    except _ERRORS as exc:
-        for dataset in datasets:
-            search: Search | None = getattr(dataset, _SEARCH, None)
-            if search is not None and (error := _culprit(search)) is not None:
-                raise error from exc
+    except RECORD_ERRORS as exc:
+        raise_named(exc, *datasets)
         raise
+
+
+def raise_named(error: Exception, *datasets: tf.data.Dataset) -> None:
+    """Raise the error that names the record of some datasets that cannot be read.
+
+    Args:
+        error: what TensorFlow raised.
+        *datasets: as :func:`named_errors` takes them.
+
+    Raises:
+        RecordError: such a record is found.
+    """
+    for dataset in datasets:
+        search: Search | None = getattr(dataset, _SEARCH, None)
+        if search is not None and (found := _culprit(search)) is not None:
+            raise found from error
 
 
 def _culprit(search: Search) -> RecordError | None:
@@ -202,11 +221,19 @@ def _naming_iterator(kind: Any) -> type[Any]:
 def _damaged(path: str, number: int, damage: Exception) -> RecordError:
     reason = damage.strerror if isinstance(damage, OSError) else None
     said = (reason or str(damage)).removeprefix(f"{path}: ")
-    return RecordError(f"{path}: record {number}: {said}; restore the file, or convert again")
+    return RecordError(
+        f"{path}: record {number}: {said}; restore the file, read with on_error='skip', or "
+        f"convert again"
+    )
 
 
-def _called(record: bytes) -> str:
+def called(record: bytes) -> str:
     """Return what a record calls itself: `` (a.jpg)``; empty if it says nothing."""
+    return f" ({name})" if (name := source_id(record)) else ""
+
+
+def source_id(record: bytes) -> str:
+    """Return a record's source id, without secrets; empty if it has none."""
     try:
         values = parse_example(record)
     except ValueError:
@@ -214,7 +241,7 @@ def _called(record: bytes) -> str:
     for name in _IDS:
         for value in values.get(name, ()):
             text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-            return f" ({without_secrets(text)})"
+            return without_secrets(text)
     return ""
 
 

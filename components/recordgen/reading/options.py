@@ -111,6 +111,9 @@ class RecordOptions:
         map_example: a function of one example, before batching; takes and returns the parts of a
             batch, without the first dimension.
         map_batch: a function of whole batches; takes and returns their parts.
+        on_error: what to do with records that cannot be read, such as images that do not decode:
+            ``fail``; ``skip`` them, with a warning that counts them and names file and record; or
+            a function that is called with this text, or with the source id of an image.
         tuning: threads, buffers and other settings of speed and memory.
     """
 
@@ -125,6 +128,7 @@ class RecordOptions:
     shard: tuple[int, int] = (0, 1)
     map_example: Callable[..., Any] | None = None
     map_batch: Callable[..., Any] | None = None
+    on_error: str | Callable[[str], None] = "fail"
     tuning: Tuning = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
@@ -156,6 +160,8 @@ class RecordOptions:
         check_function(
             predicate=self.predicate, map_example=self.map_example, map_batch=self.map_batch
         )
+        if not callable(self.on_error):
+            check_one_of("on_error", self.on_error, ON_ERROR)
         check_type(Tuning, "a Tuning(…)", tuning=self.tuning)
 
     @property
@@ -168,6 +174,11 @@ class RecordOptions:
         """Whether every batch has ``batch_size`` examples."""
         # Batches run on over the end of an epoch, so an endless dataset has no last one.
         return self.drop_remainder or self.passes is None
+
+    @property
+    def skips(self) -> bool:
+        """Whether records that cannot be read are skipped."""
+        return self.on_error != "fail"
 
     @property
     def is_ordered(self) -> bool:
@@ -271,8 +282,6 @@ class ReadOptions(LabelOptions):
         boxes: ``padded`` with -1 to the largest number of boxes in a batch, or ``ragged``.
         max_boxes: the largest boxes of an image up to this number, padded to it; None: all.
         min_visible: skip a box if cropping leaves a smaller share of its area, 0..1.
-        on_error: what to do with images that do not decode: ``fail``; ``skip`` them, with a warning
-            that counts them; or a function that is called with each image's source id.
     """
 
     image_size: tuple[int, int] = (224, 224)
@@ -285,7 +294,6 @@ class ReadOptions(LabelOptions):
     boxes: str = "padded"
     max_boxes: int | None = None
     min_visible: float = 0.3
-    on_error: str | Callable[[str], None] = "fail"
 
     def __post_init__(self) -> None:
         LabelOptions.__post_init__(self)
@@ -299,8 +307,6 @@ class ReadOptions(LabelOptions):
         if self.max_boxes is not None:
             check_at_least(1, max_boxes=self.max_boxes)
         check_range("min_visible", self.min_visible, 0, 1)
-        if not callable(self.on_error):
-            check_one_of("on_error", self.on_error, ON_ERROR)
         if self.augment is not None:
             expected = f"{PHOTO!r}, an Augmentation(…) or None"
             check_type(Augmentation, expected, augment=self.augment)

@@ -8,10 +8,10 @@ shuffling, and what is cached. ``print(plan)`` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.reading.caching import DECODED, NOTHING, CachePlan, plan_cache
 from recordgen.reading.classes import (
     BOX_MODE,
@@ -62,7 +62,9 @@ class ReadPlan:
         cache: what is cached; with ``parts``, of the first of them.
         task: the task; "" for records of any kind.
         classes: the classes of labelled examples.
-        is_checked: whether the conversion decoded every payload, so that none can fail.
+        is_checked: whether Recordgen wrote the records and decoded every payload, so that no record
+            can fail.
+        counts: records by file; None: not counted.
         parts: if the decoded images of some examples are kept: the plan of these, and of the
             others, in the order of the shards.
     """
@@ -78,6 +80,7 @@ class ReadPlan:
     task: str
     classes: ClassPlan | None
     is_checked: bool
+    counts: Mapping[str, int | None] = field(default_factory=dict)
     parts: tuple[ReadPlan, ...] = ()
 
     def __str__(self) -> str:
@@ -163,6 +166,8 @@ def _plan(
     task: str = "",
     classes: ClassPlan | None = None,
 ) -> ReadPlan:
+    if not options.skips and (damage := next((it.damage for it in files if it.damage), "")):
+        raise RecordError(damage)
     by_label = all(file.label is not None for file in files)
     filters = options.predicate is not None or (classes is not None and classes.filters)
     counts = [file.examples for file in files if file.examples is not None]
@@ -205,7 +210,8 @@ def _plan(
         cache=cache,
         task=task,
         classes=classes,
-        is_checked=is_checked,
+        is_checked=is_checked and shards.dataset is not None,
+        counts={file.path: file.examples for file in mine},
     )
     if others is None:
         return plan

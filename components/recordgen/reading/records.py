@@ -19,25 +19,13 @@ from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.plan import ReadPlan
+from recordgen.reading.skipping import Skipping, has_examples
 from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
 Arrange = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 _COMMON_SEED = 0
-
-
-@dataclass(frozen=True)
-class Lost:
-    """What becomes of damaged files.
-
-    Attributes:
-        counts: how many records each file has; all of them.
-        report: gets the path of a file that ends early; returns no records (string [0]).
-    """
-
-    counts: Mapping[str, int]
-    report: Callable[[bytes], Any]
 
 
 def keeping(
@@ -64,7 +52,7 @@ def keeping(
 
 
 def read_records(
-    plan: ReadPlan, options: RecordOptions, keep: Keep | None, lost: Lost | None = None
+    plan: ReadPlan, options: RecordOptions, keep: Keep | None, skipping: Skipping | None = None
 ) -> tf.data.Dataset:
     """Return one pass over the records (string []) of this worker that ``keep`` selects.
 
@@ -72,8 +60,7 @@ def read_records(
         plan: the decisions.
         options: the user's options.
         keep: selects records; None: all are read.
-        lost: reports a file that ends early, so that the other files are still read; None: a
-            damaged record ends the reading.
+        skipping: skips what cannot be read; None: it ends the reading.
 
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
@@ -86,7 +73,7 @@ def read_records(
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    read_piece = _read_piece if lost is None or plan.pieces else partial(_read_sound, lost)
+    read_piece = _read_piece if skipping is None else partial(_read_sound, skipping)
     if plan.cycle_length == 1:
         records = files.flat_map(read_piece)
     else:
@@ -99,11 +86,19 @@ def read_records(
             deterministic=options.is_ordered or takes_turns,
         )
     if keep is not None:
-        records = records.filter(keep)
+        if skipping is None or plan.is_checked:
+            records = records.filter(keep)
+        else:
+            records = skipping.selected(keep, records)
     if plan.turn is not None:
         index, count = plan.turn
         records = records.shard(count, index)
     return records
+
+
+def skipping_of(plan: ReadPlan, options: RecordOptions) -> Skipping | None:
+    """Return what skips bad records of a planned reading; None: they end it."""
+    return Skipping(options.on_error, plan.counts) if options.skips else None
 
 
 def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> tf.data.Dataset:
@@ -137,7 +132,7 @@ def _cache_mark(plan: ReadPlan, cache: CachePlan, options: RecordOptions) -> str
         parts.append(tuple(options.extras))
     if isinstance(options, ReadOptions) and cache.stage in DECODED:
         parts += [PIXELS_VERSION, options.image_size, options.resize, options.tuning.decoder]
-        parts.append(options.on_error == "fail")
+    parts.append(options.skips)
     if isinstance(options, ReadOptions) and cache.stage == PICTURES:
         parts.append(options.crop_margin)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
@@ -170,13 +165,23 @@ def batches(
 
     ``arrange`` changes the order of the records before.
     """
-    records = mixed(cached(read_records(plan, options, keep), plan, options), plan, options)
-    records = repeated(records, options)
+    skipping = skipping_of(plan, options)
+    records = read_records(plan, options, keep, skipping)
+    records = repeated(mixed(cached(records, plan, options), plan, options), options)
     if arrange is not None:
         records = arrange(records)
+    parallel = parallel_calls(options)
+    has_full_batches = options.has_full_batches
     # Batch before parse: one vectorised call for all records.
-    records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
-    return records.map(to_batch, **parallel_calls(options))
+    if skipping is None or plan.is_checked:
+        records = records.batch(options.batch_size, drop_remainder=has_full_batches)
+        return records.map(to_batch, **parallel)
+    records = records.batch(options.batch_size)
+    if not has_full_batches:
+        return records.map(skipping.tried(to_batch), **parallel).filter(has_examples)
+    # Skip before full batches are made.
+    records = records.map(skipping.sound(to_batch), **parallel).unbatch()
+    return records.batch(options.batch_size, drop_remainder=True).map(to_batch, **parallel)
 
 
 def finished(
@@ -197,7 +202,8 @@ def finished(
             dataset = batch(options.batch_size, drop_remainder=options.has_full_batches)
     if options.map_batch is not None:
         dataset = dataset.map(options.map_batch, **parallel)
-    if plan.examples is not None and options.passes is not None:
+    # The number of skipped examples is not known.
+    if plan.examples is not None and options.passes is not None and not options.skips:
         # Keras warns of an early end if it does not know the number of batches.
         examples = plan.examples * options.passes
         elements = batches_of(examples, options) if batched else examples
@@ -246,6 +252,11 @@ def batches_of(examples: int, options: RecordOptions) -> int:
 
 def _tf_options(options: RecordOptions) -> tf.data.Options:
     found = tf.data.Options()
+    if options.skips:
+        # Reporting counts as stateful, which would forbid saving an iterator; its only state is
+        # what was reported.
+        ignore = tf.data.experimental.ExternalStatePolicy.IGNORE
+        found.experimental_external_state_policy = ignore
     found.deterministic = options.is_ordered
     # While tf.data's autotuner runs, the end of an iterator was seen to stall for half a
     # second and more.
@@ -295,19 +306,15 @@ def _read_piece(
 
 
 @as_written
-def _read_sound(lost: Lost, path: tf.Tensor) -> tf.data.Dataset:
-    """Return the records before the first damaged one of the shard at ``path`` (string [])."""
-    numbers = tf.constant(list(lost.counts.values()), tf.int64)
-    known = tf.lookup.KeyValueTensorInitializer(tf.constant(list(lost.counts)), numbers)
-    counts = tf.lookup.StaticHashTable(known, -1)
-
-    def tell(path: tf.Tensor) -> tf.data.Dataset:
-        nothing = tf.numpy_function(lost.report, [path], tf.string)
-        return tf.data.Dataset.from_tensor_slices(tf.ensure_shape(nothing, [None]))
-
-    # The file's end is asked about only if fewer records came than there are.
-    end = tf.data.Dataset.from_tensors(path).flat_map(tell)
-    return _read_piece(path).ignore_errors().concatenate(end).take(counts.lookup(path))
+def _read_sound(
+    skipping: Skipping,
+    path: tf.Tensor,
+    start: tf.Tensor | None = None,
+    count: tf.Tensor | None = None,
+) -> tf.data.Dataset:
+    """Return what :func:`_read_piece` returns, without damaged records; count includes these."""
+    records = skipping.readable(_read_piece, path)
+    return records if start is None else records.skip(start).take(count)
 
 
 def _check_schemes(files: tuple[str, ...]) -> None:

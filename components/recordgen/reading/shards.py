@@ -40,12 +40,14 @@ class ShardFile:
         examples: the records in it; None: not counted.
         bytes: its size; None: not asked.
         label: the one label of all its examples, "" if they have none; None: mixed or unknown.
+        damage: what is known to be wrong with it; empty: nothing.
     """
 
     path: str
     examples: int | None = None
     bytes: int | None = None
     label: str | None = None
+    damage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,6 @@ def find_shards(
     Raises:
         SourceError: there is no dataset, or no file matches.
         SplitNotFoundError: the split is not there.
-        RecordError: a shard is not as long as ``dataset.json`` says.
     """
     if not isinstance(split, str):
         raise UsageError(f"split must be a split's name (got {split!r})")
@@ -159,26 +160,26 @@ def _listed(root: str, dataset: Dataset, split: str) -> ShardSet:
         for shard in dataset.splits[split].shards
         if shard.examples
     )
-    for file in files:
-        _check_size(file)
-    return ShardSet(files, split, dataset)
+    return ShardSet(tuple(map(_with_damage, files)), split, dataset)
 
 
-def _check_size(file: ShardFile) -> None:
+def _with_damage(file: ShardFile) -> ShardFile:
     """Check a local shard's size: a truncated file must not be found in the middle of training."""
     if not storage.is_local(file.path):
-        return
+        return file
     try:
         size = storage.size(file.path)
     except FileNotFoundError as exc:
         raise SourceError(
             f"{file.path}: no such file, though {DATASET_FILE} lists it; convert again"
         ) from exc
-    if size != file.bytes:
-        raise RecordError(
-            f"{file.path}: {size:,} bytes, but {DATASET_FILE} says {file.bytes:,}: it was cut or "
-            f"changed after it was written; convert again"
-        )
+    if size == file.bytes:
+        return file
+    damage = (
+        f"{file.path}: {size:,} bytes, but {DATASET_FILE} says {file.bytes:,}: it was cut or "
+        f"changed after it was written; convert again"
+    )
+    return replace(file, damage=damage)
 
 
 def _named(patterns: list[str]) -> ShardSet:
@@ -224,11 +225,11 @@ def _known(files: Sequence[str], root: str, dataset: Dataset) -> ShardSet | None
 
 
 def _counted(file: ShardFile) -> ShardFile:
-    """Return a file with its count and size, if it is local and not compressed.
-
-    Raises:
-        RecordError: it is truncated or damaged.
-    """
+    """Return a file with its count and size, if it is local, not compressed and not damaged."""
     if not is_cheap(file.path):
         return file
-    return replace(file, examples=count_records(file.path), bytes=storage.size(file.path))
+    try:
+        count = count_records(file.path)
+    except RecordError as exc:
+        return replace(file, damage=str(exc))
+    return replace(file, examples=count, bytes=storage.size(file.path))

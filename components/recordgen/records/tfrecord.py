@@ -46,6 +46,9 @@ _MAX_PIECES_PER_CALL = 1024
 # A reader must not allocate what a damaged length says.
 _MAX_RECORD_BYTES = 1 << 31
 
+# How far behind a damaged length the next record is searched for.
+_SEARCHED_BYTES = 1 << 26
+
 
 def masked_crc(*pieces: bytes) -> bytes:
     """Return the masked crc32c of the joined pieces, as stored in the file (4 bytes)."""
@@ -207,6 +210,58 @@ def read_records(path: str) -> Iterator[bytes]:
                 offset += _HEAD_BYTES + len(record) + _CRC.size
         except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
             raise RecordError(f"{path}: damaged gzip stream after offset {offset}: {exc}") from exc
+
+
+def read_around(path: str) -> Iterator[bytes | RecordError]:
+    """Yield the records of one TFRecord file, and the error instead of a damaged one.
+
+    A record with a wrong checksum is passed over. Behind a damaged length, the next record is
+    searched for; the error stands for all that lies between. A gzip stream ends at its first
+    damage.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    if path.endswith(".gz"):
+        try:
+            yield from read_records(path)
+        except RecordError as exc:
+            yield exc
+        return
+    with storage.open_read(path) as file:
+        offset: int | None = 0
+        while offset is not None and (head := file.read(_HEAD_BYTES)):
+            try:
+                record = _read_one(file, head, path, offset)
+            except RecordError as exc:
+                yield exc
+                if (offset := _next_record(file, head, offset)) is not None:
+                    file.seek(offset)
+            else:
+                yield record
+                offset += FRAME_BYTES + len(record)
+
+
+def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
+    """Return the offset of the record after a damaged one; None: none is found."""
+    if _is_head(head):
+        return offset + FRAME_BYTES + int(_LENGTH.unpack_from(head)[0])
+    start = offset + 1
+    file.seek(start)
+    data = file.read(_SEARCHED_BYTES)
+    at = 0
+    # The upper half of a length is zero, and hardly anything in a compressed image is.
+    while (at := data.find(b"\0\0\0\0", at + 4) - 4) >= 0:
+        if _is_head(data[at : at + _HEAD_BYTES]):
+            return start + at
+        at += 1
+    return None
+
+
+def _is_head(head: bytes) -> bool:
+    """Return whether bytes are a length and its checksum."""
+    length = head[: _LENGTH.size]
+    return len(head) == _HEAD_BYTES and masked_crc(length) == head[_LENGTH.size :]
 
 
 def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]]:

@@ -24,6 +24,7 @@ import logging
 import math
 import posixpath
 from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from typing import Any
 
 import keras
@@ -33,6 +34,8 @@ from recordgen import storage
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import UsageError
+from recordgen.reading import eval_dataset
+from recordgen.reading.naming import RECORD_ERRORS, raise_named
 from recordgen.standards.lineage import DatasetLineage, ModelLineage, write_lineage
 from recordgen.standards.model_labels import write_model_labels
 from recordgen.tasks import TASKS
@@ -72,6 +75,26 @@ def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
     return posixpath.dirname(folder), posixpath.basename(folder).removeprefix("Split-")
 
 
+def _naming_records(train: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Let a training fail with the error that names the record: TensorFlow's own does not."""
+
+    @wraps(train)
+    def named(fn_args: Any) -> None:
+        try:
+            train(fn_args)
+        except RECORD_ERRORS as exc:
+            config = TrainingConfig.from_custom_config(fn_args.custom_config)
+            for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
+                root, split = examples_root(patterns)
+                dataset = read_dataset(root)
+                trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+                raise_named(exc, eval_dataset(root, split=split, **trainer.reading))
+            raise
+
+    return named
+
+
+@_naming_records
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``, with its lineage.
 
@@ -90,6 +113,7 @@ def run(fn_args: Any) -> None:
         SourceError, DataError: the examples are not Recordgen's, there is no model for their task,
             or there are none to train on.
         StorageError: checkpoints cannot be written.
+        RecordError: a record cannot be read; names its file, its number and its source id.
     """
     config = TrainingConfig.from_custom_config(fn_args.custom_config)
     root, split = examples_root(fn_args.train_files)

@@ -1,0 +1,201 @@
+"""Skip what cannot be read, report it, and read the rest: ``on_error``.
+
+A damaged file: TensorFlow stops at the first damage. Only if fewer records came than there are, the
+file is read once more in Python, which passes over the damage where it can.
+
+A record of another tool: graphs cannot catch an error, but a dataset can skip an element. A batch
+is made in a dataset of its own; only if that fails, each of its records is tried. Records that
+Recordgen has checked are not tried: they cost nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
+
+from recordgen.errors import RecordError, RecordgenError
+from recordgen.reading.decoding import as_written
+from recordgen.reading.naming import NO_IMAGE, called, reason_why, source_id
+from recordgen.records.tfrecord import read_around
+
+_log = logging.getLogger(__name__)
+
+# A filter alone is called for each record, which is more work than trying this many together.
+_SELECTED_AT_ONCE = 64
+
+# Time for finding the numbers of bad records; those found later are reported without.
+_SECONDS = 60.0
+
+
+class Skipping:
+    """Skips records of some files, and reports each of them once.
+
+    Args:
+        on_error: ``skip``: log a warning that counts; or the user's function of a text.
+        counts: the number of records by file; None: not counted.
+    """
+
+    def __init__(
+        self, on_error: str | Callable[[str], None], counts: Mapping[str, int | None]
+    ) -> None:
+        self._on_error = None if isinstance(on_error, str) else on_error
+        self._counts = counts
+        self._skipped = 0
+        self._reported: set[int | str] = set()
+        self._undamaged: set[str] = set()
+        self._places: dict[int, str] = {}
+        self._unplaced = _places(list(counts))
+        self._seconds = _SECONDS
+        self._lock = threading.Lock()
+
+    @as_written
+    def readable(self, read: Callable[..., tf.data.Dataset], path: tf.Tensor) -> tf.data.Dataset:
+        """Return the records of the file at ``path`` (string []), without damaged ones.
+
+        Args:
+            read: reads a file's records as long as it is sound.
+            path: the file.
+        """
+        # -1: all of them; the file's end is asked for only if fewer records came than there are.
+        numbers = [-1 if count is None else count for count in self._counts.values()]
+        known = tf.lookup.KeyValueTensorInitializer(
+            tf.constant(list(self._counts)), tf.constant(numbers, tf.int64)
+        )
+        counts = tf.lookup.StaticHashTable(known, default_value=-1)
+        rest = tf.data.Dataset.from_generator(
+            self._behind_damage, args=(path,), output_signature=tf.TensorSpec((), tf.string)
+        )
+        return read(path).ignore_errors().concatenate(rest).take(counts.lookup(path))
+
+    def selected(
+        self, keep: Callable[[tf.Tensor], tf.Tensor], records: tf.data.Dataset
+    ) -> tf.data.Dataset:
+        """Return the records (string []) that ``keep`` selects, without those on which it fails."""
+
+        @as_written
+        def select(some: tf.Tensor) -> tf.Tensor:
+            return tf.boolean_mask(some, tf.map_fn(keep, some, fn_output_signature=tf.bool))
+
+        return records.batch(_SELECTED_AT_ONCE).map(self.tried(select)).unbatch()
+
+    def tried(self, make: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``make``, which then skips the records on which it fails.
+
+        Args:
+            make: takes records (string [batch]) and further tensors; returns a batch. If all fail,
+                it is called without any.
+        """
+
+        def made(records: tf.Tensor, *more: tf.Tensor) -> Any:
+            whole = tf.data.Dataset.from_tensors((records, *more))
+            rest = whole.map(as_written(lambda some, *more: (self._sound(make, some, more), *more)))
+            # The rest is made only if the whole batch fails.
+            return whole.concatenate(rest).map(make).ignore_errors().take(1).get_single_element()
+
+        found: Callable[..., Any] = as_written(made)
+        return found
+
+    def sound(self, make: Callable[..., Any]) -> Callable[[tf.Tensor], tf.Tensor]:
+        """Return the function of records (string [batch]) that returns those that make a batch."""
+        tried = self.tried(as_written(lambda records: (records, make(records))))
+        found: Callable[[tf.Tensor], tf.Tensor] = as_written(lambda records: tried(records)[0])
+        return found
+
+    @as_written
+    def _sound(
+        self, make: Callable[..., Any], records: tf.Tensor, more: Sequence[tf.Tensor]
+    ) -> tf.Tensor:
+        """Return the records of which ``make`` makes a batch; report the others."""
+
+        def is_sound(record: tf.Tensor) -> tf.Tensor:
+            one = tf.data.Dataset.from_tensors((record[None], *more)).map(make).ignore_errors()
+            return one.reduce(tf.constant(False), as_written(lambda *_: tf.constant(True)))
+
+        are_sound = tf.map_fn(is_sound, records, fn_output_signature=tf.bool)
+        report = partial(self._report_records, make)
+        others = tf.boolean_mask(records, ~are_sound)
+        told = tf.numpy_function(report, [others, *more], [])
+        with tf.control_dependencies([told]):
+            return tf.boolean_mask(records, are_sound)
+
+    def _report_records(self, make: Callable[..., Any], records: Any, *more: Any) -> None:
+        for record in records:
+            with self._lock:
+                place = self._place(record)
+            reason = reason_why([record], None, lambda one: make(one, *more)) or "it cannot be read"
+            name = source_id(record)
+            if self._on_error is not None and reason == NO_IMAGE and name:
+                self._on_error(name)
+            else:
+                self._report(hash(record), f"{place}{called(record)}: {reason}")
+
+    def _place(self, record: bytes) -> str:
+        """Return the file and the number of a record."""
+        key, end = hash(record), time.monotonic() + self._seconds
+        while key not in self._places and time.monotonic() < end:
+            found = next(self._unplaced, None)
+            if found is None:
+                break
+            self._places[found[0]] = found[1]
+        self._seconds = max(0.0, end - time.monotonic())
+        return self._places.get(key, "a record")
+
+    def _behind_damage(self, path: bytes) -> Iterator[bytes]:
+        """Yield the sound records behind the first damage of a file; report what is lost."""
+        name = path.decode()
+        if name in self._undamaged:
+            return
+        damage, sound = "", 0
+        try:
+            for number, found in enumerate(read_around(name)):
+                if not isinstance(found, RecordError):
+                    sound += 1
+                    if damage:
+                        yield found
+                elif not damage:
+                    damage = f"record {number}: {str(found).removeprefix(f'{name}: ')}"
+        except (OSError, RecordgenError) as exc:
+            damage = damage or str(exc).removeprefix(f"{name}: ")
+        count = self._counts[name]
+        if damage or count is not None:
+            lost = "records" if count is None else f"{count - sound} of {count} records"
+            damage = damage or "it changed while it was read"
+            self._report(name, f"{name}: {lost} lost: {damage}")
+        else:
+            self._undamaged.add(name)
+
+    def _report(self, key: int | str, text: str) -> None:
+        if self._on_error is not None:
+            self._on_error(text)
+            return
+        with self._lock:
+            if key in self._reported:
+                return  # in an epoch before
+            self._reported.add(key)
+            self._skipped += 1
+            _log.warning("skipped %d: %s", self._skipped, text)
+
+
+def _places(files: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the hash of each record, and its file and number."""
+    for path in files:
+        with suppress(OSError, RecordgenError):
+            for number, found in enumerate(read_around(path)):
+                if isinstance(found, bytes):
+                    yield hash(found), f"{path}: record {number}"
+
+
+def has_examples(*parts: Any) -> tf.Tensor:
+    """Return (bool []) whether a batch has any example."""
+    first = tf.nest.flatten(parts)[0]
+    if isinstance(first, tf.RaggedTensor):
+        return first.nrows() > 0
+    shape = first.dense_shape if isinstance(first, tf.SparseTensor) else tf.shape(first)
+    return shape[0] > 0
