@@ -477,7 +477,7 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
     lossy = name in ("JPEG", "MPO")
     settings: dict[str, object] = {}
     if lossy and reason == "exif_orientation":
-        # The file's own tables: a second pass through them loses next to nothing.
+        # The file's own tables lose least; docs/convert.md says how much.
         settings["qtables"] = image.quantization  # type: ignore[attr-defined]
         sampling = JpegImagePlugin.get_sampling(image)
         settings["subsampling"] = sampling if sampling >= 0 else 0

@@ -35,7 +35,7 @@ _SEARCH, _DATASET = "_recordgen_search", "_recordgen_dataset"
 # Records of one look. Those of a look that fails are looked at one by one.
 _RECORDS_AT_ONCE = 64
 
-#: What TensorFlow raises of a record. Its messages may quote bytes that are no UTF-8, which fails in its own way.
+#: What TensorFlow raises of a record. Messages that quote bytes may fail in their own way.
 RECORD_ERRORS = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
 
 # An error of the user's own functions has no culprit among the records: the search ends.
