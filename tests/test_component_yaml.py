@@ -54,6 +54,7 @@ OTHER_VALUES: dict[str, Any] = {
     "stratify": "label",
     "missing_split": "drop",
     "labels": "text",
+    "vocabulary": "labels.txt",
     "shard_by": "label",
     "shard_mb": 0.5,
     "compression": "gzip",
@@ -81,8 +82,8 @@ OTHER_VALUES: dict[str, Any] = {
     "url_secrets": "keep",
     "threads": 3,
 }
-# Refused beside split_by=content, each of them: other runs give them.
-ALONE = ("group_by", "stratify")
+# Refused beside split_by=content or labels=text, each of them: other runs give them.
+ALONE = ("group_by", "stratify", "vocabulary")
 OF_TABLES = (
     "columns",
     "split_column",
@@ -277,7 +278,9 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
     source = make_csv(row.replace("VALIDATION", "TRAIN") for row in rows)  # eval_from fills eval
     without = {*OF_TABLES, *ALONE}
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
-    for given in ({"stratify": "label"}, others):
+    labels = tmp_path / "labels.txt"
+    labels.write_text("9\n")
+    for given in ({"stratify": "label", "vocabulary": str(labels)}, others):
         done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])

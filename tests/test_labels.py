@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recordgen.dataset.vocabulary import Vocabulary, build_vocabulary, extend_vocabulary
-from recordgen.errors import DataError, UsageError
+from recordgen import convert
+from recordgen.dataset.manifest import Dataset, read_dataset
+from recordgen.dataset.vocabulary import (
+    Vocabulary,
+    build_vocabulary,
+    extend_vocabulary,
+    parse_labels,
+)
+from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import read_records
 
 
 def numbers(count: int) -> Vocabulary:
@@ -111,6 +124,8 @@ def test_whole_numbers_stay_themselves(known: int, new: list[str], size: int) ->
     assert extend_vocabulary(numbers(known), new) == numbers(size)
 
 
+REMEDY = "convert all rows again, without --append and --vocabulary"
+
 # known whole numbers, new labels, the message
 REFUSED = [
     (10, ["1000"], "up to 9, and 1000 is far beyond"),
@@ -124,7 +139,84 @@ REFUSED = [
 @pytest.mark.parametrize(("known", "new", "words"), REFUSED)
 def test_labels_that_do_not_go_with_numbers(known: int, new: list[str], words: str) -> None:
     """What is no number, or far beyond the others, is refused with the remedy."""
-    start = "the dataset's labels are whole numbers" + (" " if words[0] == "u" else "")
+    start = "the labels so far are whole numbers" + (" " if words[0] == "u" else "")
     with pytest.raises(DataError) as caught:
         extend_vocabulary(numbers(known), new)
-    assert str(caught.value) == f"{start}{words}; convert all rows again, with --overwrite"
+    assert str(caught.value) == f"{start}{words}; {REMEDY}"
+
+
+# the text of labels.txt, its vocabulary
+FILES = [
+    ("dog\ncat\n", Vocabulary("text", ("dog", "cat"))),
+    ("\ufeffdog\r\nhot dog", Vocabulary("text", ("dog", "hot dog"))),
+    ("0\n1\n", numbers(2)),
+    ("1\n0\n", Vocabulary("text", ("1", "0"))),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FILES, ids=["text", "Windows", "numbers", "mixed"])
+def test_labels_of_a_file(text: str, expected: Vocabulary) -> None:
+    """A line is a label, and its place the label's number."""
+    assert parse_labels(text, "labels.txt") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "labels.txt: this file is empty; a vocabulary has a label in each line"),
+        ("a\n\nb\n", "labels.txt:2: a vocabulary has a label in each line (got none)"),
+        (
+            "a\nb\na\n",
+            "labels.txt:3: the label 'a' has a number already, from line 1; name each label once",
+        ),
+    ],
+    ids=["empty", "gap", "twice"],
+)
+def test_files_that_are_no_vocabulary(text: str, message: str) -> None:
+    """A label without a number, or with two, is said with its line."""
+    with pytest.raises(DataError) as caught:
+        parse_labels(text, "labels.txt")
+    assert str(caught.value) == message
+
+
+def test_numbers_stay_from_one_output_to_the_next(tmp_path: Path) -> None:
+    """Of an output or a file; new labels come behind, and those that are missing stay."""
+
+    def converted(name: str, *labels: str, **options: Any) -> Dataset:
+        rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
+        (tmp_path / f"{name}.csv").write_text("".join(rows))
+        task = {"task": "text_classification", "ignore": "ALL"}
+        source, out = str(tmp_path / f"{name}.csv"), str(tmp_path / name)
+        return convert(source, out, **{**task, **options}).dataset
+
+    assert converted("one", "cat", "bee").labels == ("bee", "cat")
+    for vocabulary in (
+        tmp_path / "one",
+        tmp_path / "one/labels.txt",
+        tmp_path / "one/dataset.json",
+    ):
+        name = f"two-{vocabulary.name}"
+        two = converted(name, "dog", "ape", "cat", vocabulary=str(vocabulary))
+        assert two.labels == ("bee", "cat", "ape", "dog")
+        assert two.options["vocabulary"] == str(vocabulary)
+        [record] = [r for r in records_of(tmp_path / name) if r["class/text"] == [b"cat"]]
+        assert record["class/label"] == [1]
+    assert "vocabulary" not in read_dataset(str(tmp_path / "one")).options
+    # A dataset that goes on with another one can be appended to.
+    grown = converted("two-one", "elk", append=True)
+    assert grown.labels == ("bee", "cat", "ape", "dog", "elk")
+    with pytest.raises(UsageError, match=r"vocabulary is '.*one.*' there and '.*two' here"):
+        converted("two-one", "elk", append=True, vocabulary="two")
+    with pytest.raises(UsageError, match=r"labels=text\); leave one of them out"):
+        converted("no", "a", vocabulary="x", labels="text")
+    with pytest.raises(SourceError, match=r"none: no labels.txt and no output is here"):
+        converted("no", "a", vocabulary=str(tmp_path / "none"))
+    (tmp_path / "t.csv").write_text("a,b\n1.5,2\n2.5,3\n")
+    with pytest.raises(UsageError, match="numbers labels, and these rows have none"):
+        convert(str(tmp_path / "t.csv"), str(tmp_path / "t"), task="tabular", vocabulary="x")
+
+
+def records_of(output: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the features of each record of an output."""
+    for path in sorted(output.glob("Split-*/*")):
+        yield from map(parse_example, read_records(str(path)))

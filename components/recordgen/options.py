@@ -200,6 +200,13 @@ class ConvertOptions:
         "them if all labels are whole numbers",
         choices=LABEL_MODES,
     )
+    vocabulary: str = option(
+        "",
+        "labels that keep their numbers, as a `labels.txt` or an earlier output has them; new "
+        "labels come behind them",
+        metavar="FILE|OUT",
+        unset="none",
+    )
     shard_by: str = option(
         "hash",
         "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
@@ -377,6 +384,11 @@ class ConvertOptions:
                 f"file may belong to another group; leave one of them out"
             )
         self._check_stratify()
+        if self.vocabulary and self.labels != AUTO:
+            raise UsageError(
+                f"vocabulary says how labels are numbered already (got labels={self.labels}); "
+                f"leave one of them out"
+            )
         if not isinstance(self.seed, int) or abs(self.seed) >= 1 << 63:
             raise UsageError(f"seed must be a whole number of 64 bits (got {self.seed!r})")
         if not 0 <= self.max_reject_fraction <= 1:
@@ -497,6 +509,9 @@ class ConvertOptions:
         names.remove("confined")  # it decides which rows become examples, not what one becomes
         if self.url_secrets == "drop":
             names.remove("url_secrets")  # datasets of earlier versions hold nothing about it
+        values["vocabulary"] = without_secrets(self.vocabulary)
+        if not self.vocabulary:
+            names.remove("vocabulary")  # nor about this
         return {name: values[name] for name in names}
 
 
@@ -521,6 +536,7 @@ class OptionValues(TypedDict, total=False):
     stratify: str
     missing_split: str
     labels: str
+    vocabulary: str
     shard_by: str
     shard_mb: float
     compression: str

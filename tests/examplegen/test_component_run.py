@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow_data_validation as tfdv
 from tensorflow_metadata.proto.v0 import anomalies_pb2
 from tfx import v1 as tfx
+from tfx.dsl.components.common.resolver import Resolver
 
 from recordgen import features
 from recordgen.dataset.manifest import read_dataset
@@ -208,6 +209,36 @@ def test_spans_of_folders_and_jsonl(tmp_path, write_image, run_tfx, examples_of)
         resolved = ExampleGenParameters.from_exec_properties(component.exec_properties)
         assert (resolved.span, resolved.version) == (7, 2)
         assert "span-07/v2/" in resolved.files[0].path
+
+
+def test_labels_keep_their_numbers(tmp_path, run_tfx, examples_of):
+    """New labels come behind those of the span that a resolver finds, if it finds one."""
+
+    def converted(span, *labels):
+        folder = tmp_path / f"data/span-{span}"
+        folder.mkdir(parents=True)
+        rows = [f"TRAIN,{number} words on {label},{label}\n" for number, label in enumerate(labels)]
+        (folder / "a.csv").write_text("".join(rows))
+        earlier = Resolver(
+            strategy_class=tfx.dsl.experimental.LatestArtifactStrategy,
+            previous=tfx.dsl.Channel(
+                type=tfx.types.standard_artifacts.Examples,
+                producer_component_id="AutoMLExampleGen",
+            ),
+        ).with_id("earlier_examples")
+        example_gen = AutoMLExampleGen(
+            str(tmp_path / "data"),
+            input_config=input_config(all="span-{SPAN}/*.csv"),
+            task="text_classification",
+            ignore="ALL",
+            previous=earlier.outputs["previous"],
+        )
+        artifact = examples_of(run_tfx(tmp_path / "work", earlier, example_gen))
+        assert artifact.properties["span"] == span
+        return read_dataset(artifact.uri).labels
+
+    assert converted(1, "cat", "bee") == ("bee", "cat")
+    assert converted(2, "ape", "cat") == ("bee", "cat", "ape")
 
 
 def test_dates_are_spans(tmp_path, write_import, run_tfx, examples_of):

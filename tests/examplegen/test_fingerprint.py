@@ -152,3 +152,14 @@ def test_a_schema_that_changes(tmp_path):
     assert image_fingerprint(files, options) == before
     replace_later(path, b'feature {name: "a" type: FLOAT}')
     assert image_fingerprint(files, options) != before
+
+
+def test_labels_that_change(data):
+    """What numbers the labels is part of it."""
+    labels = data / "labels.txt"
+    found = set()
+    for text in ("a\n", "b\n"):
+        labels.write_text(text)
+        options = ConvertOptions(vocabulary=str(labels))
+        found.add(image_fingerprint([ImportFile(str(data / "a.csv"))], options))
+    assert len(found) == 2

@@ -3,13 +3,16 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2
+from tfx.types import standard_artifacts
 from tfx.utils import proto_utils
 
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import SourceError, UsageError
 from recordgen.examplegen import AutoMLExampleGen
+from recordgen.examplegen.executor import newest
 from recordgen.examplegen.parameters import (
     OPTION_TYPES,
     ExampleGenParameters,
@@ -59,7 +62,7 @@ def test_options_reach_the_executor(tmp_path):
         "eval_from": "train:10",
         "duplicates": "drop",
         "missing_split": "drop",
-        "labels": "text",
+        "vocabulary": "labels.txt",
         "shard_by": "label",
         "shard_mb": 2,
         "compression": "gzip",
@@ -210,3 +213,20 @@ def test_runtime_parameters():
     )
     assert component.spec.exec_properties["seed"].name == "seed"
     assert component.spec.exec_properties["shard_mb"].ptype is float
+
+
+def test_labels_of_the_newest_span():
+    """Whatever the order in which a resolver finds artifacts."""
+    found = []
+    for number, (span, version) in enumerate([(2, 1), (10, 1), (10, 3), (9, 7)]):
+        artifact = standard_artifacts.Examples()
+        artifact.span, artifact.version, artifact.id = span, version, number
+        found.append(artifact)
+    assert newest(found) is found[2]
+
+
+def test_labels_are_numbered_in_one_way(tmp_path):
+    """An earlier span and a vocabulary would both decide."""
+    channel = tfx.dsl.Channel(type=standard_artifacts.Examples)
+    with pytest.raises(UsageError, match="leave out vocabulary and labels"):
+        AutoMLExampleGen(str(tmp_path), previous=channel, vocabulary="labels.txt")

@@ -41,6 +41,8 @@ from recordgen.beam.steps import (
     SettleBuckets,
     WorkOnShards,
 )
+from recordgen.dataset.manifest import read_vocabulary
+from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning.appending import Existing
 from recordgen.planning.messages import ReadSummary, SplitsNamed
@@ -51,6 +53,7 @@ from recordgen.runs.staging import Staging
 from recordgen.shards.task import ShardResult
 from recordgen.shards.write import check_shard, write_shard
 from recordgen.sources.source import ROW_BYTES, Source
+from recordgen.tasks import task_for
 
 # A bucket's rows are held in memory together, so small sources have small ones; of large ones, each
 # takes so many bytes of import file.
@@ -119,10 +122,24 @@ def plan_rows(
         | "ResolveBuckets"  # (ALL, BucketSummary | BucketFile | ReadSummary)
         >> beam.ParDo(ResolveBuckets(options, folders, staging))
         | "GatherSummaries" >> beam.GroupByKey()
-        | "MakePlan"
-        >> beam.ParDo(MakePlan(options, existing.base if existing else Base(), staging))
+        | "MakePlan" >> beam.ParDo(MakePlan(options, _base(options, existing), staging))
         | "SpreadShards" >> beam.GroupByKey()  # (ShardKey, [ShardOutline])
     )
+
+
+def _base(options: ConvertOptions, existing: Existing | None) -> Base:
+    """Return what the plan adds to: a dataset, or the labels of one."""
+    if existing is not None:
+        return existing.base
+    if not options.vocabulary:
+        return Base()
+    task = task_for(options)
+    if not task.has_labels:
+        raise UsageError(
+            f"vocabulary={options.vocabulary} numbers labels, and these {task.noun}s have none; "
+            f"leave it out"
+        )
+    return Base(vocabulary=read_vocabulary(options.vocabulary))
 
 
 def _buckets(source: Source, existing: Existing | None) -> int:

@@ -222,7 +222,7 @@ def linted(
     """
     task, wanted = task_for(options), options.lint
     about_all = find_odd_classes(
-        Vocabulary(dataset.label_kind, dataset.labels),
+        dataset.vocabulary or Vocabulary(dataset.label_kind, ()),
         dataset.splits,
         task.noun,
         options.eval_from,

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from recordgen import storage
-from recordgen.dataset.vocabulary import labels_digest
+from recordgen.dataset.vocabulary import Vocabulary, labels_digest, parse_labels
 from recordgen.errors import SourceError
 from recordgen.features import FeatureSpec
 
@@ -242,6 +242,11 @@ class Dataset:
         return sum(split.examples for split in self.splits.values())
 
     @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The labels and their numbers; None: there are none."""
+        return Vocabulary(self.label_kind, self.labels) if self.labels else None
+
+    @property
     def labels_digest(self) -> str:
         """The sha256 (hex) of the vocabulary; see :func:`labels_digest`."""
         return labels_digest(self.labels)
@@ -360,3 +365,29 @@ def read_dataset(root: str) -> Dataset:
         raise SourceError(
             f"{path}: not a {FORMAT} {DATASET_FILE}: {reason}; restore the file, or convert again"
         ) from exc
+
+
+def read_vocabulary(path: str) -> Vocabulary | None:
+    """Read the labels and their numbers from a ``labels.txt``, or from an output.
+
+    Args:
+        path: the file; or an output folder, an Examples uri or a ``dataset.json``.
+
+    Returns:
+        The vocabulary; None: the output has no labels.
+
+    Raises:
+        SourceError: there is neither, or it cannot be read.
+        DataError: the file has a line that is no label, or one label twice.
+    """
+    if path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE)):
+        return read_dataset(path).vocabulary
+    try:
+        return parse_labels(storage.read_text(path), path)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as exc:
+        raise SourceError(
+            f"{path}: no {LABELS_FILE} and no output is here; vocabulary takes a file with a label "
+            f"in each line, or the folder of an earlier output"
+        ) from exc
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SourceError(f"{path}: cannot be read: {exc}") from exc

@@ -55,6 +55,32 @@ def labels_text(names: Sequence[str]) -> str:
     return "".join(f"{name}\n" for name in names)
 
 
+def parse_labels(text: str, path: str) -> Vocabulary:
+    """Return the vocabulary that a ``labels.txt`` holds; ``path`` is for messages.
+
+    The lines ``cat``, ``dog`` → text, ``cat`` 0, ``dog`` 1; ``0``, ``1`` → whole numbers.
+
+    Raises:
+        DataError: there is no label, a line is empty, or two lines hold the same label.
+    """
+    lines = text.removeprefix("\ufeff").split("\n")
+    names = [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+    if not names:
+        raise DataError(f"{path}: this file is empty; a vocabulary has a label in each line")
+    first: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name:
+            raise DataError(f"{path}:{number}: a vocabulary has a label in each line (got none)")
+        if name in first:
+            raise DataError(
+                f"{path}:{number}: the label {name!r} has a number already, from line "
+                f"{first[name]}; name each label once"
+            )
+        first[name] = number
+    is_integer = all(name == str(number) for number, name in enumerate(names))
+    return Vocabulary("integer" if is_integer else "text", tuple(names))
+
+
 def labels_digest(names: Sequence[str]) -> str:
     """Return the sha256 (hex) of ``labels.txt``: equal digests, equal numbers of equal labels."""
     return hashlib.sha256(labels_text(names).encode()).hexdigest()
@@ -100,14 +126,14 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     odd = next((label for label in new if not _WHOLE_NUMBER.fullmatch(label)), None)
     if odd is not None:
         raise DataError(
-            f"the dataset's labels are whole numbers, and {odd!r} is not one; convert all rows "
-            f"again, with --overwrite"
+            f"the labels so far are whole numbers, and {odd!r} is not one; convert all rows again, "
+            f"without --append and --vocabulary"
         )
     size = max([len(known.names), *(int(label) + 1 for label in new)])
     if size > _sparse_limit(len(known.names) + len(new)):
         raise DataError(
-            f"the dataset's labels are whole numbers up to {len(known.names) - 1}, and "
-            f"{size - 1} is far beyond; convert all rows again, with --overwrite"
+            f"the labels so far are whole numbers up to {len(known.names) - 1}, and {size - 1} is "
+            f"far beyond; convert all rows again, without --append and --vocabulary"
         )
     return Vocabulary("integer", tuple(map(str, range(size))))
 

@@ -13,6 +13,7 @@ from tfx.proto import example_gen_pb2, range_config_pb2
 from tfx.types import component_spec, standard_artifacts
 from tfx.types import standard_component_specs as specs
 
+from recordgen.errors import UsageError
 from recordgen.examplegen import driver, executor, parameters
 
 _Parameter = component_spec.ExecutionParameter
@@ -36,7 +37,11 @@ class AutoMLExampleGenSpec(component_spec.ComponentSpec):
             for name, kind in parameters.OPTION_TYPES.items()
         },
     }
-    INPUTS = specs.FileBasedExampleGenSpec.INPUTS
+    INPUTS: ClassVar[dict[str, component_spec.ChannelParameter]] = {
+        parameters.PREVIOUS_KEY: component_spec.ChannelParameter(
+            type=standard_artifacts.Examples, optional=True
+        )
+    }
     OUTPUTS = specs.FileBasedExampleGenSpec.OUTPUTS
 
 
@@ -78,6 +83,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         input_config: example_gen_pb2.Input | RuntimeParameter | None = None,
         output_config: example_gen_pb2.Output | RuntimeParameter | None = None,
         range_config: range_config_pb2.RangeConfig | RuntimeParameter | None = None,
+        previous: types.BaseChannel | None = None,
         dataset_version: str | RuntimeParameter | None = None,
         fingerprint_images: bool | RuntimeParameter = True,
         task: str | RuntimeParameter = "auto",
@@ -93,6 +99,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         stratify: str | RuntimeParameter = "none",
         missing_split: str | RuntimeParameter = "assign",
         labels: str | RuntimeParameter = "auto",
+        vocabulary: str | RuntimeParameter = "",
         shard_by: str | RuntimeParameter = "hash",
         shard_mb: float | RuntimeParameter = 128,
         compression: str | RuntimeParameter = "none",
@@ -134,6 +141,10 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 rows without one; for a single input split only. Unset: train 80, eval 10, test 10.
                 Given and empty: as with several input splits.
             range_config: the span to read (``static_range``); unset: the latest.
+            previous: the Examples of earlier spans, usually a Resolver's: their labels keep their
+                numbers, and new labels come behind them. Of several artifacts, the newest span
+                counts; without one, labels are numbered anew. ``vocabulary`` says the same of one
+                output or ``labels.txt``.
             dataset_version: your own name for this data, such as a date or a commit: part of the
                 cache key, and a property of the artifact.
             fingerprint_images: put size and time (or generation, etag) of every image into the
@@ -153,6 +164,10 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             name: _as_property(given[name], kind) for name, kind in parameters.OPTION_TYPES.items()
         }
         parameters.check_options(options)
+        if previous is not None and (vocabulary or labels != "auto"):
+            raise UsageError(
+                "previous says how labels are numbered already; leave out vocabulary and labels"
+            )
         if input_config is None:
             input_config = parameters.default_input_config()
         if isinstance(output_config, example_gen_pb2.Output):
@@ -167,6 +182,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             specs.RANGE_CONFIG_KEY: range_config,
             parameters.DATASET_VERSION_KEY: dataset_version,
             **options,
+            parameters.PREVIOUS_KEY: previous,
         }
         spec = AutoMLExampleGenSpec(
             input_base=input_base,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from tfx import types
@@ -17,7 +19,7 @@ from recordgen.console.summaries import reject_lines
 from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import DataError, SourceError
-from recordgen.examplegen.parameters import ExampleGenParameters
+from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
 from recordgen.lint.codes import ERROR, WARNING, count_level
 
 # TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
@@ -43,7 +45,7 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         """Write the dataset to the artifact's uri and describe it on the artifact.
 
         Args:
-            input_dict: nothing.
+            input_dict: ``previous``: the Examples of earlier spans, if there are any.
             output_dict: ``examples``: one Examples artifact.
             exec_properties: the component's parameters; a driver adds ``span``, ``version`` and
                 ``input_fingerprint``.
@@ -61,11 +63,14 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
                 f"{exec_properties[specs.INPUT_CONFIG_KEY]}; give input_base the folder that holds "
                 f"them, or input_config another pattern"
             )
+        options = parameters.options
+        if previous := input_dict.get(PREVIOUS_KEY):
+            options = replace(options, vocabulary=newest(previous).uri)
         try:
             result = convert_files(
                 parameters.files,
                 examples.uri,
-                parameters.options,
+                options,
                 new_pipeline=self._make_beam_pipeline,
                 # Only this execution writes there: a dataset is left over from an earlier attempt.
                 overwrite=True,
@@ -78,6 +83,11 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
             raise type(exc)("\n  ".join([exc.message, *lines])) from exc
         describe(examples, result.dataset, parameters)
         logs.converted(result)
+
+
+def newest(examples: Iterable[types.Artifact]) -> types.Artifact:
+    """Return the artifact of the latest span, of that the latest version, of that the last."""
+    return max(examples, key=lambda artifact: (artifact.span, artifact.version, artifact.id))
 
 
 def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenParameters) -> None:

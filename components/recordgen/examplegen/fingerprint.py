@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from functools import partial
 
 from recordgen import storage
+from recordgen.dataset.manifest import read_vocabulary
+from recordgen.dataset.vocabulary import labels_digest
 from recordgen.errors import NotAllowedError, UnknownSchemeError
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
@@ -93,6 +95,9 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
 
     if options.tfmd_schema:
         add(options.tfmd_schema, version_or_missing(options.tfmd_schema))
+    if options.vocabulary:
+        labels = read_vocabulary(options.vocabulary)
+        add(without_secrets(options.vocabulary), labels_digest(labels.names if labels else ()))
     present = []
     for file in files:
         # TFX counts an import file's time in whole seconds; a rewrite within one would be missed.

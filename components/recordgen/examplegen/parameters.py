@@ -20,6 +20,7 @@ from recordgen.options import OPTIONS, ConvertOptions, make_options
 from recordgen.sources.import_file import ImportFile
 
 DATASET_VERSION_KEY = "dataset_version"
+PREVIOUS_KEY = "previous"
 FINGERPRINT_IMAGES_KEY = "fingerprint_images"
 DEFAULT_PATTERN = "*.csv"
 

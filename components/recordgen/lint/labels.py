@@ -58,7 +58,7 @@ def find_odd_classes(
     if vocabulary.kind == "text":
         without = [label for label in vocabulary.names if not counts[label]]
         if without:
-            yield "LOST_CLASS", f"{len(without)} labels lost all their {noun}s: {_some(without)}"
+            yield "LOST_CLASS", f"{len(without)} labels have no {noun}s: {_some(without)}"
     unlabelled = sum(split.unlabelled for split in splits.values())
     if unlabelled:
         yield "UNLABELLED", f"{unlabelled} examples have no label"

@@ -27,7 +27,6 @@ from recordgen.dataset.manifest import (
     read_dataset,
 )
 from recordgen.dataset.splits import split_order
-from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.lint.facts import Columns, from_parquet
 from recordgen.options import AUTO, ConvertOptions
@@ -84,8 +83,7 @@ class Existing:
     def base(self) -> Base:
         """What a plan must know of it."""
         shards = {name: len(split.shards) for name, split in self.dataset.splits.items()}
-        names = self.dataset.labels
-        return Base(shards, Vocabulary(self.dataset.label_kind, names) if names else None)
+        return Base(shards, self.dataset.vocabulary)
 
 
 def find_existing(output: str, options: ConvertOptions) -> Existing | None:
@@ -118,7 +116,8 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
         )
     ours = options.recorded()
     # A field that this version has and that one had not was at its default.
-    theirs = {**ConvertOptions().recorded(), **dataset.options, "task": dataset.task}
+    theirs = {"vocabulary": "", **ConvertOptions().recorded(), **dataset.options}
+    theirs["task"] = dataset.task
     if "near" in (options.split_by, theirs["split_by"]):
         raise UsageError(
             f"{output}: split_by=near compares all images with one another, and --append does not "
@@ -257,8 +256,11 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
     }
     shards = [shard for split in splits.values() for shard in split.shards]
     rows = _merge_rows(old.rows, new.rows)
+    # Given or not when rows are added: the numbers were settled by the first run.
+    settled = {name: old.options[name] for name in ("vocabulary",) if name in old.options}
     return replace(
         new,
+        options={**new.options, **settled},
         source=tuple(dict.fromkeys((*old.source, *new.source))),
         folder=new.folder and (old.folder or storage.folder_of(old.source[0])),
         splits=splits,
