@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 
-def train(output: str, root: Path, **config: Any) -> str:
+def train(output: str | Sequence[str], root: Path, **config: Any) -> str:
     """Train on the splits ``train`` and ``eval`` of a dataset; return the saved model's folder.
 
     Args:
-        output: the folder of the dataset.
+        output: the folder of the dataset, or of several.
         root: gets the model and the logs.
         **config: the Trainer's ``custom_config``.
     """
     from recordgen.training import run_fn  # loads TensorFlow
 
     model = str(root / "model")
+    folders = [output] if isinstance(output, str) else output
     run_fn(
         SimpleNamespace(
-            train_files=[f"{output}/Split-train/*"],
-            eval_files=[f"{output}/Split-eval/*"],
+            train_files=[f"{folder}/Split-train/*" for folder in folders],
+            eval_files=[f"{folder}/Split-eval/*" for folder in folders],
             train_steps=None,
             eval_steps=None,
             custom_config=config,

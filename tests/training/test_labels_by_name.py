@@ -12,6 +12,7 @@ from recordgen.dataset.vocabulary import labels_digest
 from recordgen.errors import DataError, SourceError
 from recordgen.kubeflow.evaluate import evaluate, run
 from recordgen.kubeflow.execution import Artifact, StepInput
+from recordgen.standards.lineage import find_lineage, lineage_lines
 from recordgen.standards.model_labels import MODEL_LABELS_FILE, read_model_labels
 from tests import trainer
 
@@ -52,6 +53,22 @@ def test_the_model_names_its_labels(dataset: str, model: str) -> None:
     found = read_dataset(dataset)
     assert found.to_json()["labels_digest"] == labels_digest(read_model_labels(model))
     assert evaluate(model, dataset, found, "eval").score == 1
+
+
+def test_several_datasets(dataset: str, tmp_path: Path) -> None:
+    """A model of a rolling window knows the labels of all spans, however each numbers them."""
+    other = converted(tmp_path, "cat", "dog")
+    spans = [other, dataset]
+    model = trainer.train(spans, tmp_path, batch_size=8, epochs=5, learning_rate=0.05)
+    assert read_model_labels(model) == ("ape", "bee", "cat", "dog")
+    for each in spans:
+        assert evaluate(model, each, read_dataset(each), "eval").score == 1
+    found = find_lineage(model)
+    assert (found.dataset.uri, found.state) == ((other, dataset), "same")
+    assert found.dataset.splits == {"train": 5 * COUNT, "eval": 5 * COUNT}
+    assert f"dataset {other}, {dataset}" in "\n".join(lineage_lines(found))
+    convert(f"{dataset}.csv", other, task="text_classification", ignore="ALL", overwrite=True)
+    assert find_lineage(model).state == "changed"
 
 
 def test_other_numbers(model: str, tmp_path: Path) -> None:

@@ -140,8 +140,10 @@ def test_plan_epochs(per_pass, epochs, train_steps, expected):
 def test_examples_root():
     """The artifact's uri and the split are read off TFX's pattern, for URLs too."""
     assert examples_root(["gs://b/p/examples/7/Split-train/*"]) == ("gs://b/p/examples/7", "train")
-    with pytest.raises(UsageError, match="exactly one artifact"):
-        examples_root(["a/Split-train/*", "b/Split-train/*"])
+    spans = ["a/Split-train/*", "b/Split-train/*"]
+    assert examples_root(spans) == (("a", "b"), "train")
+    with pytest.raises(UsageError, match="exactly one split"):
+        examples_root(["a/Split-train/*", "b/Split-eval/*"])
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from recordgen import storage
@@ -158,6 +158,22 @@ class Split:
     unlabelled: int = 0
     assigned: int = 0
 
+    @classmethod
+    def merge(cls, parts: Sequence[Split]) -> Split:
+        """Return the split that several make together: the shards of one behind the other's."""
+        labels: Counter[str] = Counter()
+        for part in parts:
+            labels.update(part.labels)
+        return cls(
+            examples=sum(part.examples for part in parts),
+            bytes=sum(part.bytes for part in parts),
+            labels=dict(sorted(labels.items())),
+            shards=tuple(shard for part in parts for shard in part.shards),
+            images=ImageStats.merge(part.images for part in parts),
+            unlabelled=sum(part.unlabelled for part in parts),
+            assigned=sum(part.assigned for part in parts),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
@@ -187,6 +203,19 @@ class RowCounts:
     rejected: Mapping[str, int] = field(default_factory=dict)
     merged: int = 0
     adjusted: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def merge(cls, parts: Sequence[RowCounts]) -> RowCounts:
+        """Return the sums of several counts."""
+        sums: dict[str, Any] = {}
+        for item in fields(cls):
+            values = [getattr(part, item.name) for part in parts]
+            if isinstance(values[0], int):
+                sums[item.name] = sum(values)
+            else:
+                total: Counter[str] = sum(map(Counter, values), Counter())
+                sums[item.name] = dict(sorted(total.items()))
+        return cls(**sums)
 
     @property
     def rejects(self) -> int:

@@ -138,6 +138,15 @@ def extend_vocabulary(known: Vocabulary, labels: Iterable[str]) -> Vocabulary:
     return Vocabulary("integer", tuple(map(str, range(size))))
 
 
+def join_names(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the labels of several vocabularies, each once, beginning with the longest.
+
+    ``("bee", "cat")``, ``("bee", "cat", "ape")``, ``("dog",)`` → ``bee cat ape dog``
+    """
+    longest_first = sorted(parts, key=len, reverse=True)
+    return tuple(dict.fromkeys(name for names in longest_first for name in names))
+
+
 def build_vocabulary(labels: Iterable[str], mode: str = "auto") -> Vocabulary:
     """Number the distinct ``labels`` of all splits together.
 

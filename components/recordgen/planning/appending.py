@@ -20,7 +20,6 @@ from recordgen.dataset.manifest import (
     FINDINGS_FILE,
     REJECTS_FILE,
     Dataset,
-    ImageStats,
     RowCounts,
     Split,
     dataset_digest,
@@ -251,11 +250,11 @@ def read_facts(existing: Existing) -> list[Columns]:
 def merge(old: Dataset, new: Dataset) -> Dataset:
     """Return the dataset that both make together: the shards of the one behind the other's."""
     splits = {
-        name: _merge_splits([item.splits[name] for item in (old, new) if name in item.splits])
+        name: Split.merge([item.splits[name] for item in (old, new) if name in item.splits])
         for name in sorted({*old.splits, *new.splits}, key=split_order)
     }
     shards = [shard for split in splits.values() for shard in split.shards]
-    rows = _merge_rows(old.rows, new.rows)
+    rows = RowCounts.merge([old.rows, new.rows])
     # Given or not when rows are added: the numbers were settled by the first run.
     settled = {name: old.options[name] for name in ("vocabulary",) if name in old.options}
     return replace(
@@ -268,33 +267,4 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         warnings=(),  # the checks look at both together
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
         digest=dataset_digest(shards),
-    )
-
-
-def _merge_splits(parts: list[Split]) -> Split:
-    labels: Counter[str] = Counter()
-    for part in parts:
-        labels.update(part.labels)
-    return Split(
-        examples=sum(part.examples for part in parts),
-        bytes=sum(part.bytes for part in parts),
-        labels=dict(sorted(labels.items())),
-        shards=tuple(shard for part in parts for shard in part.shards),
-        images=ImageStats.merge(part.images for part in parts),
-        unlabelled=sum(part.unlabelled for part in parts),
-        assigned=sum(part.assigned for part in parts),
-    )
-
-
-def _merge_rows(old: RowCounts, new: RowCounts) -> RowCounts:
-    return RowCounts(
-        read=old.read + new.read,
-        examples=old.examples + new.examples,
-        duplicates=old.duplicates + new.duplicates,
-        merged=old.merged + new.merged,
-        adjusted=dict(sorted((Counter(old.adjusted) + Counter(new.adjusted)).items())),
-        dropped=old.dropped + new.dropped,
-        assigned=old.assigned + new.assigned,
-        existing=old.existing + new.existing,
-        rejected=dict(sorted((Counter(old.rejected) + Counter(new.rejected)).items())),
     )

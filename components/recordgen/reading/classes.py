@@ -131,7 +131,10 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
     all_labelled = labelled_examples(shards, task) == shards.examples
     is_all = mode == BOX_MODE or (wanted is None and (mode is None or all_labelled))
     is_sorted = all(file.label is not None for file in shards.files)
-    return ClassPlan(mode, names, numbers, False, wanted, not (is_all or is_sorted), read)
+    filters = not (is_all or is_sorted)
+    if shards.renumbered:
+        return ClassPlan(mode, names, None, True, wanted, filters, read)
+    return ClassPlan(mode, names, numbers, False, wanted, filters, read)
 
 
 def check_mode(mode: str | None, names: Sequence[str] | None) -> None:

@@ -8,7 +8,7 @@ without changing how many batches there are: every one but the last is full.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from recordgen.reading.records import BatchReading, keeping, parallel_calls
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TextEntities
+from recordgen.tasks.tags import tag_names
 
 #: The tag that pads a batch; tokens are padded with "".
 PADDING = -1
@@ -47,7 +48,9 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
         DataError: the first record lacks a feature.
         RecordError: the first file is damaged.
     """
-    names = dict.fromkeys((*_NEEDED, *options.extras))
+    numbers = _tag_numbers(shards.dataset.labels) if shards.dataset and shards.renumbered else None
+    needed = _NEEDED if numbers is None else (*_NEEDED, features.TAGS_TEXT)
+    names = dict.fromkeys((*needed, *options.extras))
     if shards.dataset is None or shards.dataset.features:
         path, first = first_record(plan.files)
         for name in names:
@@ -61,7 +64,16 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
     keep = keeping(options.predicate, partial(parsing_spec, task=TextEntities.name))
     is_free = options.buckets is not None and plan.shuffle_buffer > 0
     arrange = partial(_sorted_windows, options) if is_free else None
-    return BatchReading(plan, options, keep, partial(_to_batch, options, spec), arrange)
+    return BatchReading(plan, options, keep, partial(_to_batch, options, spec, numbers), arrange)
+
+
+def _tag_numbers(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
+    """Return the table from the texts of tags to their numbers."""
+    tags = tag_names(labels)
+    pairs = tf.lookup.KeyValueTensorInitializer(
+        tf.constant(tags), tf.range(len(tags), dtype=tf.int64)
+    )
+    return tf.lookup.StaticHashTable(pairs, PADDING)
 
 
 def _sorted_windows(options: EntityOptions, records: tf.data.Dataset) -> tf.data.Dataset:
@@ -87,10 +99,18 @@ def _sorted(options: EntityOptions, records: tf.Tensor, number: tf.Tensor) -> tf
     return tf.concat([mixed, records[full:]], 0)
 
 
-def _to_batch(options: EntityOptions, spec: Mapping[str, Any], records: tf.Tensor) -> Any:
-    """Turn records (string [batch]) into a batch."""
+def _to_batch(
+    options: EntityOptions,
+    spec: Mapping[str, Any],
+    numbers: tf.lookup.StaticHashTable | None,
+    records: tf.Tensor,
+) -> Any:
+    """Turn records (string [batch]) into a batch; ``numbers`` replace those that are stored."""
     parsed = tf.io.parse_example(records, dict(spec))
     tokens, tags = parsed[features.TOKENS], parsed[features.TAGS_LABEL]
+    if numbers is not None:
+        texts = parsed[features.TAGS_TEXT]
+        tags = texts.with_values(numbers.lookup(texts.values))
     message = "a record has not one number in tags/label for each of its tokens"
     is_right = tf.reduce_all(tokens.row_lengths() == tags.row_lengths())
     with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
@@ -101,10 +121,10 @@ def _to_batch(options: EntityOptions, spec: Mapping[str, Any], records: tf.Tenso
         shape = tf.stack([values.nrows(), length])
         return tf.ensure_shape(values.to_tensor(padding, shape=shape), static)
 
-    texts = padded(tokens, "")
+    words = padded(tokens, "")
     places = tf.range(length, dtype=tf.int64)
     mask = tf.ensure_shape(places[None] < tokens.row_lengths()[:, None], static)
-    found = texts if options.tokenizer is None else options.tokenizer(texts)
+    found = words if options.tokenizer is None else options.tokenizer(words)
     parts: list[Any] = [{TOKENS: found, MASK: mask}, padded(tags, PADDING)]
     if options.extras:
         parts.append({name: parsed[name] for name in options.extras})

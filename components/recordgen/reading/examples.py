@@ -90,6 +90,8 @@ def read_features(
         raise UsageError("map_batch and drop_remainder need a batch_size")
     plan = plan_records(shards, decoded)
     spec = _specs(shards, feature_spec)
+    if any(name.endswith("/label") for name in spec):
+        shards.check_numbers()
     if feature_spec is not None:
         _check_first(plan.files, spec)
 

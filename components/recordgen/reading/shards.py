@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 
 from recordgen import storage
 from recordgen.dataset import splits
+from recordgen.dataset.joining import are_renumbered, join_datasets
 from recordgen.dataset.manifest import (
     DATASET_FILE,
+    EXAMPLES,
     SPLIT_PREFIX,
     Dataset,
     ImageStats,
@@ -57,12 +59,24 @@ class ShardSet:
     Attributes:
         files: the shard files, in their order.
         split: the split's name; None for files that match patterns.
-        dataset: the ``dataset.json`` that lists them; None: other tools' files.
+        dataset: the ``dataset.json`` that lists them; None: other tools' files. Of several
+            datasets, what they are together.
+        renumbered: records of several datasets hold different numbers of a label, so numbers follow
+            from the labels' texts.
     """
 
     files: tuple[ShardFile, ...]
     split: str | None = None
     dataset: Dataset | None = None
+    renumbered: bool = False
+
+    def check_numbers(self) -> None:
+        """Check that stored numbers of labels can be read. Raises: DataError."""
+        if self.renumbered:
+            raise DataError(
+                f"{self.files[0].path} and {self.files[-1].path} number their labels differently; "
+                f"convert each with --vocabulary of the one before, or all of them together"
+            )
 
     @property
     def examples(self) -> int | None:
@@ -101,11 +115,12 @@ def find_shards(
 
     ``"out"`` → the files and counts of ``out/dataset.json``;
     ``["out/Split-train/*"]`` → the same, found beside the matching files;
+    ``["out/1/Split-train/*", "out/2/Split-train/*"]`` or ``["out/1", "out/2"]`` → those of both;
     ``"others/train-*.tfrecord.gz"`` → the matching files, without counts.
 
     Args:
-        source: an output folder, an Examples uri or a ``dataset.json``; or file patterns (TFX's
-            ``fn_args.train_files``), which need no ``split``.
+        source: an output folder, an Examples uri or a ``dataset.json``, or several of them; or file
+            patterns (TFX's ``fn_args.train_files``), which need no ``split``.
         split: the split's name, such as ``train``, or another word for it, such as ``val``.
 
     Raises:
@@ -119,15 +134,18 @@ def find_shards(
     if not isinstance(source, str):
         if not isinstance(source, Iterable):
             raise UsageError(f"source must be a path, or several patterns (got {source!r})")
-        return _named([os.fspath(pattern) for pattern in source])
+        paths = [os.fspath(path) for path in source]
+        if len(paths) > 1 and all(map(_holds_dataset, paths)):
+            return _split_of([_read(path) for path in paths], split)
+        return _named(paths)
     if source.endswith(DATASET_FILE):
-        return _listed(posixpath.dirname(source), read_dataset(source), split)
+        return _split_of([_read(source)], split)
     # A folder may be named like a pattern, but object stores are not asked for such names.
     is_pattern = not _MAGIC.isdisjoint(source)
     if is_pattern and not (storage.is_local(source) and storage.exists(source)):
         return _named([source])
-    if storage.exists(storage.join(source, DATASET_FILE)):
-        return _listed(source, read_dataset(source), split)
+    if _holds_dataset(source):
+        return _split_of([_read(source)], split)
     if folders := storage.list_folders(source, SPLIT_PREFIX):
         there = [name.removeprefix(SPLIT_PREFIX) for name in folders]
         return _named([storage.join(source, split_dir(find_split(source, split, there)), "*")])
@@ -151,16 +169,6 @@ def find_split(where: str, split: str, there: Sequence[str]) -> str:
         f"{where}: no split {split!r} here, only {', '.join(there) or 'none'}; a split without "
         f"examples is not written"
     )
-
-
-def _listed(root: str, dataset: Dataset, split: str) -> ShardSet:
-    split = find_split(root or ".", split, list(dataset.splits))
-    files = tuple(
-        ShardFile(storage.join(root, shard.file), shard.examples, shard.bytes, shard.label)
-        for shard in dataset.splits[split].shards
-        if shard.examples
-    )
-    return ShardSet(tuple(map(_with_damage, files)), split, dataset)
 
 
 def _with_damage(file: ShardFile) -> ShardFile:
@@ -189,13 +197,13 @@ def _named(patterns: list[str]) -> ShardSet:
     if not files:
         raise SourceError(f"no shard matches {', '.join(patterns) or 'an empty list'}")
     found = _find_datasets(files)
-    if len(found) == 1 and (known := _known(files, *found[0])):
+    if found and (known := _known(files, found)):
         return known
     vocabularies = {dataset.labels for _, dataset in found}
     if len(vocabularies) > 1:
         raise DataError(
-            f"{', '.join(root for root, _ in found)} number their labels differently; convert "
-            f"them together"
+            f"{', '.join(root for root, _ in found)} number their labels differently, and the "
+            f"files are not one whole split of each; name whole splits, or convert them together"
         )
     return ShardSet(tuple(_counted(ShardFile(file)) for file in files))
 
@@ -215,13 +223,54 @@ def _find_datasets(files: Sequence[str]) -> list[tuple[str, Dataset]]:
     ]
 
 
-def _known(files: Sequence[str], root: str, dataset: Dataset) -> ShardSet | None:
-    """Return the shards of the one split that these files are; None: they are not one."""
-    for name, split in dataset.splits.items():
-        listed = [storage.join(root, shard.file) for shard in split.shards]
-        if sorted(files) == sorted(listed):
-            return _listed(root, dataset, name)
-    return None
+def _known(files: Sequence[str], found: Sequence[tuple[str, Dataset]]) -> ShardSet | None:
+    """Return the shards of the one split of each dataset that these files are; None: they differ.
+
+    A file may also lie outside of all datasets, and examples that were written from Python may have
+    other features in each.
+    """
+    if any(each.task == EXAMPLES and each.features != found[0][1].features for _, each in found):
+        return None
+    left = set(files)
+    splits = []
+    for root, dataset in found:
+        for name, split in dataset.splits.items():
+            listed = {storage.join(root, shard.file) for shard in split.shards}
+            if listed and listed <= left:
+                splits.append(name)
+                left -= listed
+    if left or len(splits) != len(found) or len(set(splits)) > 1:
+        return None
+    return _split_of(found, splits[0])
+
+
+def _holds_dataset(path: str) -> bool:
+    return path.endswith(DATASET_FILE) or storage.exists(storage.join(path, DATASET_FILE))
+
+
+def _read(path: str) -> tuple[str, Dataset]:
+    """Return the folder and the content of the dataset at ``path``, or of its ``dataset.json``."""
+    root = posixpath.dirname(path) if path.endswith(DATASET_FILE) else path
+    return root, read_dataset(path)
+
+
+def _split_of(found: Sequence[tuple[str, Dataset]], split: str) -> ShardSet:
+    """Return the shards of a split of one dataset, or of several that are read as one.
+
+    One of several datasets may lack the split; its labels have numbers all the same.
+    """
+    dataset = join_datasets(found)
+    roots = ", ".join(root or "." for root, _ in found)
+    split = find_split(roots, split, list(dataset.splits))
+    files = tuple(
+        ShardFile(storage.join(root, shard.file), shard.examples, shard.bytes, shard.label)
+        for root, each in found
+        if split in each.splits
+        for shard in each.splits[split].shards
+        if shard.examples
+    )
+    renumbered = are_renumbered(dataset.labels, [each for _, each in found])
+    return ShardSet(tuple(map(_with_damage, files)), split, dataset, renumbered)
 
 
 def _counted(file: ShardFile) -> ShardFile:

@@ -37,7 +37,7 @@ class ClassNumbers:
     @classmethod
     def of(cls, classes: ClassPlan, *, text: str, label: str) -> ClassNumbers:
         """Return the numbering of a plan's classes."""
-        return cls(classes, text, label, _table(classes))
+        return cls(classes, text, label, number_table(classes))
 
     @property
     def chosen_by(self) -> str:
@@ -234,7 +234,7 @@ def _first_wanted(numbers: tf.SparseTensor) -> tf.Tensor:
     return tf.gather(wanted.values, starts)
 
 
-def _table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
+def number_table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
     """Return the table from texts to numbers; None: stored numbers suffice."""
     wanted = classes.wanted
     if classes.by_text:

@@ -20,7 +20,7 @@ from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.targets import encoded_labels
+from recordgen.reading.targets import encoded_labels, number_table
 from recordgen.reading.tuning import AUTO
 from recordgen.registry import TASK_CHOICES
 
@@ -76,7 +76,8 @@ def plan_videos(shards: ShardSet, options: VideoOptions) -> ReadPlan:
             f"split {shards.split!r} has no labelled segment ({shards.examples} unlabelled); "
             f"label_mode=None reads those"
         )
-    classes = ClassPlan(options.mode, names, None, False, None, filters, shards.labels)
+    by_text = shards.renumbered
+    classes = ClassPlan(options.mode, names, None, by_text, None, filters, shards.labels)
     return plan_records(shards, options, classes)
 
 
@@ -86,6 +87,7 @@ def read_videos(shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> Batc
     folder, classes = (dataset.folder, len(dataset.labels)) if dataset is not None else ("", 0)
     filters = plan.classes is not None and plan.classes.filters
     keep = keeping(options.predicate, lambda: _SPEC, _is_labelled if filters else None)
+    table = None if plan.classes is None else number_table(plan.classes)
 
     @as_written
     def to_segments(records: tf.Tensor) -> Any:
@@ -95,6 +97,8 @@ def read_videos(shards: ShardSet, plan: ReadPlan, options: VideoOptions) -> Batc
         if options.mode is None:
             return segments
         label = parsed[features.VIDEO_CLASS_LABEL]
+        if table is not None:
+            label = table.lookup(parsed[features.VIDEO_CLASS_TEXT])
         return segments, encoded_labels(label, options.mode, classes)
 
     return BatchReading(plan, options, keep, to_segments)

@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from recordgen import storage
+from recordgen.dataset.joining import join_datasets
 from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
-from recordgen.errors import SourceError
+from recordgen.errors import DataError, SourceError
 from recordgen.version import __version__
 
 LINEAGE_FILE = "assets.extra/lineage.json"
@@ -33,7 +34,7 @@ class DatasetLineage:
     """Where a dataset comes from.
 
     Attributes:
-        uri: where it was read.
+        uri: where it was read; of several that were read as one, of each.
         digest: see :class:`recordgen.dataset.manifest.Dataset`, as all below.
         task: what its rows mean.
         rows: rows of the import files.
@@ -46,7 +47,7 @@ class DatasetLineage:
         recordgen_version: the version that wrote it.
     """
 
-    uri: str
+    uri: str | tuple[str, ...]
     digest: str
     task: str
     rows: int
@@ -59,7 +60,7 @@ class DatasetLineage:
     recordgen_version: str
 
     @classmethod
-    def of(cls, uri: str, dataset: Dataset) -> DatasetLineage:
+    def of(cls, uri: str | tuple[str, ...], dataset: Dataset) -> DatasetLineage:
         """Return the lineage of a dataset that lies at ``uri``."""
         return cls(
             uri=uri,
@@ -104,6 +105,8 @@ class ModelLineage:
             raise ValueError(f"format must be {_FORMAT!r}")
         found = dict(values.pop("dataset"))
         found["source"] = tuple(found["source"])
+        if not isinstance(found["uri"], str):
+            found["uri"] = tuple(found["uri"])
         return cls(dataset=DatasetLineage(**found), **values)
 
 
@@ -193,7 +196,7 @@ def _dataset_lines(found: Lineage) -> Iterator[str]:
     splits = ", ".join(f"{name} {count:,}" for name, count in dataset.splits.items())
     examples = sum(dataset.splits.values())
     version, task, seed = dataset.recordgen_version, dataset.task, dataset.seed
-    yield f"dataset {dataset.uri}{states[found.state]}"
+    yield f"dataset {', '.join(_places(dataset))}{states[found.state]}"
     yield f"  digest {dataset.digest}"
     yield f"  {examples:,} examples ({splits}), {dataset.label_count:,} labels"
     yield f"  made by recordgen {version}, task {task}, seed {seed}"
@@ -225,8 +228,15 @@ def _read_model(path: str) -> ModelLineage:
         raise SourceError(f"{path}: not a {_FORMAT} lineage: {exc}; train the model anew") from exc
 
 
+def _places(dataset: DatasetLineage) -> tuple[str, ...]:
+    return (dataset.uri,) if isinstance(dataset.uri, str) else dataset.uri
+
+
 def _state(dataset: DatasetLineage) -> str:
     try:
-        return "same" if read_dataset(dataset.uri).digest == dataset.digest else "changed"
+        there = join_datasets([(root, read_dataset(root)) for root in _places(dataset)])
+        return "same" if there.digest == dataset.digest else "changed"
     except SourceError:
         return "missing"
+    except DataError:
+        return "changed"

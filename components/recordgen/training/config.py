@@ -36,7 +36,7 @@ R2 = "r2"
 RMSE = "rmse"  # root of the mean squared error
 
 
-def check_task(task: str, root: str) -> None:
+def check_task(task: str, root: object) -> None:
     """Check that there is a model for the task of the dataset in ``root``. Raises: DataError."""
     if task not in TASKS or TASKS[task].trainer is None:
         raise DataError(

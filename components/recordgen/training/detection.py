@@ -19,7 +19,7 @@ from recordgen.training.average_precision import MOST_BOXES
 from recordgen.training.box_grid import BOX, CELL, Found, decode, encode
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT, TrainingConfig
 from recordgen.training.images import IMAGE_BYTES, stored_images
-from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.learner import Models, Root, TaskTrainer
 from recordgen.training.model import convolved
 
 _CORNERS = (
@@ -64,7 +64,7 @@ class ObjectDetector(TaskTrainer):
         data = super().train_data()
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+    def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return batches of images and the right answer for each cell."""
         data = super().eval_data(root, split)
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

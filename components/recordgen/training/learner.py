@@ -25,6 +25,9 @@ from recordgen.training.config import (
     TrainingConfig,
 )
 
+#: Where a dataset lies, or several that are read as one.
+Root = str | tuple[str, ...]
+
 
 class Models(NamedTuple):
     """Two models with the same weights.
@@ -45,13 +48,13 @@ class TaskTrainer(ABC):
     """Data, model and answers of one task, for training on one split of a dataset.
 
     Attributes:
-        root: folder or URL of the dataset.
+        root: folder or URL of the dataset, or of several that are read as one.
         split: the split to train on.
         dataset: its ``dataset.json``.
         config: the settings of the training.
     """
 
-    root: str
+    root: Root
     split: str
     dataset: Dataset
     config: TrainingConfig
@@ -131,7 +134,7 @@ class TaskTrainer(ABC):
             **{**self.reading, **self.training},
         )
 
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+    def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return one pass over a split in such batches; see :meth:`can_validate`."""
         return eval_dataset(root, split=split, **self.reading)
 

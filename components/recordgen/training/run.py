@@ -31,6 +31,7 @@ import keras
 import tensorflow as tf
 
 from recordgen import storage
+from recordgen.dataset.joining import join_datasets
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import UsageError
@@ -50,29 +51,35 @@ from recordgen.training.config import (
     check_task,
 )
 from recordgen.training.fitting import Fitting
-from recordgen.training.learner import TaskTrainer
+from recordgen.training.learner import Root, TaskTrainer
 
 _log = logging.getLogger(__name__)
 
 _EXAMPLES = tf.TensorSpec([None], tf.string, name="examples")
 
 
-def examples_root(patterns: Sequence[str]) -> tuple[str, str]:
-    """Return the Examples uri and the split that TFX's file patterns name.
+def examples_root(patterns: Sequence[str]) -> tuple[Root, str]:
+    """Return the Examples uri, or several of them, and the split that TFX's file patterns name.
 
     ``["/p/examples/7/Split-train/*"]`` → ``("/p/examples/7", "train")``
+    ``["/p/examples/7/Split-train/*", "/p/examples/8/Split-train/*"]`` →
+    ``(("/p/examples/7", "/p/examples/8"), "train")``
 
     Raises:
-        UsageError: there is not exactly one pattern: several Examples artifacts may number their
-            labels differently.
+        UsageError: they name no split, or several ones.
     """
-    if len(patterns) != 1:
-        raise UsageError(
-            f"training needs the examples of exactly one artifact and one split "
-            f"(got {list(patterns)})"
-        )
-    folder = posixpath.dirname(patterns[0])
-    return posixpath.dirname(folder), posixpath.basename(folder).removeprefix("Split-")
+    folders = [posixpath.dirname(pattern) for pattern in patterns]
+    splits = {posixpath.basename(folder).removeprefix("Split-") for folder in folders}
+    if len(splits) != 1:
+        raise UsageError(f"training needs the examples of exactly one split (got {list(patterns)})")
+    roots = tuple(dict.fromkeys(map(posixpath.dirname, folders)))
+    return roots if len(roots) > 1 else roots[0], splits.pop()
+
+
+def read_examples(root: Root) -> Dataset:
+    """Return what ``dataset.json`` says, of several datasets together. Raises: as ``run``."""
+    roots = [root] if isinstance(root, str) else root
+    return join_datasets([(each, read_dataset(each)) for each in roots])
 
 
 def _naming_records(train: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -86,7 +93,7 @@ def _naming_records(train: Callable[[Any], None]) -> Callable[[Any], None]:
             config = TrainingConfig.from_custom_config(fn_args.custom_config)
             for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
                 root, split = examples_root(patterns)
-                dataset = read_dataset(root)
+                dataset = read_examples(root)
                 trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
                 raise_named(exc, eval_dataset(root, split=split, **trainer.reading))
             raise
@@ -117,7 +124,7 @@ def run(fn_args: Any) -> None:
     """
     config = TrainingConfig.from_custom_config(fn_args.custom_config)
     root, split = examples_root(fn_args.train_files)
-    dataset = read_dataset(root)
+    dataset = read_examples(root)
     check_task(dataset.task, root)
     trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
     trainer.check()
@@ -186,7 +193,7 @@ def _checkpoint_folder(fn_args: Any, dataset: Dataset, steps: int, epochs: int) 
     evaluated = [fn_args.eval_steps]
     for pattern in fn_args.eval_files or ():
         root, split = examples_root([pattern])
-        evaluated += [split, read_dataset(root).digest]
+        evaluated += [split, read_examples(root).digest]
     split = examples_root(fn_args.train_files)[1]
     parts = [settings, dataset.digest, split, steps, epochs, evaluated]
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -210,6 +217,11 @@ def _validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | No
     if not fn_args.eval_files:
         return None
     root, split = examples_root(fn_args.eval_files)
+    if read_examples(root).labels != trainer.dataset.labels:
+        raise UsageError(
+            f"eval_files must be of the datasets of train_files, or of ones with their labels "
+            f"(got {list(fn_args.eval_files)})"
+        )
     if not trainer.can_validate(split):
         return None
     data = trainer.eval_data(root, split)

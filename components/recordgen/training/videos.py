@@ -20,7 +20,7 @@ from recordgen.tasks import VideoClassification
 from recordgen.training.config import FLOAT32, TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
-from recordgen.training.learner import Models
+from recordgen.training.learner import Models, Root
 from recordgen.training.model import augmentation, convolved
 
 # TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
@@ -58,7 +58,7 @@ class VideoTrainer(OneLabel):
         """The arguments of :func:`recordgen.eval_dataset`: segments as frames."""
         return {**super().reading, "map_example": self._handed_over}
 
-    def eval_data(self, root: str, split: str) -> tf.data.Dataset:
+    def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return batches of frames and labels, of videos that TensorFlow decodes.
 
         Raises:
@@ -157,7 +157,7 @@ def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
     return keras.Model(inputs, outputs, name=f"augmented_{model.name}")
 
 
-def _check_videos(root: str, split: str, label_mode: Literal["int", "multi_hot"] | None) -> None:
+def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"] | None) -> None:
     """Check that all videos of a split begin as GIFs do.
 
     Raises:
@@ -176,7 +176,7 @@ def _check_videos(root: str, split: str, label_mode: Literal["int", "multi_hot"]
             raise _not_decoded(root, split, name, f"is {kind_of(head)}")
 
 
-def _not_decoded(root: str, split: str, video: str, what: str) -> DataError:
+def _not_decoded(root: Root, split: str, video: str, what: str) -> DataError:
     return DataError(
         f"{root}: TensorFlow decodes animated GIFs only, and of split {split!r} {video} {what}; "
         f"make GIFs of the videos, or train a model of your own on recordgen.input_fn, whose "

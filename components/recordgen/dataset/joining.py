@@ -1,0 +1,87 @@
+"""Several datasets that are read as one, such as the spans of a rolling window. Pure functions.
+
+Labels are numbered anew, by name: first those of the dataset that has the most, then what the
+others add. Where each dataset keeps the numbers of the one before (``vocabulary``, ``previous``),
+these are the numbers of the newest one, and all stored numbers stay right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from recordgen.dataset.manifest import Dataset, RowCounts, Split, dataset_digest
+from recordgen.dataset.splits import split_order
+from recordgen.dataset.vocabulary import join_names
+from recordgen.errors import DataError
+
+
+def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
+    """Return what several datasets are together, with the shards of all.
+
+    Args:
+        parts: where each dataset lies, and its content.
+
+    Raises:
+        DataError: they hold examples of different tasks, columns or features.
+    """
+    (_, first), *others = parts
+    if not others:
+        return first
+    for name in ("task", "folder"):
+        _need_one(parts, name, [getattr(dataset, name) for _, dataset in parts])
+    _need_one(parts, "schema", [dataset.options.get("schema", "") for _, dataset in parts])
+    options = {**first.options, "table": _join_tables(parts)}
+    features = first.features
+    if options["table"]:  # a target has a default where it may be missing
+        gaps = (each.features for _, each in parts if '"has_gaps"' in each.options["table"])
+        features = next(gaps, features)
+    else:
+        _need_one(parts, "features", [dataset.features for _, dataset in parts])
+    if len({dataset.options.get("check") for _, dataset in parts}) > 1:
+        options["check"] = "header"  # not every image of them was decoded
+    names = {name for _, dataset in parts for name in dataset.splits}
+    splits = {
+        name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])
+        for name in sorted(names, key=split_order)
+    }
+    return replace(
+        first,
+        labels=join_names([dataset.labels for _, dataset in parts]),
+        options=options,
+        features=features,
+        source=tuple(dict.fromkeys(path for _, dataset in parts for path in dataset.source)),
+        splits=splits,
+        rows=RowCounts.merge([dataset.rows for _, dataset in parts]),
+        digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
+    )
+
+
+def are_renumbered(labels: Sequence[str], datasets: Sequence[Dataset]) -> bool:
+    """Return whether any record holds another number of its label than ``labels`` gives it."""
+    return any(tuple(labels[: len(each.labels)]) != each.labels for each in datasets)
+
+
+def _join_tables(parts: Sequence[tuple[str, Dataset]]) -> str:
+    """Return the columns of tables as one; a target may be missing in some rows of one of them."""
+    texts = [str(dataset.options.get("table", "")) for _, dataset in parts]
+    if not all(texts):
+        _need_one(parts, "columns", texts)
+        return ""
+    tables: list[dict[str, Any]] = [{**json.loads(text), "notes": []} for text in texts]
+    has_gaps = any(table.get("has_gaps") for table in tables)
+    tables = [{**table, "has_gaps": has_gaps} for table in tables]
+    _need_one(parts, "columns", tables)
+    return json.dumps(tables[0], ensure_ascii=False)
+
+
+def _need_one(parts: Sequence[tuple[str, Dataset]], what: str, values: Sequence[object]) -> None:
+    """Check that all datasets agree. Raises: DataError."""
+    for (root, _), value in zip(parts, values, strict=True):
+        if value != values[0]:
+            raise DataError(
+                f"{parts[0][0]} and {root} differ in {what}, so they cannot be read as one "
+                f"(got {values[0]!r} and {value!r}); convert them together, or read one of them"
+            )

@@ -1,0 +1,173 @@
+"""Several datasets that are read as one: every label has one number."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tensorflow as tf
+from PIL import Image
+
+from recordgen import convert, eval_dataset, read, steps_per_epoch, train_dataset
+from recordgen.dataset.vocabulary import join_names
+from recordgen.errors import DataError, RecordError
+from recordgen.reading.shards import find_shards
+from recordgen.tasks.tags import tag_names
+
+#: The labels of each dataset; ``two`` goes on with ``one``, ``alone`` numbers its own by itself.
+SPANS = {"one": ("bee", "cat"), "two": ("cat", "ape"), "alone": ("ape", "dog")}
+SPLITS = {"TRAIN": 3, "VALIDATION": 1}
+TASKS = ("text_classification", "text_entities", "object_detection", "video_classification")
+
+
+def import_file(folder: Path, span: str, task: str) -> str:
+    """Write rows of a span: what is read back from an example begins with its label."""
+    lines = []
+    for split, count in SPLITS.items():
+        for label in SPANS[span]:
+            for number in range(count):
+                name = f"{label}-{span}{split}{number}.gif"
+                if task == "text_classification":
+                    lines.append(f"{split},{label} {name},{label}")
+                elif task == "text_entities":
+                    place = {"startOffset": 0, "endOffset": len(label), "displayName": label}
+                    row = {"textContent": f"{label} {name}", "textSegmentAnnotations": [place]}
+                    use = {"aiplatform.googleapis.com/ml_use": split.lower()}
+                    lines.append(json.dumps({**row, "dataItemResourceLabels": use}))
+                else:
+                    frames = [Image.new("L", (4, 4), gray) for gray in (0, 200)]
+                    frames[0].save(folder / name, save_all=True, append_images=frames[1:])
+                    end = ",0,0,,,1,1,," if task == "object_detection" else ",0,1"
+                    lines.append(f"{split},{name},{label}{end}")
+    path = folder / f"{span}.{'jsonl' if task == 'text_entities' else 'csv'}"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, str]]:
+    """Return the datasets of a task, by span."""
+    made: dict[str, dict[str, str]] = {}
+
+    def converted(task: str) -> dict[str, str]:
+        if task not in made:
+            folder = tmp_path_factory.mktemp(task)
+            made[task] = {span: str(folder / span) for span in SPANS}
+            for span, out in made[task].items():
+                more = {"vocabulary": made[task]["one"]} if span == "two" else {}
+                source = import_file(folder, span, task)
+                convert(source, out, task=task, ignore="ALL", **more)
+        return made[task]
+
+    return converted
+
+
+def labels_read(data: tf.data.Dataset, task: str) -> Iterator[tuple[str, str]]:
+    """Yield what each example begins with, and the name of the label that was read."""
+    names = tag_names(data.class_names) if task == "text_entities" else data.class_names
+    for inputs, target, *extras in data:
+        if task == "text_classification":
+            begins = inputs
+        elif task == "text_entities":
+            begins, target = inputs["tokens"][:, 0], target[:, 0]
+        elif task == "object_detection":
+            begins, target = extras[0]["image/source_id"], target["labels"][:, 0]
+        else:
+            begins = tf.strings.regex_replace(inputs["uri"], ".*/", "")
+        for text, number in zip(begins.numpy(), target.numpy(), strict=True):
+            yield text.decode().replace("-", " ").split()[0], names[number].removeprefix("B-")
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize(
+    ("spans", "names"),
+    [
+        (("one", "two"), ["bee", "cat", "ape"]),
+        (("two", "one"), ["bee", "cat", "ape"]),
+        (("two", "alone"), ["bee", "cat", "ape", "dog"]),
+        (("alone", "one", "two"), ["bee", "cat", "ape", "dog"]),
+    ],
+    ids="-".join,
+)
+def test_labels_by_name(
+    outputs: Callable[[str], dict[str, str]], task: str, spans: tuple[str, ...], names: list[str]
+) -> None:
+    """Each example has the number of its own label, whatever number its record holds."""
+    found = outputs(task)
+    more: dict[str, Any] = {}
+    if task == "object_detection":
+        more = {"extras": ["image/source_id"], "image_size": 4}
+    # As TFX's Trainer names them, and as people do.
+    patterns = [f"{found[span]}/Split-train/*" for span in spans]
+    data = train_dataset(patterns, batch_size=4, **more)
+    assert data.class_names == names
+    pairs = Counter(labels_read(data, task))
+    expected = Counter(label for span in spans for label in SPANS[span])
+    assert pairs == {(label, label): SPLITS["TRAIN"] * n for label, n in expected.items()}
+    data = eval_dataset([found[span] for span in spans], batch_size=4, **more)
+    assert Counter(labels_read(data, task)) == {(n, n): count for n, count in expected.items()}
+    examples = 6 * len(spans)
+    assert steps_per_epoch(patterns, 4, **more) == -(-examples // 4)
+    assert find_shards(patterns, "train").renumbered == ("alone" in spans)
+
+
+def test_raw_records(outputs: Callable[[str], dict[str, str]]) -> None:
+    """``read`` gives numbers as they are stored, so they must mean the same everywhere."""
+    found = outputs("text_classification")
+    stable = list(read([found["one"], found["two"]]))
+    assert {(e["class/text"].numpy(), int(e["class/label"])) for e in stable} == {
+        (b"bee", 0),
+        (b"cat", 1),
+        (b"ape", 2),
+    }
+    mixed = [found["one"], found["alone"]]
+    with pytest.raises(DataError, match="number their labels differently; convert each with"):
+        read(mixed)
+    spec = {"text": tf.io.FixedLenFeature((), tf.string)}
+    assert len(list(read(mixed, feature_spec=spec))) == 12
+
+
+def test_what_cannot_be_one(outputs: Callable[[str], dict[str, str]]) -> None:
+    """Other tasks, and parts of splits of datasets that number their labels differently."""
+    texts, boxes = outputs("text_classification"), outputs("object_detection")
+    with pytest.raises(DataError, match=r"differ in task, so they cannot be read as one"):
+        train_dataset([texts["one"], boxes["one"]])
+    parts = [f"{texts['one']}/Split-*/*", f"{texts['alone']}/Split-train/*"]
+    with pytest.raises(DataError, match="not one whole split of each"):
+        train_dataset(parts)
+    shard = next(Path(texts["two"]).glob("Split-train/*"))
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-1])
+    with pytest.raises(RecordError, match="it was cut or changed"):
+        train_dataset([texts["one"], texts["two"]])
+    shard.write_bytes(whole)
+
+
+def test_the_longest_vocabulary_comes_first() -> None:
+    """The order of the datasets matters only where none goes on with another."""
+    assert join_names([("a",), ("c", "a", "b"), ("d", "b")]) == ("c", "a", "b", "d")
+    assert join_names([("d", "b"), ("a",), ("c", "a", "b")]) == ("c", "a", "b", "d")
+    assert join_names([("b",), ("a",)]) == ("b", "a")
+
+
+def test_tables(tmp_path: Path) -> None:
+    """Targets of classes are numbered together; other columns are refused."""
+    for name, header, labels in (
+        ("one", "age,kind", "xy"),
+        ("two", "age,kind", ["y", "z", ""]),
+        ("other", "size,kind", "xy"),
+    ):
+        rows = [f"{number},{label}\n" for number in range(3) for label in labels]
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n{''.join(rows)}")
+        options = {"task": "tabular", "target_column": "kind", "split_fractions": "100"}
+        convert(str(tmp_path / f"{name}.csv"), str(tmp_path / name), ignore="ALL", **options)
+    data = train_dataset([str(tmp_path / "one"), str(tmp_path / "two")], batch_size=12)
+    assert data.class_names == ["x", "y", "z"]
+    [(_, targets)] = data
+    assert Counter(targets.numpy().tolist()) == {0: 3, 1: 6, 2: 3}
+    with pytest.raises(DataError, match=r"differ in columns"):
+        train_dataset([str(tmp_path / "one"), str(tmp_path / "other")])
