@@ -51,7 +51,8 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     && EXTRAS=kfp,pandas,gcs,s3,http,dask scripts/setup \
     && case $ACCELERATOR in \
         cpu) ;; \
-        gpu) scripts/setup --uv pip install --python .venv/bin/python --requirement locks/cuda.txt ;; \
+        gpu) scripts/setup --uv pip install --python .venv/bin/python --require-hashes --no-deps \
+            --requirement locks/cuda.txt ;; \
         *) echo "ACCELERATOR must be cpu or gpu (got '$ACCELERATOR')" >&2 && exit 1 ;; \
     esac \
     && cd .venv/lib/python3.*/site-packages \
@@ -96,7 +97,8 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     --mount=type=secret,id=pip,target=/etc/pip.conf \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     UV_LINK_MODE=copy \
-    scripts/setup --uv pip install --python .venv/bin/python --requirement locks/tfx-1.21.txt \
+    scripts/setup --uv pip install --python .venv/bin/python --require-hashes \
+        --build-constraints locks/tfx-1.21.txt --requirement locks/tfx-1.21.txt \
     && rm -rf .setup
 COPY --chown=1000:1000 . .
 RUN chown 1000:1000 .

@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check docs format options mutants lock image image-test tested clean
+.PHONY: help setup demo test coverage check docs format options mutants lock audit sbom image image-test tested clean
 
 # A module's tests stay in one process: they share what its fixtures made.
 PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
@@ -52,6 +52,14 @@ mutants: setup ## say which faults of core modules no test notices (ARGS="datase
 
 lock: ## renew locks/ to the newest versions that fit together
 	@scripts/lock
+
+audit: ## look the versions of all locks up in a database of vulnerabilities; needs network (ARGS go to pip-audit)
+	@scripts/setup --tool audit
+	@.venv-audit/bin/python scripts/audit $(ARGS)
+
+sbom: ## write build/sbom.json: what is installed in the image, as CycloneDX
+	@scripts/setup --tool audit
+	@.venv-audit/bin/python scripts/sbom
 
 image: ## build the container image (ENGINE=docker|podman|buildah, ARGS="--build-arg …")
 	@scripts/image $(ARGS)

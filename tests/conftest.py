@@ -12,8 +12,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.util import find_spec
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec, module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 from typing import NoReturn
 
 import numpy as np
@@ -163,6 +165,16 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
+
+
+def load_script(name: str) -> ModuleType:
+    """Return a program of scripts/ as a module; its name has no suffix."""
+    loader = SourceFileLoader(name, str(COMPONENTS.parent / "scripts" / name))
+    spec = spec_from_loader(name, loader)
+    assert spec is not None
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 from collections.abc import Sequence
 from types import ModuleType, UnionType
 from typing import Any, get_args, get_type_hints
@@ -13,18 +11,13 @@ import pytest
 import recordgen
 from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
+from tests.conftest import load_script
 from tests.pages import ROOT
 
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    """Return scripts/options as a module; its name has no suffix."""
-    loader = importlib.machinery.SourceFileLoader("options", str(ROOT / "scripts/options"))
-    spec = importlib.util.spec_from_loader("options", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return load_script("options")
 
 
 @pytest.mark.parametrize(

@@ -450,13 +450,37 @@ def test_a_foreign_environment_with_another_python_is_replaced(machine):
 # --- what is committed
 
 
-@pytest.mark.parametrize("leg", [*LEGS, "cuda"])
-def test_locks_pin_everything_and_name_no_place(leg):
-    """Each line is a comment or `name==version`, with a condition or without: no URL, no option."""
-    text = (ROOT / "locks" / f"{leg}.txt").read_text()
-    assert "://" not in text
-    for line in text.splitlines():
-        assert re.fullmatch(r"#.*|[a-z0-9-]+==[^\s;/@]+( ; .+)?", line), line
+LOCKS = sorted(path.stem for path in (ROOT / "locks").glob("*.txt"))
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_pin_everything_and_name_no_place(lock):
+    """Each is `name==version`, with a condition or without, and its hashes: no URL, no option."""
+    text = (ROOT / "locks" / f"{lock}.txt").read_text()
+    comment, *requirements = re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
+    assert comment.startswith("# Made by `make lock`")
+    assert requirements
+    pin = r"[a-z0-9-]+==[^\s;/@]+( ; [^\n\\]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+\n"
+    for requirement in requirements:
+        assert re.fullmatch(pin, requirement), requirement
+
+
+def test_what_is_installed_has_the_hashes_of_a_lock(machine):
+    """Also the part of it that extras need, what compiles a source, and uv itself."""
+    machine.add_python("bin/python3.10", "3.10")
+    for extras in ("", "kfp"):
+        assert machine.set_up(EXTRAS=extras).returncode == 0
+    for sync in machine.called("pip sync"):
+        assert "--require-hashes" in sync
+        assert "--constraint locks/tfx-1.16.txt --build-constraints locks/tfx-1.16.txt" in sync
+    installed = [
+        line
+        for name in ("Dockerfile", "scripts/setup")
+        for line in re.sub(r" *\\\n *", " ", (ROOT / name).read_text()).splitlines()
+        if re.search(r"\bpip (install|sync) ", line) and "--editable ." not in line
+    ]
+    assert len(installed) == 5
+    assert [line for line in installed if "--require-hashes" not in line] == []
 
 
 @pytest.mark.parametrize("leg", LEGS)
@@ -489,10 +513,10 @@ def test_two_legs_share_what_decides_tests_of_one_of_them(package):
 def test_nvidias_libraries_are_those_that_tensorflow_asks_for():
     """Only the TensorFlow of the image can tell: another one asks for others."""
     locked = (ROOT / "locks" / "tfx-1.21.txt").read_text()
-    if f"\ntensorflow=={importlib.metadata.version('tensorflow')}\n" not in locked:
+    if f"\ntensorflow=={importlib.metadata.version('tensorflow')} " not in locked:
         pytest.skip("another TensorFlow than the image's")
-    lines = (ROOT / "locks" / "cuda.txt").read_text().splitlines()[1:]
-    pinned = dict(line.split("==") for line in lines)
+    lines = (ROOT / "locks" / "cuda.txt").read_text()
+    pinned = dict(re.findall(r"^(\S+)==(\S+)", lines, flags=re.MULTILINE))
     asked = [
         requirement
         for requirement in map(Requirement, importlib.metadata.requires("tensorflow"))

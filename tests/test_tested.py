@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -12,7 +10,7 @@ from types import ModuleType
 import pytest
 from packaging.requirements import Requirement
 
-from tests.conftest import run_python
+from tests.conftest import load_script, run_python
 
 pytestmark = pytest.mark.once
 
@@ -22,14 +20,7 @@ LEGS = ("tfx-1.21", "tfx-1.16", "no-tfx")
 
 @pytest.fixture(scope="module")
 def tested() -> ModuleType:
-    """Return the script as a module; its name has no suffix."""
-    path = str(ROOT / "scripts" / "tested")
-    loader = importlib.machinery.SourceFileLoader("tested", path)
-    spec = importlib.util.spec_from_loader("tested", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return load_script("tested")
 
 
 def rows_of(tested: ModuleType) -> dict[str, dict[str, object]]:
@@ -71,9 +62,8 @@ def test_versions_are_those_of_the_lock(leg: str, tested: ModuleType) -> None:
     where = {"python_full_version": str(seen["python"]), "sys_platform": "linux"}
     where["python_version"] = ".".join(str(seen["python"]).split(".")[:2])
     locked = {}
-    for line in (ROOT / "locks" / f"{leg}.txt").read_text().splitlines():
-        if line.startswith("#"):
-            continue
+    lock = (ROOT / "locks" / f"{leg}.txt").read_text()
+    for line in re.findall(r"^[a-z].+(?= \\$)", lock, flags=re.MULTILINE):
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate(where):
             locked[requirement.name] = str(requirement.specifier).removeprefix("==")

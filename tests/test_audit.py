@@ -1,0 +1,104 @@
+"""`make audit` and `make sbom`: what is looked up, how it ends, and what the image's list holds."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.conftest import load_script
+from tests.pages import ROOT
+
+pytestmark = pytest.mark.once
+
+LOCKS = [path.read_text() for path in sorted((ROOT / "locks").glob("*.txt"))]
+
+
+@pytest.fixture(scope="module")
+def audit() -> ModuleType:
+    return load_script("audit")
+
+
+def test_every_version_of_every_lock_is_looked_up(audit: ModuleType) -> None:
+    """Each once, also those for another Python; no list names a package twice."""
+    lists = audit.divide(LOCKS)
+    pins = [pin for each in lists for pin in each]
+    assert len(pins) == len(set(pins))
+    assert set(pins) == {word for lock in LOCKS for word in re.findall(r"^\S+==\S+", lock, re.M)}
+    for each in lists:
+        assert len({pin.split("==")[0] for pin in each}) == len(each)
+
+
+SOUND: dict[str, Any] = {"name": "six", "version": "1.17.0", "vulns": []}
+BAD: dict[str, Any] = {
+    "name": "idna",
+    "version": "3.6",
+    "vulns": [{"id": "PYSEC-2024-60", "fix_versions": ["3.7"], "aliases": []}],
+}
+SKIPPED: dict[str, Any] = {"name": "own", "skip_reason": "not found on PyPI: own (1.0)"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "words"),
+    [
+        ([SOUND], 0, "audit: 1 versions looked up, 0 known vulnerabilities"),
+        ([SOUND, BAD], 1, "idna 3.6: PYSEC-2024-60 (fixed in 3.7)"),
+        ([BAD, SKIPPED], 1, "not found on PyPI: own (1.0)"),
+        # pip-audit itself takes this for success.
+        ([SOUND, SKIPPED], 2, "1 versions not looked up: nothing is known about them"),
+    ],
+    ids=["sound", "vulnerable", "vulnerable-and-unknown", "unknown"],
+)
+def test_how_it_ends(
+    answers: list[dict[str, Any]], status: int, words: str, audit: ModuleType
+) -> None:
+    lines, found = audit.judge(answers)
+    assert found == status
+    assert words in "\n".join(lines)
+
+
+def test_without_network(
+    audit: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """No answer is no success: the status is 2, and the message names the remedy."""
+    tool = tmp_path / "python"
+    tool.write_text("#!/bin/sh\necho Traceback >&2\necho 'ConnectionError: pypi.org' >&2\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tool))
+    monkeypatch.setattr(sys, "argv", ["audit"])
+    assert audit.main() == 2
+    said = capsys.readouterr()
+    assert said.err == "ConnectionError: pypi.org\n"
+    assert "nothing was looked up" in said.out
+    assert 'make audit ARGS="--service osv"' in said.out
+
+
+def test_packages_of_debian(tmp_path: Path) -> None:
+    """Those that are installed, by name, version and architecture."""
+    for file, text in {
+        "usr/lib/os-release": 'ID=debian\nVERSION_ID="13"\n',
+        "var/lib/dpkg/status": (
+            "Package: libstdc++6\nStatus: install ok installed\nArchitecture: amd64\n"
+            "Description: library\n more\nVersion: 14.2.0-19\n\n"
+            "Package: gone\nStatus: deinstall ok config-files\nArchitecture: all\nVersion: 1\n\n"
+        ),
+    }.items():
+        path = tmp_path / file
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    (found,) = load_script("sbom").debian_packages(tmp_path)
+    purl = "pkg:deb/debian/libstdc%2B%2B6@14.2.0-19?arch=amd64&distro=debian-13"
+    assert found == {
+        "bom-ref": purl,
+        "name": "libstdc++6",
+        "purl": purl,
+        "type": "library",
+        "version": "14.2.0-19",
+    }
