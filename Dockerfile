@@ -48,7 +48,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     touch README.md \
     && export PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     && export PYTHONDONTWRITEBYTECODE=1 PYC_INVALIDATION_MODE=UNCHECKED_HASH UV_LINK_MODE=copy \
-    && EXTRAS=kfp,pandas,gcs,s3,http,dask scripts/setup \
+    && EXTRAS=tensorflow,gcp,kfp,pandas,gcs,s3,http,dask scripts/setup \
     && case $ACCELERATOR in \
         cpu) ;; \
         gpu) scripts/setup --uv pip install --python .venv/bin/python --require-hashes --no-deps \

@@ -35,9 +35,8 @@ PATTERN_HELP = (
     "{YYYY}, …; default *.csv"
 )
 
-# The options of conversion and training that a pipeline has; one seed serves both.
-CONVERSION = ("schema", "target_column", "weight_column", "eval_from", "max_reject_fraction")
-TRAINING = ("model", "weights", "image_size", "frames", "batch_size", "epochs", "learning_rate")
+# One task and one seed serve all steps.
+_SHARED = ("task", "seed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,9 +177,9 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     )
     add("--name", default="recordgen", help="the pipeline's name in ML Metadata")
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
-    add_options(parser, (OPTIONS[name] for name in CONVERSION))
     add("--seed", type=int, default=0, help="seed of conversion and training")
-    add_options(parser, (TRAINING_OPTIONS[name] for name in TRAINING))
+    for options in (OPTIONS, TRAINING_OPTIONS):
+        add_options(parser, (item for name, item in options.items() if name not in _SHARED))
     add(
         "--min-score",
         type=float,
@@ -197,12 +196,11 @@ def pipeline_settings(args: argparse.Namespace) -> dict[str, Any]:
         "fingerprint_images": not args.no_fingerprint_images,
         "options": ConvertOptions(
             task=args.task or AUTO,
-            seed=args.seed,
-            **{name: getattr(args, name) for name in CONVERSION},
+            **{name: getattr(args, name) for name in OPTIONS if name != "task"},
         ),
-        "training": TrainingConfig(
-            **{name: getattr(args, name) for name in ("seed", *TRAINING) if name != "image_size"},
-            image_size=tuple(args.image_size),
+        "training": TrainingConfig.from_custom_config(
+            {name: getattr(args, name) for name in TRAINING_OPTIONS}
+            | {"image_size": list(args.image_size)}
         ),
         "min_score": args.min_score,
     }

@@ -1,24 +1,44 @@
-"""The runtime parameters of a compiled job, by name; values are texts.
+"""The runtime parameters of a compiled job, by name.
 
-A parameter is a whole message of TFX, as JSON:
-``span=7`` → ``range_config={"static_range": {"start_span_number": 7, …}}``
+Those of :data:`MESSAGES` are whole messages of TFX, as JSON:
+``span=7`` → ``range_config={"static_range": {"start_span_number": 7, …}}``. The settings of a
+training and ``min_score`` are inside of such messages; the options of the conversion are parameters
+of their own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from pipelines.config import PATTERN_HELP, check_span, check_train_steps
-from recordgen.errors import UsageError
+from pipelines.config import PATTERN_HELP, PipelineConfig, check_span, check_train_steps
+from recordgen.dataset.splits import SplitFractions
+from recordgen.errors import UsageError, did_you_mean
+from recordgen.options import NO_NAMES, OPTIONS, Option, make_options, without_unset
+from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 
 INPUT_BASE = "input_base"
 INPUT_CONFIG = "input_config"
 RANGE_CONFIG = "range_config"
 DATASET_VERSION = "dataset_version"
 TRAIN_ARGS = "train_args"
-NAMES = (INPUT_BASE, INPUT_CONFIG, RANGE_CONFIG, DATASET_VERSION, TRAIN_ARGS)
+OUTPUT_CONFIG = "output_config"
+CUSTOM_CONFIG = "custom_config"
+EVAL_CONFIG = "eval_config"
+MESSAGES = (INPUT_CONFIG, RANGE_CONFIG, TRAIN_ARGS, OUTPUT_CONFIG, CUSTOM_CONFIG, EVAL_CONFIG)
+
+# The measure and the features that are described depend on these, so they are compiled in.
+_COMPILED = ("task", "schema")
+_FRACTIONS = "split_fractions"  # in OUTPUT_CONFIG
+_MIN_SCORE = "min_score"  # in EVAL_CONFIG
+
+#: The options of the conversion that are parameters of their own.
+OPTION_NAMES = tuple(name for name in OPTIONS if name not in (*_COMPILED, _FRACTIONS))
+NAMES = (INPUT_BASE, DATASET_VERSION, *MESSAGES, *OPTION_NAMES)
+#: What a run can set: the parameters, and what is inside of a message.
+SETTINGS = (*NAMES, *(name for name in TRAINING_OPTIONS if name != "seed"), _FRACTIONS, _MIN_SCORE)
 
 BUCKET = "gs://"
 
@@ -53,6 +73,29 @@ def parameter_values(
 UNSET = {RANGE_CONFIG: "", DATASET_VERSION: "", TRAIN_ARGS: "{}"}
 
 
+def config_values(config: PipelineConfig) -> dict[str, Any]:
+    """Return the parameters that a pipeline's config gives, but for ``eval_config``."""
+    options = config.options
+    return {
+        **{name: _option_value(getattr(options, name), OPTIONS[name]) for name in OPTION_NAMES},
+        OUTPUT_CONFIG: _output_config(options.split_fractions),
+        CUSTOM_CONFIG: json.dumps(config.training.to_custom_config()),
+    }
+
+
+def _option_value(value: Any, option: Option) -> Any:
+    """Return an option as a parameter, which has neither lists nor None."""
+    if option.several:
+        return ",".join(value) or NO_NAMES
+    return option.kind() if value is None else option.kind(value)
+
+
+def _output_config(fractions: SplitFractions) -> str:
+    shares = zip(fractions.names, fractions.weights, strict=True)
+    splits = [{"name": name, "hash_buckets": weight} for name, weight in shares if weight]
+    return json.dumps({"split_config": {"splits": splits}})
+
+
 def check_url(option: str, url: str) -> None:
     """Check that the service can reach ``url``. Raises: UsageError."""
     if not url.startswith(BUCKET) or not url.removeprefix(BUCKET).strip("/"):
@@ -77,12 +120,13 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"a runtime parameter of the job: {', '.join(NAMES)}; may be repeated",
+        help="an option of conversion or training, min_score, or a parameter of the job: "
+        f"{', '.join(MESSAGES)}; may be repeated",
     )
 
 
-def given_parameters(args: argparse.Namespace) -> dict[str, str]:
-    """Return the parameters on the command line; ``--parameter`` overrules. Raises: UsageError."""
+def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings on the command line; ``--parameter`` overrules. Raises: UsageError."""
     values = parameter_values(
         data=args.data,
         pattern=args.pattern,
@@ -90,23 +134,65 @@ def given_parameters(args: argparse.Namespace) -> dict[str, str]:
         dataset_version=args.dataset_version,
         train_steps=args.train_steps,
     )
-    return {**values, **parse_parameters(args.parameter)}
+    return {**values, **parse_parameters(args.parameter, SETTINGS)}
 
 
-def parse_parameters(texts: Sequence[str]) -> dict[str, str]:
+def parse_parameters(texts: Sequence[str], names: Collection[str]) -> dict[str, str]:
     """``["dataset_version=2026-11"]`` → ``{"dataset_version": "2026-11"}``. Raises: UsageError."""
     values = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or name not in NAMES:
-            raise UsageError(
-                f"--parameter must be NAME=VALUE with NAME one of {', '.join(NAMES)} (got {text!r})"
-            )
+        if not equals or name not in names:
+            hint = did_you_mean(name, tuple(names), f"; there are {', '.join(names)}")
+            raise UsageError(f"--parameter must be NAME=VALUE (got {text!r}){hint}")
         values[name] = value
     return values
 
 
-def check_parameters(values: Mapping[str, str]) -> None:
+def with_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a job's parameters with other settings, by :data:`SETTINGS`. Raises: UsageError."""
+    changed = dict(values)
+    training = _message(values, CUSTOM_CONFIG)
+    for name, value in settings.items():
+        if name == _FRACTIONS:
+            changed[OUTPUT_CONFIG] = _output_config(SplitFractions.parse(value))
+        elif name == _MIN_SCORE:
+            changed[EVAL_CONFIG] = _with_min_score(values, _decoded(name, value, float))
+        elif name in OPTION_NAMES:
+            changed[name] = _decoded(name, value, OPTIONS[name].kind)
+        elif name not in NAMES:
+            training[name] = _decoded(name, value, TRAINING_OPTIONS[name].kind)
+        else:
+            changed[name] = value
+    if CUSTOM_CONFIG not in settings:
+        if "seed" in settings:
+            training["seed"] = changed["seed"]
+        config = TrainingConfig.from_custom_config(without_unset(training, TRAINING_OPTIONS))
+        changed[CUSTOM_CONFIG] = json.dumps(config.to_custom_config())
+    return changed
+
+
+def _decoded(name: str, text: str, kind: type) -> Any:
+    """Return the value that a text stands for: JSON, unless it is text itself."""
+    if kind is str:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise UsageError(f"{name} must be a number, or a list as JSON (got {text!r})") from exc
+
+
+def _with_min_score(values: Mapping[str, Any], score: float) -> str:
+    """Return ``eval_config`` with another bound of the score."""
+    config: Any = _message(values, EVAL_CONFIG)
+    for metrics in config["metrics_specs"]:
+        for metric in metrics["metrics"]:
+            if "threshold" in metric:
+                metric["threshold"]["value_threshold"]["lower_bound"] = score
+    return json.dumps(config)
+
+
+def check_parameters(values: Mapping[str, Any]) -> None:
     """Check a job's parameters before they are sent.
 
     Raises:
@@ -128,10 +214,18 @@ def check_parameters(values: Mapping[str, str]) -> None:
     steps = _message(values, TRAIN_ARGS).get("num_steps")
     if isinstance(steps, int):
         check_train_steps(steps)
+    # Numbers of a job's file are doubles.
+    given = {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value
+        for name in OPTION_NAMES
+        if (value := values.get(name)) is not None
+    }
+    make_options(without_unset(given, OPTIONS))
+    TrainingConfig.from_custom_config(_message(values, CUSTOM_CONFIG))
 
 
-def _message(values: Mapping[str, str], name: str) -> dict[str, object]:
-    text = values[name]
+def _message(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    text = values.get(name)
     try:
         message = json.loads(text) if text else {}
     except ValueError as exc:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import tensorflow_data_validation as tfdv
 import tensorflow_model_analysis as tfma
@@ -23,13 +25,20 @@ from recordgen.training.measures import TfmaMetric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunInputs:
-    """Inputs that may differ between runs: values, or ``RuntimeParameter``s."""
+    """Inputs that may differ between runs: values, or ``RuntimeParameter``s.
+
+    ``options`` replace those of the config.
+    """
 
     input_base: str | RuntimeParameter
     input_config: tfx.proto.Input | RuntimeParameter
     range_config: tfx.proto.RangeConfig | RuntimeParameter | None
     dataset_version: str | RuntimeParameter | None
     train_args: tfx.proto.TrainArgs | RuntimeParameter
+    output_config: tfx.proto.Output | RuntimeParameter
+    custom_config: dict[str, Any] | RuntimeParameter
+    eval_config: tfma.EvalConfig | RuntimeParameter
+    options: Mapping[str, Any]
 
 
 def fixed_inputs(config: PipelineConfig) -> RunInputs:
@@ -47,6 +56,10 @@ def fixed_inputs(config: PipelineConfig) -> RunInputs:
         dataset_version=config.dataset_version,
         # Zero steps is TFX's default; the training config's epochs count then.
         train_args=tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
+        output_config=_output_config(config.options.split_fractions),
+        custom_config=config.training.to_custom_config(),
+        eval_config=eval_config(config.task, config.min_score),
+        options={},
     )
 
 
@@ -62,11 +75,11 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     example_gen = AutoMLExampleGen(
         inputs.input_base,
         input_config=inputs.input_config,
-        output_config=_output_config(options.split_fractions),
+        output_config=inputs.output_config,
         range_config=inputs.range_config,
         dataset_version=inputs.dataset_version,
         fingerprint_images=config.fingerprint_images,
-        **{name: getattr(options, name) for name in OPTION_TYPES},
+        **{name: getattr(options, name) for name in OPTION_TYPES} | dict(inputs.options),
     )
     examples = example_gen.outputs["examples"]
     declared = sorted(Schema.from_json(options.schema).table.features()) if options.schema else ()
@@ -84,13 +97,13 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     trainer = tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
         examples=examples,
-        custom_config=config.training.to_custom_config(),
+        custom_config=inputs.custom_config,
         train_args=inputs.train_args,
         eval_args=tfx.proto.EvalArgs(),
     )
     model = trainer.outputs["model"]
     evaluator = tfx.components.Evaluator(
-        examples=examples, model=model, eval_config=eval_config(config.task, config.min_score)
+        examples=examples, model=model, eval_config=inputs.eval_config
     )
     pusher = tfx.components.Pusher(
         model=model,

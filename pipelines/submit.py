@@ -1,4 +1,9 @@
-"""``python -m pipelines.submit``: start a compiled job on Vertex AI Pipelines. Needs no TFX."""
+"""``python -m pipelines.submit``: start a compiled job on Vertex AI Pipelines. Needs no TFX.
+
+It takes a job of ``pipelines.vertex``, or any package that kfp has compiled, such as that of
+``pipelines.kubeflow``. A package holds the steps alone, with their caching and retries: account,
+network, labels, key and pipeline root are given when it is started.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +14,33 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+import yaml
+
 from pipelines.parameters import (
     NAMES,
     add_parameter_options,
     check_parameters,
+    check_url,
     given_parameters,
+    parse_parameters,
+    with_settings,
 )
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import check_form
+from pipelines.vertex_settings import RunSettings, add_run_options, check_form
 from recordgen import storage
 from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import RecordgenError, SourceError, UsageError
+
+_ROOT = "defaultPipelineRoot"
+
+_KINDS: dict[str, Any] = {
+    "STRING": str,
+    "NUMBER_INTEGER": int,
+    "NUMBER_DOUBLE": (int, float),
+    "BOOLEAN": bool,
+    "LIST": list,
+    "STRUCT": dict,
+}
 
 
 class SubmitError(RecordgenError):
@@ -27,32 +48,101 @@ class SubmitError(RecordgenError):
 
 
 def read_job(path: str) -> dict[str, Any]:
-    """Read a job of ``pipelines.vertex``. Raises: SourceError: no such file; UsageError: no job."""
+    """Read a job of ``pipelines.vertex``, or a package of kfp as a job.
+
+    Raises:
+        SourceError: there is no such file.
+        UsageError: it is neither.
+    """
     try:
-        job: dict[str, Any] = json.loads(storage.read_text(path))
-        given = job["runtimeConfig"]["parameterValues"]
-        if not isinstance(job["pipelineSpec"]["pipelineInfo"]["name"], str):
+        read = _parse(storage.read_text(path))
+        if "pipelineSpec" not in read and "pipelineInfo" in read:
+            name = read["pipelineInfo"]["name"]
+            runtime = {"parameterValues": {}, "gcsOutputDirectory": read.get(_ROOT, "")}
+            read = {"displayName": name, "pipelineSpec": read, "runtimeConfig": runtime}
+        given = read["runtimeConfig"]["parameterValues"]
+        if not isinstance(read["pipelineSpec"]["pipelineInfo"]["name"], str):
             raise TypeError("its name is not text")
     except FileNotFoundError as exc:
         raise SourceError(
-            f"{path}: no such file; python -m pipelines.vertex --output writes it"
+            f"{path}: no such file; python -m pipelines.vertex --output writes it, and so does "
+            f"python -m pipelines.kubeflow"
         ) from exc
-    except (ValueError, TypeError, KeyError) as exc:
-        raise UsageError(f"{path}: not a job of pipelines.vertex: {exc!r}") from exc
-    if missing := set(NAMES) - set(given):
+    except (ValueError, TypeError, KeyError, yaml.YAMLError) as exc:
+        raise UsageError(
+            f"{path}: neither a job of pipelines.vertex nor a package of kfp: {exc!r}"
+        ) from exc
+    if not is_package(read) and (missing := set(NAMES) - set(given)):
         raise UsageError(
             f"{path}: not a job of pipelines.vertex: it has no parameter "
             f"{', '.join(sorted(missing))}"
         )
-    return job
+    return read
 
 
-def with_parameters(job: Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return ``job`` with other values of runtime parameters. Raises: UsageError."""
-    runtime = job["runtimeConfig"]
-    values = {**runtime["parameterValues"], **values}
-    check_parameters(values)
-    return {**job, "runtimeConfig": {**runtime, "parameterValues": values}}
+def _parse(text: str) -> dict[str, Any]:
+    # In a package, a second document is for open-source Kubeflow alone.
+    is_yaml = not text.lstrip().startswith(("{", "["))
+    found = next(yaml.safe_load_all(text), None) if is_yaml else json.loads(text)
+    if not isinstance(found, dict):
+        raise TypeError("it is no mapping")
+    return found
+
+
+def is_package(job: Mapping[str, Any]) -> bool:
+    """Return whether kfp has compiled a job, not TFX."""
+    return str(job["pipelineSpec"].get("sdkVersion", "")).startswith("kfp")
+
+
+def with_parameters(job: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Return ``job`` with the runtime parameters on the command line. Raises: UsageError."""
+    runtime = dict(job["runtimeConfig"])
+    if is_package(job):
+        runtime["parameterValues"] = package_parameters(job["pipelineSpec"], args)
+    else:
+        values = with_settings(runtime["parameterValues"], given_parameters(args))
+        check_parameters(values)
+        runtime["parameterValues"] = values
+    if args.pipeline_root is not None:
+        runtime["gcsOutputDirectory"] = args.pipeline_root
+    check_url("--pipeline-root", runtime["gcsOutputDirectory"])
+    return {**job, "runtimeConfig": runtime}
+
+
+def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Return the values that ``--parameter`` gives to a package's parameters.
+
+    Raises:
+        UsageError: there is no such parameter, a value has another type, or one is missing.
+    """
+    for name in ("data", "pattern", "span", "dataset_version", "train_steps"):
+        if getattr(args, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for jobs of pipelines.vertex; a package takes "
+                f"--parameter NAME=VALUE alone"
+            )
+    declared = spec["root"].get("inputDefinitions", {}).get("parameters", {})
+    values: dict[str, Any] = {}
+    for name, text in parse_parameters(args.parameter, declared).items():
+        kinds = _KINDS[declared[name]["parameterType"]]
+        try:
+            value = text if kinds is str else json.loads(text)
+        except ValueError:
+            value = None
+        # JSON's true is an int to Python.
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            raise UsageError(
+                f"parameter {name} is a {declared[name]['parameterType']}, in JSON (got {text!r})"
+            )
+        values[name] = value
+    missing = [
+        name
+        for name, item in declared.items()
+        if name not in values and "defaultValue" not in item and not item.get("isOptional")
+    ]
+    if missing:
+        raise UsageError(f"this package needs --parameter {'=… --parameter '.join(missing)}=…")
+    return values
 
 
 def submit_job(
@@ -126,20 +216,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.submit",
-        description="Start a job that pipelines.vertex compiled, with other runtime parameters "
-        "where some are given.",
+        description="Start a job that pipelines.vertex compiled, or a package that kfp compiled, "
+        "with the runtime parameters that are given.",
     )
     add = parser.add_argument
-    add("job", help="output file of python -m pipelines.vertex")
+    add("job", help="output file of python -m pipelines.vertex or pipelines.kubeflow")
     add("--project", required=True, help="Google Cloud project")
     add("--region", required=True, help="where it runs, such as us-central1")
     add("--endpoint", metavar="URL", help="URL of the service; default: the region's")
+    add("--pipeline-root", metavar="URL", help="gs:// folder for artifacts; default: as compiled")
+    add_run_options(parser)
     add_parameter_options(parser, data_required=False)
     args = parser.parse_args(argv)
 
     def run() -> None:
         check_form("region", args.region)
-        job = with_parameters(read_job(args.job), given_parameters(args))
+        job = RunSettings.from_args(args).in_job(with_parameters(read_job(args.job), args))
         quiet_libraries()
         submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)
 

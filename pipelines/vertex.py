@@ -15,12 +15,14 @@ from pipelines.parameters import (
     below,
     check_parameters,
     check_url,
+    config_values,
     given_parameters,
     parameter_values,
+    with_settings,
 )
 from pipelines.submit import submit_job
 from pipelines.terminal import run_main
-from pipelines.vertex_settings import VertexSettings
+from pipelines.vertex_settings import VertexSettings, add_run_options
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 
@@ -51,15 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="STEP=CPUS,GB[,ACCELERATOR[:N]]",
         help="minimum of a step, such as Trainer=8,30,NVIDIA_TESLA_T4; may be repeated",
     )
-    add("--service-account", help="account of all steps, an e-mail address")
-    add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
-    add(
-        "--label",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="label of jobs; may be repeated",
-    )
+    add_run_options(parser)
     add("--dataflow-image", help="image of Dataflow's workers; moves Beam's work there")
     add("--dataflow-temp-location", help="gs:// folder; default ROOT/dataflow")
     add("--dataflow-machine-type", help="machine type of Dataflow's workers")
@@ -91,13 +85,14 @@ def to_config(args: argparse.Namespace, settings: VertexSettings) -> PipelineCon
     )
 
 
-def to_parameters(args: argparse.Namespace) -> dict[str, str]:
-    """Turn parsed arguments into the job's runtime parameters.
+def to_parameters(args: argparse.Namespace, config: PipelineConfig) -> dict[str, Any]:
+    """Turn parsed arguments into the job's runtime parameters, but for ``eval_config``.
 
     Raises:
         UsageError: a value is not allowed.
     """
-    values = {**UNSET, **parameter_values(pattern=DEFAULT_PATTERN), **given_parameters(args)}
+    base = {**UNSET, **parameter_values(pattern=DEFAULT_PATTERN), **config_values(config)}
+    values = with_settings(base, given_parameters(args))
     check_parameters(values)
     return values
 
@@ -109,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def run() -> None:
         settings = VertexSettings.from_args(args)
         config = to_config(args, settings)
-        values = to_parameters(args)
+        values = to_parameters(args, config)
         quiet_libraries()
         print("loading TFX …", flush=True)
         load_tensorflow()
@@ -119,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         job = compile_job(config, settings, values)
         storage.write_text(args.output, json.dumps(job, indent=1, sort_keys=True) + "\n")
         print(f"compiled   {args.output}")
-        for name, value in sorted(values.items()):
+        for name, value in sorted(job["runtimeConfig"]["parameterValues"].items()):
             print(f"parameter  {name}={value}")
         if args.submit:
             submit_job(job, project=args.project, region=args.region, endpoint=args.endpoint)

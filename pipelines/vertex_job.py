@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf import json_format
 from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines import parameters
 from pipelines.config import PipelineConfig
-from pipelines.pipeline import RunInputs, create_pipeline
+from pipelines.pipeline import RunInputs, create_pipeline, eval_config
 from pipelines.vertex_settings import VertexSettings
 from recordgen.errors import UsageError
 from recordgen.examplegen import vertex_driver
+from recordgen.examplegen.parameters import OPTION_TYPES
 
 TRAINER = "Trainer"
 
 
 def compile_job(
-    config: PipelineConfig, settings: VertexSettings, values: Mapping[str, str]
+    config: PipelineConfig, settings: VertexSettings, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the job: the JSON body of the request that starts it.
 
-    ``values`` are the runtime parameters, by :data:`pipelines.parameters.NAMES`.
+    ``values`` are the runtime parameters, by :data:`pipelines.parameters.NAMES`; the config gives
+    ``eval_config``.
 
     Raises:
         UsageError: a machine is for a step that does not exist.
@@ -37,21 +40,30 @@ def compile_job(
             use_pipeline_spec_2_1=True,
         )
     )
-    job: dict[str, Any] = runner.run(pipeline, parameter_values=dict(values), write_out=False)
+    measured = eval_config(config.task, config.min_score)
+    values = {
+        parameters.EVAL_CONFIG: json_format.MessageToJson(
+            measured, preserving_proto_field_name=True, indent=None
+        ),
+        **values,
+    }
+    job: dict[str, Any] = runner.run(pipeline, parameter_values=values, write_out=False)
     if config.fingerprint_images:
         vertex_driver.use_in(job)
     set_machines(job["pipelineSpec"], settings.machines)
-    job["labels"] = {**job.get("labels", {}), **settings.labels}
-    if settings.service_account is not None:
-        job["serviceAccount"] = settings.service_account
-    if settings.network is not None:
-        job["network"] = settings.network
-    return job
+    return settings.run.in_job(job)
 
 
 def runtime_inputs() -> RunInputs:
     """Return inputs that get their values when a run is started."""
-    return RunInputs(**{name: RuntimeParameter(name, ptype=str) for name in parameters.NAMES})
+    texts = (parameters.INPUT_BASE, parameters.DATASET_VERSION, *parameters.MESSAGES)
+    return RunInputs(
+        **{name: RuntimeParameter(name, ptype=str) for name in texts},
+        options={
+            name: RuntimeParameter(name, ptype=OPTION_TYPES[name])
+            for name in parameters.OPTION_NAMES
+        },
+    )
 
 
 def set_machines(spec: dict[str, Any], machines: Mapping[str, Mapping[str, Any]]) -> None:

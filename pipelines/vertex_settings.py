@@ -1,11 +1,12 @@
-"""Where and as whom the steps run on Vertex AI and Dataflow: images, machines, accounts."""
+"""Where, how and as whom the steps run on Vertex AI and Dataflow: images, machines, accounts."""
 
 from __future__ import annotations
 
 import argparse
+import copy
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.parameters import below, check_url
@@ -28,6 +29,10 @@ _FORMS = {
         r"([a-z][a-z0-9_-]{0,62})=([a-z0-9_-]{0,63})",
         "NAME=VALUE, of lower-case letters, digits, - and _, at most 63 each",
     ),
+    "kms-key": (
+        r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+",
+        "projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
+    ),
     "machine": (
         r"(?P<step>\w+)=(?P<cpus>\d+(\.\d+)?),(?P<memory>\d+(\.\d+)?)"
         r"(,(?P<accelerator>[A-Z][A-Z0-9_]+)(:(?P<count>\d+))?)?",
@@ -37,9 +42,114 @@ _FORMS = {
 }
 
 
+_FAILURE_POLICIES = {
+    "slow": "PIPELINE_FAILURE_POLICY_FAIL_SLOW",
+    "fast": "PIPELINE_FAILURE_POLICY_FAIL_FAST",
+}
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of :class:`RunSettings`."""
+    add = parser.add_argument
+    add("--service-account", help="account of all steps, an e-mail address")
+    add("--network", help="peered network, projects/NUMBER/global/networks/NAME")
+    add("--kms-key", metavar="KEY", help="your own key for all that the run stores (CMEK)")
+    add(
+        "--label",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="label of jobs; may be repeated",
+    )
+    add("--no-caching", action="store_true", help="repeat each step; default: as compiled")
+    add("--retries", type=int, metavar="N", help="tries after a step's first; default: as compiled")
+    add(
+        "--failure-policy",
+        choices=_FAILURE_POLICIES,
+        help="fast: start no further step once one has failed; default: slow",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """How and as whom a job runs: what is in the job, and not in the pipeline's specification.
+
+    Caching and retries are in the specification; these replace them in all steps.
+
+    Attributes:
+        service_account: the account of the steps and of Dataflow's workers; None: the default.
+        network: the peered network of the steps; None: none.
+        kms_key: the key that encrypts what the run stores; None: Google's.
+        labels: labels of the job and of Dataflow's jobs.
+        caching: False: no step's result comes from the cache; True: as compiled.
+        retries: tries after a step's first; None: as compiled.
+        failure_policy: one of the service's; None: slow.
+    """
+
+    service_account: str | None = None
+    network: str | None = None
+    kms_key: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    caching: bool = True
+    retries: int | None = None
+    failure_policy: str | None = None
+
+    @classmethod
+    def from_args(cls, args: argparse.Namespace) -> RunSettings:
+        """Check and decode the options of :func:`add_run_options`. Raises: UsageError."""
+        for name in ("service-account", "network", "kms-key"):
+            if (text := getattr(args, name.replace("-", "_"))) is not None:
+                check_form(name, text)
+        if args.retries is not None and args.retries < 0:
+            raise UsageError(f"--retries must be at least 0 (got {args.retries})")
+        return cls(
+            service_account=args.service_account,
+            network=args.network,
+            kms_key=args.kms_key,
+            labels={match[1]: match[2] for match in (check_form("label", t) for t in args.label)},
+            caching=not args.no_caching,
+            retries=args.retries,
+            failure_policy=_FAILURE_POLICIES.get(args.failure_policy),
+        )
+
+    def in_job(self, job: Mapping[str, Any]) -> dict[str, Any]:
+        """Return ``job`` with these settings; it keeps what is not given here."""
+        changed = copy.deepcopy(dict(job))
+        if self.labels:
+            changed["labels"] = {**job.get("labels", {}), **self.labels}
+        if self.service_account is not None:
+            changed["serviceAccount"] = self.service_account
+        if self.network is not None:
+            changed["network"] = self.network
+        if self.kms_key is not None:
+            changed["encryptionSpec"] = {"kmsKeyName": self.kms_key}
+        if self.failure_policy is not None:
+            changed["runtimeConfig"]["failurePolicy"] = self.failure_policy
+        for task in _container_tasks(changed["pipelineSpec"]):
+            if not self.caching:
+                task["cachingOptions"] = {}
+            if self.retries is not None:
+                task["retryPolicy"] = {
+                    "maxRetryCount": self.retries,
+                    "backoffDuration": "30s",
+                    "backoffFactor": 2.0,
+                    "backoffMaxDuration": "3600s",
+                }
+        return changed
+
+
+def _container_tasks(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the tasks that start a container, also those behind a condition."""
+    components = spec.get("components", {})
+    for component in (spec["root"], *components.values()):
+        for task in component.get("dag", {}).get("tasks", {}).values():
+            if "executorLabel" in components[task["componentRef"]["name"]]:
+                yield task
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VertexSettings:
-    """Where and as whom the steps run.
+    """Where the steps run.
 
     Attributes:
         project: the Google Cloud project.
@@ -47,9 +157,7 @@ class VertexSettings:
         image: the image of all steps.
         trainer_image: the image of the Trainer, such as one with CUDA; None: ``image``.
         machines: resources by step, as Vertex AI's specification has them.
-        service_account: the account of the steps and of Dataflow's workers; None: the default.
-        network: the peered network of the steps; None: none.
-        labels: labels of the job and of Dataflow's jobs.
+        run: how and as whom.
         beam_args: Beam's flags for Dataflow; None: Beam's work stays in the containers.
     """
 
@@ -58,9 +166,7 @@ class VertexSettings:
     image: str
     trainer_image: str | None
     machines: Mapping[str, Mapping[str, Any]]
-    service_account: str | None
-    network: str | None
-    labels: Mapping[str, str]
+    run: RunSettings
     beam_args: tuple[str, ...] | None
 
     @classmethod
@@ -71,21 +177,15 @@ class VertexSettings:
                 raise UsageError(f"--{name} must not be empty")
         check_form("name", args.name)
         check_form("region", args.region)
-        if args.service_account is not None:
-            check_form("service-account", args.service_account)
-        if args.network is not None:
-            check_form("network", args.network)
-        labels = {match[1]: match[2] for match in (check_form("label", t) for t in args.label)}
+        run = RunSettings.from_args(args)
         return cls(
             project=args.project,
             region=args.region,
             image=args.image,
             trainer_image=args.trainer_image,
             machines=dict(map(_machine, args.machine)),
-            service_account=args.service_account,
-            network=args.network,
-            labels=labels,
-            beam_args=_dataflow_flags(args, labels),
+            run=run,
+            beam_args=_dataflow_flags(args, run),
         )
 
 
@@ -114,7 +214,7 @@ def _machine(text: str) -> tuple[str, dict[str, Any]]:
     return match["step"], resources
 
 
-def _dataflow_flags(args: argparse.Namespace, labels: Mapping[str, str]) -> tuple[str, ...] | None:
+def _dataflow_flags(args: argparse.Namespace, run: RunSettings) -> tuple[str, ...] | None:
     """Return Beam's flags for Dataflow. Raises: UsageError."""
     given = {
         name: value
@@ -137,12 +237,13 @@ def _dataflow_flags(args: argparse.Namespace, labels: Mapping[str, str]) -> tupl
         "region": args.region,
         "temp_location": temp_location,
         "sdk_container_image": args.dataflow_image,
-        "service_account_email": args.service_account,
+        "service_account_email": run.service_account,
+        "dataflow_kms_key": run.kms_key,
         "worker_machine_type": args.dataflow_machine_type,
         "max_num_workers": workers,
         "subnetwork": args.dataflow_subnetwork,
     }
     return (
         *(f"--{name}={value}" for name, value in flags.items() if value is not None),
-        *(f"--label={name}={value}" for name, value in labels.items()),
+        *(f"--label={name}={value}" for name, value in run.labels.items()),
     )

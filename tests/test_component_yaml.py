@@ -22,8 +22,8 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError, LintError, SourceError, UsageError
 from recordgen.kubeflow import check
 from recordgen.kubeflow.convert import run
-from recordgen.kubeflow.execution import StepInput, without_unset
-from recordgen.options import OPTIONS, ConvertOptions
+from recordgen.kubeflow.execution import StepInput
+from recordgen.options import OPTIONS, ConvertOptions, without_unset
 from recordgen.version import __version__
 from tests.clusters import emulated
 from tests.conftest import encoded, noise, run_python, tree_bytes

@@ -488,15 +488,39 @@ def kubeflow_runs() -> Iterator[tuple[str, list[dict[str, Any]]]]:
         yield url, runs
 
 
+@pytest.fixture(scope="module")
+def vertex_service() -> Iterator[Any]:
+    """Stand in for Vertex AI."""
+    from tests.vertex_service import serving
+
+    with serving() as service:
+        yield service
+
+
 @pytest.fixture
-def kubeflow(run: Run, kubeflow_runs: tuple[str, list[dict[str, Any]]]) -> Path:
+def kubeflow(
+    run: Run,
+    kubeflow_runs: tuple[str, list[dict[str, Any]]],
+    vertex_service: Any,
+    tmp_path: Path,
+) -> Path:
     """The folder in which the blocks of docs/kubeflow.md have run."""
-    url, _ = kubeflow_runs
-    return run("docs/kubeflow.md", {"http://localhost:8080": url})
+    from tests.vertex_service import write_key
+
+    write_key(tmp_path / "key.json")
+    submit = "pipelines.submit recordgen.yaml"
+    replaced = {
+        "http://localhost:8080": kubeflow_runs[0],
+        submit: f"{submit} --endpoint {vertex_service.url}",
+    }
+    key = str(tmp_path / "key.json")
+    return run("docs/kubeflow.md", replaced, GOOGLE_APPLICATION_CREDENTIALS=key)
 
 
-def test_kubeflow_page(kubeflow: Path, kubeflow_runs: tuple[str, list[dict[str, Any]]]) -> None:
-    """Steps and pipelines are compiled, and the client sends one with its parameters."""
+def test_kubeflow_page(
+    kubeflow: Path, kubeflow_runs: tuple[str, list[dict[str, Any]]], vertex_service: Any
+) -> None:
+    """Steps and pipelines are compiled, and the clients send one with its parameters."""
     for name in ("flowers.yaml", "flowers-imported.yaml", "recordgen.yaml"):
         text = (kubeflow / name).read_text()
         assert next(iter(yaml.safe_load_all(text)))["schemaVersion"] == "2.1.0"
@@ -506,6 +530,9 @@ def test_kubeflow_page(kubeflow: Path, kubeflow_runs: tuple[str, list[dict[str, 
     assert given["source"] == "gs://bucket/flowers/labels.csv"
     assert (given["model"], given["epochs"]) == ("MobileNetV2", 5)
     assert json.dumps(sent["pipeline_spec"]).count("recordgen.kubeflow") == 5
+    [submitted] = vertex_service.requests
+    values = submitted["body"]["runtimeConfig"]["parameterValues"]
+    assert (values["epochs"], values["allow_scheme"]) == (5, ["https"])
 
 
 def test_kubeflow_run_in_containers() -> None:
@@ -522,14 +549,24 @@ def test_vertex_takes_the_kubeflow_pipeline(kubeflow: Path) -> None:
     aiplatform = pytest.importorskip("google.cloud.aiplatform")
     from google.auth.credentials import AnonymousCredentials
 
-    job = aiplatform.PipelineJob(
-        display_name="flowers",
-        template_path=str(kubeflow / "recordgen.yaml"),
-        parameter_values={"source": "gs://bucket/flowers/labels.csv", "epochs": 5},
-        project="project",
-        location="europe-west4",
-        credentials=AnonymousCredentials(),
-    )
-    made = job.to_dict()
+    def job_of(path: Path) -> dict[str, Any]:
+        made: dict[str, Any] = aiplatform.PipelineJob(
+            display_name="flowers",
+            template_path=str(path),
+            parameter_values={"source": "gs://bucket/flowers/labels.csv", "epochs": 5},
+            project="project",
+            location="europe-west4",
+            credentials=AnonymousCredentials(),
+        ).to_dict()
+        return made
+
+    made = job_of(kubeflow / "recordgen.yaml")
+    tasks = made["pipelineSpec"]["root"]["dag"]["tasks"]
+    assert tasks["train"]["retryPolicy"]["maxRetryCount"] == 2
+    assert tasks["train"]["cachingOptions"]["enableCache"]
+    # It takes the specification of a whole job, too, and drops what else is in it.
+    with_more = {**made, "labels": {"team": "vision"}, "serviceAccount": "a@b", "network": "n"}
+    (kubeflow / "job.json").write_text(json.dumps(with_more))
+    assert job_of(kubeflow / "job.json") == made
     assert made["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/pipelines"
     assert made["runtimeConfig"]["parameterValues"]["epochs"] == 5

@@ -26,9 +26,9 @@ from recordgen.kubeflow.execution import (
     launcher_path,
     place_of,
     read_place,
-    without_unset,
     write_place,
 )
+from recordgen.options import without_unset
 from recordgen.training import TrainingConfig
 from recordgen.training.config import TRAINING_OPTIONS
 from recordgen.training.measures import ManyLabelsAccumulator, OneLabelAccumulator

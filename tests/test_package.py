@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,84 @@ def test_imports_stay_light(module: str, heavy: tuple[str, ...]) -> None:
     code = f"import sys, {module}; print(sorted(set({heavy!r}) & set(sys.modules)))"
     done = run_python("-W", "ignore", "-c", code)
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+# As if only what `pip install recordgen` brings were there.
+BASE_ALONE = """
+import sys
+
+EXTRAS = ("absl", "gcsfs", "keras", "kfp", "pandas", "s3fs", "tensorflow", "tfx")
+CLOUD = ("google.api_core", "google.auth", "google.cloud")
+
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in EXTRAS or name.startswith(CLOUD):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+sys.meta_path.insert(0, Missing())
+import recordgen
+from recordgen.beam.runners import pipeline_factory
+from recordgen.cli import main
+
+for command in sys.stdin.read().splitlines():
+    print(command, "->", main(command.split()), flush=True)
+for use in (
+    lambda: recordgen.train_dataset("out"),
+    lambda: recordgen.reading,
+    lambda: pipeline_factory(["--runner=DataflowRunner"])(),
+):
+    try:
+        use()
+    except recordgen.RecordgenError as exc:
+        print(exc)
+found = {name for name in sys.modules if name.split(".")[0] in EXTRAS or name.startswith(CLOUD)}
+assert not found - {"google.cloud"}, found  # a namespace that .pth files make
+"""
+
+
+def test_the_base_needs_no_extra(make_images: Callable[[int], list[Path]], tmp_path: Path) -> None:
+    """It converts, checks, inspects and reports; what it lacks is a line that says what to do."""
+    splits = ("TRAIN", "VALIDATION", "TEST")
+    rows = (f"{splits[n % 3]},{path},{n % 2}\n" for n, path in enumerate(make_images(6)))
+    (tmp_path / "labels.csv").write_text("".join(rows))
+    commands = (
+        *("convert labels.csv out", "check labels.csv", "inspect out", "report out"),
+        *("diff out out", "card out", "croissant out"),
+    )
+    remote = ("convert gs://bucket/a.csv b", "convert s3://bucket/a.csv b")
+    done = run_python(
+        *("-W", "ignore", "-c", BASE_ALONE), input="\n".join((*commands, *remote)), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if " -> " in line] == [
+        *(f"{command} -> 0" for command in commands),
+        *(f"{command} -> 1" for command in remote),
+    ]
+    needs = "needs tensorflow, which is not installed: pip install 'recordgen[tensorflow]'"
+    assert lines[-3:] == [
+        f"recordgen.train_dataset {needs}",
+        f"recordgen.reading {needs}",
+        "DataflowRunner needs packages that are not installed: pip install 'recordgen[gcp]'",
+    ]
+    for extra in ("gcs", "s3"):
+        assert "needs a package: " in done.stderr
+        assert f"; pip install 'recordgen[{extra}]'" in done.stderr
+
+
+def test_the_import_is_small() -> None:
+    """`import recordgen` loads wrapt, a few modules of Python's own, and two of the package."""
+    code = (
+        "import sys; before = set(sys.modules); import recordgen; print(*set(sys.modules) - before)"
+    )
+    loaded = run_python("-c", code).stdout.split()
+    assert {name for name in loaded if name.startswith("recordgen")} == {
+        "recordgen",
+        "recordgen.version",
+    }
+    assert len(loaded) < 60
 
 
 def test_help_loads_next_to_nothing() -> None:

@@ -119,12 +119,23 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"recordgen.{_MODULES[name]}")
+        return _load(_MODULES[name], name)
     if name not in _EXPORTS:
         raise AttributeError(f"module 'recordgen' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"recordgen.{_EXPORTS[name]}"), name)
+    value = getattr(_load(_EXPORTS[name], name), name)
     globals()[name] = value
     return value
+
+
+def _load(module: str, name: str) -> Any:
+    try:
+        return importlib.import_module(f"recordgen.{module}")
+    except ImportError as exc:
+        from recordgen.errors import MissingPackageError
+
+        if (missing := MissingPackageError.of(exc, f"recordgen.{name}")) is None:
+            raise
+        raise missing from exc
 
 
 def __dir__() -> list[str]:

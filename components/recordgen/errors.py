@@ -3,7 +3,8 @@
 RecordgenError
 ├── UsageError             an option or argument is wrong                      exit code 2
 │   ├── OutputExistsError  OUTPUT already holds a dataset
-│   └── OutputBusyError    another run writes into OUTPUT
+│   ├── OutputBusyError    another run writes into OUTPUT
+│   └── MissingPackageError     a package of an extra is not installed
 ├── DataError              the data cannot give a dataset                      exit code 1
 │   ├── NothingToConvertError   no row survived planning
 │   ├── TooManyRejectsError     more rows were rejected than allowed
@@ -54,6 +55,41 @@ class OutputExistsError(UsageError):
 
 class OutputBusyError(UsageError):
     """Another run that is still alive writes into the same output."""
+
+
+class MissingPackageError(UsageError, ImportError):
+    """A package is not installed that an extra of Recordgen brings; the text names the extra."""
+
+    @classmethod
+    def of(cls, exc: ImportError, what: str) -> MissingPackageError | None:
+        """Return the error for a failed import; None: the package belongs to no extra.
+
+        ``No module named 'keras'`` → ``reading needs keras, which is not installed: pip install
+        'recordgen[tensorflow]'``
+
+        Args:
+            exc: what ``import`` has raised.
+            what: what was to be done.
+        """
+        package = (exc.name or "").partition(".")[0]
+        if not isinstance(exc, ModuleNotFoundError) or package not in _EXTRAS:
+            return None
+        return cls(
+            f"{what} needs {package}, which is not installed: "
+            f"pip install 'recordgen[{_EXTRAS[package]}]'"
+        )
+
+
+# Package → the extra that brings it.
+_EXTRAS = {
+    "absl": "tensorflow",
+    "keras": "tensorflow",
+    "tensorflow": "tensorflow",
+    "tensorflow_data_validation": "tfx",
+    "tensorflow_model_analysis": "tfx",
+    "tfx": "tfx",
+    "tfx_bsl": "tfx",
+}
 
 
 class DataError(RecordgenError):

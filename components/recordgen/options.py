@@ -112,6 +112,15 @@ def declared_options(config: type) -> Mapping[str, Option]:
     return options
 
 
+def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
+    """Return the parameters of a pipeline's step that say something.
+
+    0 or an empty text stands for None: not every backend knows parameters without a value.
+    """
+    unset = {name for name, option in options.items() if option.default is None}
+    return {name: value for name, value in values.items() if value or name not in unset}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions:
     """How to convert. Every field has the name of its command-line option."""

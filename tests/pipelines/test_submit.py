@@ -7,10 +7,23 @@ import json
 import re
 
 import pytest
+import yaml
 
 from pipelines import submit
+from pipelines.config import PipelineConfig
+from pipelines.kubeflow import KubeflowConfig, compile_pipeline
+from pipelines.parameters import config_values
+from recordgen.training import TrainingConfig
 from tests.vertex_service import serving, write_key
 
+CONFIG = PipelineConfig(
+    name="flowers",
+    input_base="gs://bucket/data",
+    pipeline_root="gs://bucket/root",
+    serving_dir="gs://bucket/serving",
+    training=TrainingConfig(epochs=4),
+)
+BOUND = {"value_threshold": {"lower_bound": 0.8}}
 JOB = {
     "displayName": "flowers",
     "labels": {"team": "vision"},
@@ -28,6 +41,8 @@ JOB = {
             "range_config": "",
             "dataset_version": "",
             "train_args": "{}",
+            "eval_config": json.dumps({"metrics_specs": [{"metrics": [{"threshold": BOUND}]}]}),
+            **config_values(CONFIG),
         },
     },
 }
@@ -61,7 +76,9 @@ def send(service, tmp_path, monkeypatch):
 
 def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
     """Nothing is uploaded elsewhere; parameters that are given replace those in the file."""
-    given = ["--span", "7", "--train-steps", "500", "--parameter", "dataset_version=2026-11"]
+    given = ["--span", "7", "--train-steps", "500"]
+    for setting in ("dataset_version=2026-11", "max_side=64", "epochs=9", "min_score=0.9"):
+        given += ["--parameter", setting]
     assert send(job, *given) == 0
     [request] = service.requests
     assert request["path"] == "/v1/projects/my-project/locations/us-central1/pipelineJobs"
@@ -71,6 +88,9 @@ def test_the_job_is_the_body_of_one_request(service, send, job, capsys):
         "range_config": '{"static_range": {"start_span_number": 7, "end_span_number": 7}}',
         "train_args": '{"num_steps": 500}',
         "dataset_version": "2026-11",
+        "max_side": 64,
+        "custom_config": json.dumps(TrainingConfig(epochs=9).to_custom_config()),
+        "eval_config": JOB["runtimeConfig"]["parameterValues"]["eval_config"].replace("0.8", "0.9"),
     }
     runtime = {**JOB["runtimeConfig"], "parameterValues": values}
     assert request["body"] == {**JOB, "runtimeConfig": runtime}
@@ -140,8 +160,13 @@ def test_no_credentials(job, tmp_path, monkeypatch, capsys):
         (["--span", "1", "--pattern", "*.csv"], "span 1 needs a pattern with {SPAN}"),
         (["--train-steps", "0"], "train_steps must be at least 1 (got 0)"),
         (["--data", "/data"], "--data must be a folder in a bucket, gs://BUCKET/… (got '/data')"),
-        (["--parameter", "epochs=3"], "--parameter must be NAME=VALUE with NAME one of input_base"),
-        (["--parameter", "train_args"], "--parameter must be NAME=VALUE with NAME one of"),
+        (
+            ["--parameter", "epoch=3"],
+            "--parameter must be NAME=VALUE (got 'epoch=3'); did you mean",
+        ),
+        (["--parameter", "train_args"], "--parameter must be NAME=VALUE (got 'train_args')"),
+        (["--parameter", "epochs=0"], "epochs must be at least 1 (got 0)"),
+        (["--parameter", "compression=zip"], "compression must be one of none, gzip (got 'zip')"),
         (["--parameter", "train_args=5"], "train_args must be a JSON object (got '5')"),
         (["--parameter", "range_config=x"], "range_config must be JSON (got 'x': "),
         (["--parameter", "input_config={}"], 'input_config must be {"splits": [{"name": '),
@@ -160,13 +185,19 @@ def test_wrong_values_are_not_sent(service, send, job, arguments, message, capsy
     [
         # the file's text, exit code, what stands on stderr
         (None, 1, "no such file; python -m pipelines.vertex --output writes it"),
-        ("", 2, "not a job of pipelines.vertex: JSONDecodeError"),
-        ("[1]", 2, "not a job of pipelines.vertex: TypeError"),
-        ("{}", 2, "not a job of pipelines.vertex: KeyError('runtimeConfig')"),
+        ("", 2, "neither a job of pipelines.vertex nor a package of kfp: TypeError"),
+        ("{", 2, "neither a job of pipelines.vertex nor a package of kfp: JSONDecodeError"),
+        ("a: [", 2, "neither a job of pipelines.vertex nor a package of kfp: ParserError"),
+        ("[1]", 2, "neither a job of pipelines.vertex nor a package of kfp: TypeError"),
+        (
+            "{}",
+            2,
+            "neither a job of pipelines.vertex nor a package of kfp: KeyError('runtimeConfig')",
+        ),
         (
             json.dumps({**JOB, "runtimeConfig": {"parameterValues": {}}}),
             2,
-            "not a job of pipelines.vertex: it has no parameter dataset_version, input_base",
+            "not a job of pipelines.vertex: it has no parameter ",
         ),
     ],
 )
@@ -177,6 +208,127 @@ def test_files_that_are_no_job(service, send, tmp_path, text, code, message, cap
         path.write_text(text)
     assert send(str(path)) == code
     assert capsys.readouterr().err.startswith(f"error: {path}: {message}")
+    assert service.requests == []
+
+
+RUN = [
+    *("--service-account", "other@my-project.iam.gserviceaccount.com", "--label", "cost=lab-2"),
+    *("--network", "projects/12/global/networks/inner", "--failure-policy", "fast"),
+    *("--kms-key", "projects/p/locations/us-central1/keyRings/r/cryptoKeys/k"),
+]
+FAIL_FAST = 2  # the client sends the number of PIPELINE_FAILURE_POLICY_FAIL_FAST
+IN_JOB = {
+    "serviceAccount": RUN[1],
+    "network": RUN[5],
+    "encryptionSpec": {"kmsKeyName": RUN[9]},
+}
+
+
+def test_who_runs_it_can_be_given_again(service, send, job):
+    """Account, network, key and labels are the job's, or those that are given."""
+    assert send(job) == 0
+    assert send(job, *RUN, "--pipeline-root", "gs://other/root") == 0
+    first, second = (request["body"] for request in service.requests)
+    assert first == JOB
+    assert second == {
+        **JOB,
+        **IN_JOB,
+        "labels": {"team": "vision", "cost": "lab-2"},
+        "runtimeConfig": {
+            **JOB["runtimeConfig"],
+            "gcsOutputDirectory": "gs://other/root",
+            "failurePolicy": FAIL_FAST,
+        },
+    }
+
+
+# --- packages of kfp --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The package of pipelines.kubeflow."""
+    path = tmp_path_factory.mktemp("package") / "p.yaml"
+    config = KubeflowConfig(name="flowers", serving_dir="gs://bucket/serving", retries=3)
+    compile_pipeline(config, str(path))
+    return path
+
+
+def tasks_of(spec):
+    dags = [spec["root"]["dag"], spec["components"]["comp-condition-1"]["dag"]]
+    return {name: task for dag in dags for name, task in dag["tasks"].items()}
+
+
+def test_a_package_is_sent_with_what_it_does_not_hold(service, send, package):
+    """Caching and retries are in the package; all else comes from the command line."""
+    values = ["source=gs://bucket/a.csv", "max_side=64", "shard_mb=12.5", "seed=7"]
+    values += ['allow_scheme=["https"]', "epochs=3", "model=MobileNetV2", "min_score=0.9"]
+    given = [word for value in values for word in ("--parameter", value)]
+    assert send(str(package), *given, *RUN, "--pipeline-root", "gs://bucket/root") == 0
+    [request] = service.requests
+    body = dict(request["body"])
+    spec = next(yaml.safe_load_all(package.read_text()))
+    assert body.pop("pipelineSpec") == spec
+    assert body == {
+        **IN_JOB,
+        "displayName": "flowers",
+        "labels": {"cost": "lab-2"},
+        "runtimeConfig": {
+            "gcsOutputDirectory": "gs://bucket/root",
+            "failurePolicy": FAIL_FAST,
+            "parameterValues": {
+                "source": "gs://bucket/a.csv",
+                "max_side": 64,
+                "shard_mb": 12.5,
+                "seed": 7,
+                "allow_scheme": ["https"],
+                "epochs": 3,
+                "model": "MobileNetV2",
+                "min_score": 0.9,
+            },
+        },
+    }
+    policies = [task.get("retryPolicy") for task in tasks_of(spec).values()]
+    assert [policy["maxRetryCount"] for policy in policies if policy] == [3] * 5
+
+
+def test_caching_and_retries_can_be_replaced(service, send, package):
+    """In every step, also behind a condition, which has neither."""
+    given = ["--parameter", "source=gs://b/a.csv", "--pipeline-root", "gs://bucket/root"]
+    assert send(str(package), *given, "--no-caching", "--retries", "1") == 0
+    tasks = tasks_of(service.requests[0]["body"]["pipelineSpec"])
+    assert tasks.keys() > {"push", "train", "condition-1"}
+    for name, task in tasks.items():
+        if name != "condition-1":
+            assert not task["cachingOptions"].get("enableCache")
+            assert task["retryPolicy"]["maxRetryCount"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        # further arguments, what stands on stderr
+        ([], "this package needs --parameter source=…"),
+        (
+            ["--parameter", "sorce=a"],
+            "--parameter must be NAME=VALUE (got 'sorce=a'); did you mean",
+        ),
+        (
+            ["--parameter", "epochs=3.5"],
+            "parameter epochs is a NUMBER_INTEGER, in JSON (got '3.5')",
+        ),
+        (["--parameter", "epochs=true"], "parameter epochs is a NUMBER_INTEGER, in JSON (got 't"),
+        (["--parameter", "ignore=LEAK"], "parameter ignore is a LIST, in JSON (got 'LEAK')"),
+        (["--data", "gs://b/data"], "--data is for jobs of pipelines.vertex; a package takes"),
+        (["--parameter", "source=a.csv"], "--pipeline-root must be a folder in a bucket"),
+        (["--kms-key", "mine"], "--kms-key must be projects/PROJECT/locations/REGION/keyRings/"),
+        (["--retries", "-1"], "--retries must be at least 0 (got -1)"),
+    ],
+)
+def test_wrong_values_for_a_package(service, send, package, arguments, message, capsys):
+    """One line on stderr, code 2, and no request."""
+    assert send(str(package), *arguments) == 2
+    assert capsys.readouterr().err.startswith(f"error: {message}")
     assert service.requests == []
 
 

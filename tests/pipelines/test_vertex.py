@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from apache_beam.options.pipeline_options import (
@@ -14,8 +15,11 @@ from apache_beam.options.pipeline_options import (
 
 from pipelines import vertex
 from pipelines.config import LOCAL_BEAM_ARGS
-from pipelines.parameters import NAMES
+from pipelines.parameters import INPUT_BASE, INPUT_CONFIG, NAMES, OPTION_NAMES, UNSET
 from recordgen.beam import runners
+from recordgen.examplegen.parameters import given_options
+from recordgen.options import ConvertOptions
+from recordgen.training import TrainingConfig
 from tests.vertex_service import serving, write_key
 
 REQUIRED = [
@@ -55,25 +59,25 @@ def test_what_may_differ_from_run_to_run_is_a_parameter(compiled):
     job = compiled()
     root = job["pipelineSpec"]["root"]
     assert set(root["inputDefinitions"]["parameters"]) == set(NAMES)
-    assert job["runtimeConfig"] == {
-        "gcsOutputDirectory": "gs://bucket/root",
-        "parameterValues": {
-            "input_base": "gs://bucket/data",
-            "input_config": '{"splits": [{"name": "import", "pattern": "*.csv"}]}',
-            "range_config": "",
-            "dataset_version": "",
-            "train_args": "{}",
-        },
+    values = job["runtimeConfig"]["parameterValues"]
+    assert set(values) == set(NAMES)
+    assert job["runtimeConfig"]["gcsOutputDirectory"] == "gs://bucket/root"
+    assert {name: values[name] for name in (INPUT_BASE, INPUT_CONFIG, *UNSET)} == {
+        "input_base": "gs://bucket/data",
+        "input_config": '{"splits": [{"name": "import", "pattern": "*.csv"}]}',
+        **UNSET,
     }
+    options = {name: values[name] for name in OPTION_NAMES}
+    assert given_options(options) == replace(ConvertOptions(), confined=True)
+    assert json.loads(values["custom_config"]) == TrainingConfig().to_custom_config()
     reached = {
         (task, name)
         for task, spec in root["dag"]["tasks"].items()
         for name, source in spec["inputs"].get("parameters", {}).items()
         if source.get("componentInputParameter") == name
     }
-    assert reached == {("Trainer", "train_args")} | {
-        ("AutoMLExampleGen", name) for name in NAMES if name != "train_args"
-    }
+    elsewhere = {"train_args": "Trainer", "custom_config": "Trainer", "eval_config": "Evaluator"}
+    assert reached == {(elsewhere.get(name, "AutoMLExampleGen"), name) for name in NAMES}
 
 
 def test_options_become_parameters(compiled):
@@ -81,12 +85,25 @@ def test_options_become_parameters(compiled):
     job = compiled(
         *("--pattern", "{YYYY}-{MM}-{DD}/*.csv", "--span", "20455", "--dataset-version", "v3"),
         *("--train-steps", "500", "--parameter", "dataset_version=v4"),
+        *("--max-side", "64", "--parameter", "split_fractions=60,40,0", "--epochs", "3"),
+        *("--parameter", "dropout=0.5", "--allow-scheme", "https,ftp", "--min-score", "0.9"),
+        *("--parameter", "seed=7", "--parameter", "threads=2"),
     )
     values = job["runtimeConfig"]["parameterValues"]
     assert json.loads(values["range_config"])["static_range"]["start_span_number"] == 20455
     assert json.loads(values["input_config"])["splits"][0]["pattern"] == "{YYYY}-{MM}-{DD}/*.csv"
     assert json.loads(values["train_args"]) == {"num_steps": 500}
     assert values["dataset_version"] == "v4"
+    names = ("max_side", "allow_scheme", "seed", "threads")
+    assert [values[name] for name in names] == [64, "https,ftp", 7, 2]
+    assert json.loads(values["output_config"])["split_config"]["splits"] == [
+        {"name": "train", "hash_buckets": 60},
+        {"name": "eval", "hash_buckets": 40},
+    ]
+    training = TrainingConfig(epochs=3, dropout=0.5, seed=7)
+    assert json.loads(values["custom_config"]) == training.to_custom_config()
+    [metric, _] = json.loads(values["eval_config"])["metrics_specs"][0]["metrics"]
+    assert metric["threshold"]["value_threshold"]["lower_bound"] == 0.9
 
 
 def test_machines_stand_in_the_containers(compiled):
@@ -202,7 +219,9 @@ def test_submit_sends_what_was_compiled(tmp_path, monkeypatch, capsys):
         ([*DATAFLOW, "--dataflow-temp-location", "/tmp"], "--dataflow-temp-location must be"),
         (["--span", "3"], "span 3 needs a pattern with {SPAN}, or with {YYYY}, {MM} and {DD}"),
         (["--epochs", "0"], "epochs must be at least 1 (got 0)"),
-        (["--parameter", "seed=1"], "--parameter must be NAME=VALUE with NAME one of input_base"),
+        (["--parameter", "sed=1"], "--parameter must be NAME=VALUE (got 'sed=1'); did you mean"),
+        (["--parameter", "max_side=-1"], "max_side must be "),
+        (["--parameter", "epochs=many"], "epochs must be a number, or a list as JSON"),
     ],
 )
 def test_settings_are_checked_first(tmp_path, arguments, message, capsys):

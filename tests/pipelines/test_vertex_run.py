@@ -159,9 +159,9 @@ def test_dataflow_does_the_work(tmp_path):
     path = tmp_path / "job.json"
     arguments = ["--output", str(path), "--dataflow-image", "example.com/recordgen:1"]
     assert vertex.main([*SETTINGS, *arguments]) == 0
-    spec = json.loads(path.read_text())["pipelineSpec"]
+    job = json.loads(path.read_text())
+    spec, given = job["pipelineSpec"], job["runtimeConfig"]["parameterValues"]
     task = spec["root"]["dag"]["tasks"][EXAMPLE_GEN]
-    given = dict.fromkeys(spec["root"]["inputDefinitions"]["parameters"], "")
     given |= parameters.parameter_values(data="gs://bucket/data", pattern="span-1/*.csv")
     uri = "gs://bucket/root/1"
     call = executor_input(EXAMPLE_GEN, task, spec["components"][EXAMPLE_GEN], given, {}, uri)

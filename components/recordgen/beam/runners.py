@@ -16,8 +16,6 @@ import apache_beam as beam
 import grpc
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineResult
-from google.api_core.exceptions import GoogleAPIError
-from google.auth.exceptions import GoogleAuthError
 
 from recordgen import storage
 from recordgen.errors import RunnerError, UsageError
@@ -114,10 +112,20 @@ def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipelin
             raise
         except (ValueError, ImportError, AttributeError, argparse.ArgumentError) as exc:
             raise UsageError(f"Beam does not take {' '.join(flags)}: {exc}") from exc
-        except (GoogleAPIError, GoogleAuthError) as exc:
+        except _google_errors() as exc:
             raise RunnerError(f"Google Cloud refused what Dataflow needs: {exc}") from exc
 
     return new_pipeline
+
+
+def _google_errors() -> tuple[type[Exception], ...]:
+    """Return what Google's clients raise; they are installed with the extra gcp alone."""
+    try:
+        from google.api_core.exceptions import GoogleAPIError
+        from google.auth.exceptions import GoogleAuthError
+    except ImportError:
+        return ()
+    return (GoogleAPIError, GoogleAuthError)
 
 
 @contextmanager
@@ -198,6 +206,10 @@ def need_reachable(beam_args: Sequence[str], paths: Iterable[str]) -> None:
 
 def _check_dataflow(flags: Sequence[str]) -> None:
     """Refuse what Dataflow's client would ask the cloud about first, or fail on much later."""
+    if not _google_errors():
+        raise UsageError(
+            "DataflowRunner needs packages that are not installed: pip install 'recordgen[gcp]'"
+        )
     missing = [
         name for name in ("--project", "--region", "--temp_location") if not _value(flags, name)
     ]

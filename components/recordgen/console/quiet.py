@@ -24,6 +24,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeVar
 
+from recordgen.errors import MissingPackageError
+
 # Its logger must be the one that it makes itself: others do not know who called it.
 _ABSL = "absl"
 
@@ -130,10 +132,13 @@ def load_tensorflow() -> None:
     the process. From then on, absl shows errors only.
 
     Raises:
-        ImportError: it is not there, or broken.
+        ImportError: it is not there (MissingPackageError), or broken.
     """
-    with _without_lines(_ABSL_LINES[: _unwanted_levels()]):
-        importlib.import_module("tensorflow")
+    try:
+        with _without_lines(_ABSL_LINES[: _unwanted_levels()]):
+            importlib.import_module("tensorflow")
+    except ImportError as exc:
+        raise MissingPackageError.of(exc, "this") or exc from exc
     import absl.logging
 
     absl.logging.set_verbosity(absl.logging.ERROR)

@@ -16,7 +16,7 @@ from tfx.utils import proto_utils
 from recordgen import storage
 from recordgen.dataset.splits import DEFAULT_FRACTIONS, SplitFractions, split_named
 from recordgen.errors import SourceError, UsageError
-from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
 from recordgen.sources.import_file import ImportFile
 
 DATASET_VERSION_KEY = "dataset_version"
@@ -196,14 +196,12 @@ class ExampleGenParameters:
 def given_options(properties: Mapping[str, Any]) -> ConvertOptions:
     """Return the options among execution properties; rows are confined. Raises: UsageError."""
     # Vertex AI passes parameters as JSON, in which numbers are doubles.
-    given = make_options(
-        {
-            name: kind(properties[name])
-            for name, kind in OPTION_TYPES.items()
-            if properties.get(name) is not None
-        }
-    )
-    return replace(given, confined=True)
+    given = {
+        name: kind(properties[name])
+        for name, kind in OPTION_TYPES.items()
+        if properties.get(name) is not None
+    }
+    return replace(make_options(without_unset(given, OPTIONS)), confined=True)
 
 
 def import_files(

@@ -19,10 +19,9 @@ from recordgen.kubeflow.execution import (
     StepInput,
     StepOutput,
     place_of,
-    without_unset,
 )
 from recordgen.lint.codes import ERROR, WARNING, count_level
-from recordgen.options import OPTIONS, ConvertOptions, make_options
+from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
 from recordgen.rejects import Reject
 from recordgen.sources.import_file import find_import_files
 

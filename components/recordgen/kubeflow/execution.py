@@ -31,7 +31,6 @@ from typing import Any
 
 from recordgen import storage
 from recordgen.errors import UsageError
-from recordgen.options import Option
 
 #: How convert reads and writes: by the uri's scheme, at the uri itself, or through the launcher's
 #: folder.
@@ -137,15 +136,6 @@ def _whole(value: object) -> object:
     if isinstance(value, list):
         return [_whole(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> dict[str, Any]:
-    """Return the parameters of a step that say something.
-
-    0 or an empty text stands for None: not every backend knows parameters without a default.
-    """
-    unset = {name for name, option in options.items() if option.default is None}
-    return {name: value for name, value in values.items() if value or name not in unset}
 
 
 def launcher_path(uri: str) -> str:

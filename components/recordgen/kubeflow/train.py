@@ -12,9 +12,9 @@ from recordgen.kubeflow.execution import (
     StepInput,
     StepOutput,
     read_place,
-    without_unset,
     write_place,
 )
+from recordgen.options import without_unset
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 
 

@@ -116,7 +116,9 @@ def filesystem_of(path: str, *, retrying: bool = False) -> tuple[Any, str]:
         fs = made.get(key, lambda: _make(root, policy, versions=versions, retrying=retrying))
         return fs, strip_protocol(path)
     except ImportError as exc:
-        raise StorageError(f"{path}: {scheme}:// needs a package: {exc}") from exc
+        extra = "gcs" if scheme in _GCS else "s3" if scheme in _S3 else ""
+        hint = f"; pip install 'recordgen[{extra}]'" if extra else ""
+        raise StorageError(f"{path}: {scheme}:// needs a package: {exc}{hint}") from exc
 
 
 def _make(root: str, policy: RetryPolicy, *, versions: bool, retrying: bool) -> Any:
