@@ -117,6 +117,10 @@ async def forbidden_head(request: web.Request) -> web.StreamResponse:
     return image(request) if request.method == "GET" else web.Response(status=403)
 
 
+async def partial_head(request: web.Request) -> web.StreamResponse:
+    return image(request) if request.method == "GET" else await ranged("bytes 0-9/99")(request)
+
+
 async def empty_head(request: web.Request) -> web.StreamResponse:
     if request.method == "GET":
         return image(request)
@@ -164,6 +168,7 @@ ANSWERS: list[tuple[Answer, str]] = [
     (compressed, "ok"),
     (no_head, "ok"),
     (forbidden_head, "ok"),
+    (partial_head, "ok"),
     (empty_head, "ok"),
     (nothing_left, "empty_file"),
     (page, "not_an_image"),
@@ -322,7 +327,11 @@ def test_slow_servers_do_not_hold_a_run(
     rejects = recordgen.check(str(source), allow_scheme="http", max_reject_fraction=1).rejects
     assert [item.code for item in rejects] == ["unreachable"] * 2
     assert "Timeout" in rejects[0].message
-    assert "one file may take 0.6 s" in rejects[1].message
+    # Its first request may have been a silent one on a loaded machine, but not a second one.
+    assert re.search(
+        r"drip/1\.jpg: timed out; (tried 2 times in . s; )?one file may take 0\.6 s; convert again",
+        rejects[1].message,
+    )
     assert time.monotonic() - started < 20
 
 
@@ -393,8 +402,9 @@ def test_what_could_not_be_reached_is_asked_again(
     is_dead = True
 
     async def half_dead(request: web.Request) -> web.StreamResponse:
-        fails = is_dead and "0" in request.path and request.method == "GET"
-        return web.Response(status=503) if fails else image(request)
+        if is_dead and "0" in request.path and request.method == "GET":
+            return web.Response(status=503)
+        return web.Response(body=IMAGE, headers={"ETag": '"1"'})  # else no shard is ever kept
 
     url = serve(half_dead)
     source = tmp_path / "urls.csv"

@@ -144,7 +144,10 @@ def to_error(exc: Exception, path: str, tried: str) -> Exception:
         return IsADirectoryError(masked(path))
     if found is Meaning.FORBIDDEN:
         return PermissionError(errno.EACCES, detail, masked(path))
-    text = ": ".join(filter(None, (path, detail, f"{type(exc).__name__}: {exc}".rstrip(": "))))
+    reason = f"{type(exc).__name__}: {exc}".rstrip(": ")
+    if isinstance(exc, asyncio.TimeoutError) and not str(exc):
+        reason = "timed out"
+    text = ": ".join(filter(None, (path, detail, reason)))
     if tried:
         text = f"{text}; {tried}"
     if found in (Meaning.TRANSIENT, Meaning.UNTRUSTED):
