@@ -323,7 +323,7 @@ def test_slow_servers_do_not_hold_a_run(
     source.write_text(f"TRAIN,{url}/hang/1.jpg,a\nTRAIN,{url}/once/1.jpg,a\n")
     [silent] = recordgen.check(str(source), **options).rejects
     assert (silent.line, silent.code) == (1, "unreachable")
-    assert re.search(r"Timeout.*tried 3 times in \d+ s; convert again", silent.message)
+    assert re.search(r"timed out; tried 3 times in \d+ s; convert again", silent.message)
     monkeypatch.delenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS")
     monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
     started = time.monotonic()
