@@ -29,7 +29,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import JPEG_QUALITY, check_image
+from recordgen.payloads.image import check_image
+from recordgen.payloads.resizing import JPEG_QUALITY
 
 Pixels = npt.NDArray[np.int16]
 

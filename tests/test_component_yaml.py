@@ -60,6 +60,12 @@ OTHER_VALUES: dict[str, Any] = {
     "compression": "gzip",
     "check": "header",
     "max_side": 8,
+    "short_side": 8,
+    "size": "8x9",
+    "resize": "fit",
+    "encode": "jpeg",
+    "quality": 80,
+    "pixels": "mixed",
     "bad_boxes": "drop",
     "box_orientation": "upright",
     "split_column": "split",
@@ -82,8 +88,8 @@ OTHER_VALUES: dict[str, Any] = {
     "url_secrets": "keep",
     "threads": 3,
 }
-# Refused beside split_by=content or labels=text, each of them: other runs give them.
-ALONE = ("group_by", "stratify", "vocabulary")
+# Refused beside split_by=content, labels=text or size, each of them: other runs give them.
+ALONE = ("group_by", "stratify", "vocabulary", "max_side", "short_side")
 OF_TABLES = (
     "columns",
     "split_column",
@@ -280,7 +286,8 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
     others = {name: value for name, value in OTHER_VALUES.items() if name not in without}
     labels = tmp_path / "labels.txt"
     labels.write_text("9\n")
-    for given in ({"stratify": "label", "vocabulary": str(labels)}, others):
+    given_alone = {"stratify": "label", "vocabulary": str(labels), "max_side": 8}
+    for given in (given_alone, others):
         done = converted(step, tmp_path, source=source, **given)
         assert done.done.returncode == 0, done.done.stderr
         dataset = read_dataset(done.uris["dataset"])
@@ -292,7 +299,7 @@ def test_every_input_arrives(step: Any, rows: list[str], make_csv: MakeCsv, tmp_
 def test_the_columns_of_a_table_arrive(step: Any, tmp_path: Path) -> None:
     """Inputs that only tables have do so with a table."""
     (tmp_path / "prices.csv").write_text("split,price,weight\nTRAIN,1.5,2\nTEST,2.5,1\n")
-    names = ("group_by", *OF_TABLES)
+    names = ("group_by", "short_side", *OF_TABLES)
     given = {name: OTHER_VALUES[name] for name in names if name != "tfmd_schema"}
     done = call(step, tmp_path, source=str(tmp_path / "prices.csv"), task="tabular", **given)
     dataset = read_dataset(done.uris["dataset"])

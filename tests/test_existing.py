@@ -21,7 +21,8 @@ from recordgen.dataset.manifest import (
 from recordgen.dataset.splits import SplitFractions
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordError, SourceError, UsageError
-from recordgen.options import ConvertOptions
+from recordgen.options import OPTIONS as DECLARED
+from recordgen.options import ConvertOptions, recorded_defaults
 from recordgen.planning.appending import (
     Existing,
     ExistingShard,
@@ -85,6 +86,10 @@ MUST_AGREE = {
     "compression": "gzip",
     "check": "header",
     "max_side": 100,
+    "short_side": 100,
+    "size": "224x224",
+    "encode": "jpeg",
+    "pixels": "raw",
     "box_orientation": "upright",
     "split_column": "x",
     "target_column": "x",
@@ -102,6 +107,7 @@ MAY_DIFFER = {
     "max_reject_fraction": 0.5,
     "allow_scheme": ("https",),
     "allow_root": ("/",),
+    "url_secrets": "keep",
 }
 
 
@@ -112,12 +118,15 @@ def test_options_of_the_second_run(tmp_path: Path) -> None:
     """
     out = written(tmp_path)
     decided = {"columns", "schema", "table"}  # they come with their task
-    assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == set(OPTIONS.recorded())
+    decided |= {"resize", "quality"}  # they come with size and encode
+    defaults = {**recorded_defaults(), "task": OPTIONS.task}
+    recorded = {name for name, each in DECLARED.items() if each.affects_bytes}
+    assert {*MUST_AGREE, *MAY_DIFFER, *OF_WHOLE} | decided == recorded | {"table"}
     for name, value in MUST_AGREE.items():
         other = replace(OPTIONS, **{name: value})
         message = (
             f"{out}: appending needs the options that it was made with: {name} is "
-            f"{OPTIONS.recorded()[name]!r} there and {other.recorded()[name]!r} here"
+            f"{defaults[name]!r} there and {other.recorded()[name]!r} here"
         )
         with pytest.raises(UsageError) as caught:
             find_existing(out, other)

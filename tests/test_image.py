@@ -16,7 +16,7 @@ from PIL import Image, ImageCms, ImageOps, JpegImagePlugin
 
 from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
-from recordgen.payloads.image import check_image
+from recordgen.payloads.image import CheckedImage, check_image
 from tests import test_gif as gif
 from tests.conftest import encoded, noise
 
@@ -159,7 +159,7 @@ def test_downscaling_takes_the_best_filter(mode: str, size: tuple[int, int]) -> 
         target, Image.LANCZOS
     )
     assert check_image(jpeg, options).data == encoded(small, "JPEG", quality=92)
-    image.thumbnail((50, 50), Image.LANCZOS)
+    image = image.resize(target, Image.LANCZOS, reducing_gap=2.0)
     stored = check_image(encoded(noise(*size).convert(mode), "PNG"), options)
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(stored.data))), np.asarray(image))
 
@@ -213,15 +213,15 @@ def test_check_none_knows_no_other_formats() -> None:
     """What no dataset takes has no size, though Pillow could tell it."""
     data = encoded(BASE, "PPM")
     found = check_image(data, ConvertOptions(check="none"))
-    assert found == (data, "", None, None, None, 1, None, None)
+    assert found == CheckedImage(data, "", None, None)
 
 
 def test_check_none_passes_anything_through() -> None:
     """check=none stores the bytes unread; size and format are told as far as the header goes."""
     options = ConvertOptions(check="none")
     data = encoded(BASE, "PNG", exif=TURNED)
-    assert check_image(data, options) == (data, "png", 48, 80, None, 1, None, False)
-    unknown = (b"not an image", "", None, None, None, 1, None, None)
+    assert check_image(data, options) == CheckedImage(data, "png", 48, 80, is_gray=False)
+    unknown = CheckedImage(b"not an image", "", None, None)
     assert check_image(b"not an image", options) == unknown
 
 
@@ -426,7 +426,7 @@ def test_what_pillow_finds_too_large() -> None:
         check_image(data, ConvertOptions(max_image_pixels=10**9))
     assert caught.value.code == "too_many_pixels"
     found = check_image(data, ConvertOptions(check="none"))
-    assert found == (data, "png", None, None, None, 1, None, None)
+    assert found == CheckedImage(data, "png", None, None)
 
 
 # file, format; what check=none finds
@@ -444,7 +444,8 @@ UNREAD = [
 def test_check_none_reads_headers(data: bytes, found: tuple[str, int | None, int | None]) -> None:
     """Format, size and channels stand where a header tells them."""
     is_gray = None if found[1] is None else False
-    assert check_image(data, ConvertOptions(check="none")) == (data, *found, None, 1, None, is_gray)
+    stored = CheckedImage(data, *found, is_gray=is_gray)
+    assert check_image(data, ConvertOptions(check="none")) == stored
 
 
 def tables(data: bytes) -> tuple[object, object]:

@@ -15,6 +15,7 @@ IMAGE_ENCODED = "image/encoded"
 IMAGE_FORMAT = "image/format"
 IMAGE_HEIGHT = "image/height"
 IMAGE_WIDTH = "image/width"
+IMAGE_CHANNELS = "image/channels"
 IMAGE_SOURCE_ID = "image/source_id"
 IMAGE_SHA256 = "image/key/sha256"
 IMAGE_CLASS_TEXT = "image/class/text"
@@ -44,6 +45,11 @@ VIDEO_SEGMENT_START = "video/segment/start"
 VIDEO_SEGMENT_END = "video/segment/end"
 VIDEO_CLASS_TEXT = "video/class/text"
 VIDEO_CLASS_LABEL = "video/class/label"
+
+#: ``image/format`` of an image that is stored as its pixels: uint8 [height, width, 3], RGB, in C
+#: order. Its record has ``image/channels``, too.
+RAW = "raw"
+RAW_CHANNELS = 3
 
 #: The corners of boxes.
 BBOX = (IMAGE_OBJECT_XMIN, IMAGE_OBJECT_YMIN, IMAGE_OBJECT_XMAX, IMAGE_OBJECT_YMAX)

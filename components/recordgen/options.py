@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
@@ -35,6 +35,15 @@ _DECLARED = "declared"
 
 #: The options that only tables have.
 TABLE_OPTIONS = ("split_column", "target_column", "weight_column", "prediction", "tfmd_schema")
+
+# Each of these decides how large images are stored.
+_SIZES = ("short_side", "max_side", "size")
+
+# These decide how images are stored that need not keep their bytes.
+_CHANGES = (*_SIZES, "resize", "encode", "quality", "pixels")
+
+# They are recorded where they are not at their default.
+_LATER = frozenset({"url_secrets", "vocabulary", *_CHANGES} - {"max_side"})
 
 #: The word for an empty list where an option cannot be left out.
 NO_NAMES = "none"
@@ -242,6 +251,46 @@ class ConvertOptions:
         unset="never",
         above_zero=True,
     )
+    short_side: int | None = option(
+        None,
+        "downscale images whose shorter side has more pixels",
+        metavar="PX",
+        unset="never",
+        above_zero=True,
+    )
+    size: str = option(
+        "",
+        "store all images in the shape of this height and width, such as `224x224`, and downscale "
+        "those that are larger; one number means a square",
+        metavar="HxW",
+        unset="as they are",
+    )
+    resize: str = option(
+        "stretch",
+        "how an image gets the shape of `size`: `stretch` it, `fit` it between black bars, or "
+        "`center_crop` it",
+        choices=("stretch", "fit", "center_crop"),
+    )
+    encode: str = option(
+        "keep",
+        "format of stored images: `keep` JPEG as JPEG and store the others as PNG where they must "
+        "be encoded, or `jpeg` or `png` for all; files that need no change keep their bytes",
+        choices=("keep", "jpeg", "png"),
+    )
+    quality: int | None = option(
+        None,
+        "quality of the JPEGs that `short_side`, `max_side`, `size` or `encode` make, from 1 to "
+        "100",
+        metavar="N",
+        unset="92",
+        above_zero=True,
+    )
+    pixels: str = option(
+        "encoded",
+        "store images `encoded`, or their pixels as `raw` bytes, which training reads without "
+        "decoding; `mixed`: raw up to 65,536 pixels (256×256), larger ones encoded",
+        choices=("encoded", "raw", "mixed"),
+    )
     bad_boxes: str = option(
         "clip",
         "what to do with a box that is inverted or reaches beyond the image: `clip` or turn it, "
@@ -409,13 +458,51 @@ class ConvertOptions:
                 "box_orientation=upright needs check=decode or check=header: check=none turns no "
                 "image upright"
             )
-        if self.max_side is not None and self.check == "none":
-            raise UsageError(
-                "max_side needs check=decode or check=header: check=none passes images through "
-                "unread"
-            )
+        self._settle_pictures()
         _ = self.access
         _ = self.lint
+
+    def _settle_pictures(self) -> None:
+        """Check the options of stored images against each other; write ``size`` in one spelling."""
+        if self.size:
+            height, width = parse_size(self.size)
+            object.__setattr__(self, "size", f"{height}x{width}")
+        changing = [name for name in _SIZES if getattr(self, name)]
+        if len(changing) > 1:
+            raise UsageError(
+                f"{' and '.join(changing)} each decide how large images are stored; leave out all "
+                f"but one"
+            )
+        if self.resize != OPTIONS["resize"].default and not self.size:
+            raise UsageError(f"resize={self.resize} needs size: the shape that images get")
+        for name in ("encode", "pixels"):
+            if getattr(self, name) != OPTIONS[name].default:
+                changing.append(name)
+        if self.quality is not None:
+            if not isinstance(self.quality, int) or self.quality > 100:
+                raise UsageError(
+                    f"quality must be a whole number from 1 to 100 (got {self.quality!r})"
+                )
+            if self.encode == "png" or self.pixels == "raw":
+                other = "encode=png" if self.encode == "png" else "pixels=raw"
+                raise UsageError(
+                    f"quality is for JPEGs, and {other} stores none; leave one of them out"
+                )
+            if not changing:
+                raise UsageError(
+                    f"quality is for the JPEGs that {', '.join(_SIZES)} or encode=jpeg make; add "
+                    f"one of them"
+                )
+        if self.pixels == "raw" and self.encode != OPTIONS["encode"].default:
+            raise UsageError(
+                f"pixels=raw stores no encoded images, and encode={self.encode} is for them; leave "
+                f"one of them out, or say pixels=mixed"
+            )
+        if changing and self.check == "none":
+            raise UsageError(
+                f"{changing[0]} needs check=decode or check=header: check=none passes images "
+                f"through unread"
+            )
 
     def _check_stratify(self) -> None:
         if self.stratify == "none":
@@ -494,6 +581,20 @@ class ConvertOptions:
         """Whether all rows must be known before any is planned."""
         return self.finds_copies or self.finds_alike or self.stratify != "none"
 
+    @property
+    def stored_size(self) -> tuple[int, int] | None:
+        """The height and width that ``size`` says, in pixels; None: it says none."""
+        return parse_size(self.size) if self.size else None
+
+    @property
+    def changes_pictures(self) -> bool:
+        """Whether images may be stored in another size or format than that of their file."""
+        return any(getattr(self, name) != OPTIONS[name].default for name in _CHANGES)
+
+    def without_changes(self) -> ConvertOptions:
+        """Return the options with which images are stored in the size and format of their file."""
+        return replace(self, **{name: OPTIONS[name].default for name in _CHANGES})
+
     def of_tables(self) -> list[str]:
         """Return the names of those that are given and that only tables have."""
         return [name for name in TABLE_OPTIONS if getattr(self, name) != OPTIONS[name].default]
@@ -506,7 +607,10 @@ class ConvertOptions:
     @property
     def lint(self) -> Selection:
         """What is looked for in the data. Raises: UsageError."""
-        return Selection.of(self.select, self.ignore, self.fail_on, self.threshold)
+        # Names of files say nothing about a format that the user chose.
+        chosen = self.encode != "keep" or self.pixels != "encoded"
+        ignore = (*self.ignore, "SUFFIX") if chosen else self.ignore
+        return Selection.of(self.select, ignore, self.fail_on, self.threshold)
 
     def recorded(self) -> dict[str, Any]:
         """Return the options that decide what is written, as ``dataset.json`` holds them."""
@@ -516,16 +620,23 @@ class ConvertOptions:
         values["allow_root"] = list(map(without_secrets, self.allow_root))
         names = [f.name for f in fields(self) if f.metadata.get("affects_bytes", True)]
         names.remove("confined")  # it decides which rows become examples, not what one becomes
-        if self.url_secrets == "drop":
-            names.remove("url_secrets")  # datasets of earlier versions hold nothing about it
         values["vocabulary"] = without_secrets(self.vocabulary)
-        if not self.vocabulary:
-            names.remove("vocabulary")  # nor about this
-        return {name: values[name] for name in names}
+        return {
+            name: values[name]
+            for name in names
+            # Datasets of earlier versions hold nothing about these.
+            if name not in _LATER or values[name] != OPTIONS[name].default
+        }
 
 
 #: Every option that can be given, in the order in which it is shown.
 OPTIONS = declared_options(ConvertOptions)
+
+
+def recorded_defaults() -> dict[str, Any]:
+    """Return the values of options that a ``dataset.json`` does not hold."""
+    values = {name: declared.default for name, declared in OPTIONS.items()}
+    return {**values, **ConvertOptions().recorded()}
 
 
 class OptionValues(TypedDict, total=False):
@@ -551,6 +662,12 @@ class OptionValues(TypedDict, total=False):
     compression: str
     check: str
     max_side: int | None
+    short_side: int | None
+    size: str | int | Sequence[int]
+    resize: str
+    encode: str
+    quality: int | None
+    pixels: str
     bad_boxes: str
     box_orientation: str
     split_column: str
@@ -590,6 +707,10 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     if isinstance(schema := values.get("schema"), Mapping | Schema):
         declared = schema if isinstance(schema, Schema) else Schema(schema)
         decoded["schema"] = json.dumps(declared.to_json(), ensure_ascii=False)
+    if isinstance(size := values.get("size"), int):
+        decoded["size"] = str(size)
+    elif isinstance(size, Sequence) and not isinstance(size, str):
+        decoded["size"] = "x".join(map(str, size))
     fractions = values.get("split_fractions")
     if isinstance(fractions, str | Sequence):
         text = fractions if isinstance(fractions, str) else ",".join(map(str, fractions))
@@ -622,6 +743,21 @@ def check_names(given: Iterable[str], known: Sequence[str]) -> None:
         if name not in known:
             hint = did_you_mean(name, known, f"; known: {', '.join(known)}")
             raise UsageError(f"unknown option {name!r}{hint}")
+
+
+def parse_size(text: str) -> tuple[int, int]:
+    """Return the height and the width that ``224x320`` says, in pixels; ``224`` means a square.
+
+    Raises:
+        UsageError: it says something else.
+    """
+    sides = text.lower().replace("×", "x").split("x")
+    if len(sides) > 2 or not all(side.strip().isdecimal() and int(side) for side in sides):
+        raise UsageError(
+            f"size must be a height and a width in pixels, each at least 1, such as 224x224 (got "
+            f"{text!r})"
+        )
+    return int(sides[0]), int(sides[-1])
 
 
 def check_image_size(size: object) -> None:

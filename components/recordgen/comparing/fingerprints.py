@@ -54,6 +54,7 @@ _KNOWN = frozenset(
         features.IMAGE_FORMAT,
         features.IMAGE_HEIGHT,
         features.IMAGE_WIDTH,
+        features.IMAGE_CHANNELS,
         features.IMAGE_SHA256,
         features.TEXT,
         features.TAGS_TEXT,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from recordgen.payloads.image import JPEG_QUALITY, PILLOW_FORMATS, decoded, to_8_bit
+from recordgen.payloads.image import PILLOW_FORMATS, decoded, to_8_bit
+from recordgen.payloads.resizing import JPEG_QUALITY
 from recordgen.records.boxes import StoredBox
 
 # Shares of an image's shorter side, and the least, in pixels.

@@ -36,6 +36,7 @@ from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.png import check_chunks, check_png
+from recordgen.payloads.resizing import Encoding, Placed, change_of
 from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
 from recordgen.rejects import RejectCode
 
@@ -51,8 +52,6 @@ _MAGIC = (
     (b"BM", "bmp"),
 )
 
-JPEG_QUALITY = 92
-
 # All frames of a GIF may have so many times the pixels that one image may have.
 _GIF_IMAGES = 10
 
@@ -66,6 +65,8 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+
+_ON_THEIR_SIDE = (5, 6, 7, 8)
 
 # Rows that are flattened on white at once.
 _FLATTENED_ROWS = 256
@@ -82,13 +83,15 @@ class CheckedImage(NamedTuple):
 
     Attributes:
         data: the encoded bytes.
-        format: ``jpeg``, ``png``, ``gif`` or ``bmp``; empty if ``check=none`` could not tell.
+        format: ``jpeg``, ``png``, ``gif``, ``bmp`` or ``raw``; empty if ``check=none`` could not
+            tell.
         height: pixels; None if ``check=none`` could not tell.
         width: pixels; None if ``check=none`` could not tell.
         reencoded: why the bytes are not the file's own (see the module), or None.
         orientation: the Exif orientation after which they were turned upright; 1: they were not.
         small: the image in small; None: no check asks, or its pixels were not decoded.
         is_gray: it has one channel, by its header; None: not known.
+        placed: where the upright picture lies in it, if an option changed the size; else None.
     """
 
     data: bytes
@@ -99,6 +102,7 @@ class CheckedImage(NamedTuple):
     orientation: int = 1
     small: SmallPicture | None = None
     is_gray: bool | None = None
+    placed: Placed | None = None
 
 
 class Prepared(NamedTuple):
@@ -120,8 +124,8 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
 
     Args:
         data: the file's bytes.
-        options: ``check``, ``max_side``, ``max_image_mb``, ``max_image_pixels``, ``image_seconds``
-            and ``decode_memory`` count here.
+        options: ``check``, ``max_image_mb``, ``max_image_pixels``, ``image_seconds``,
+            ``decode_memory`` and those of :mod:`recordgen.payloads.resizing` count here.
         uri: names the image in the log if its check takes long.
 
     Raises:
@@ -164,7 +168,7 @@ def picture_in_small(data: bytes, options: ConvertOptions) -> SmallPicture | Non
 
 def looking_options(options: ConvertOptions) -> ConvertOptions:
     """Return the options with which :func:`check_image` looks at each image, as it is stored."""
-    return replace(options, check="decode", max_side=None, select=("NEAR_LEAK",), ignore=())
+    return replace(options.without_changes(), check="decode", select=("NEAR_LEAK",), ignore=())
 
 
 def check_size(size: int, options: ConvertOptions) -> None:
@@ -221,8 +225,8 @@ def _prepare_jpeg(data: bytes, options: ConvertOptions) -> Prepared:
     if is_cmyk or orientation != 1:
         size += pixels * 12
         seconds += pixels * 5e-8
-    elif options.max_side is not None:
-        size += pixels * 4
+    elif options.changes_pictures:
+        size += pixels * 8
     decode = partial(_check_jpeg, data, (height, width), colorspace, orientation, options)
     return Prepared(decode, size, seconds)
 
@@ -236,8 +240,10 @@ def _check_jpeg(
 ) -> CheckedImage:
     height, width = size
     is_cmyk = colorspace in ("CMYK", "YCCK")
-    if not is_cmyk and options.max_side is not None and max(size) > options.max_side:
-        return _downscale_jpeg(data, size, colorspace, orientation, options)
+    upright = (height, width) if orientation in _ON_THEIR_SIDE else (width, height)
+    reason, placed = change_of("jpeg", upright, options)
+    if reason is not None and not is_cmyk:
+        return _change_jpeg(data, placed, reason, colorspace, orientation, options)
     small = None
     if options.check == "decode":
         pixels = _decode_strictly(data, size, colorspace, options)
@@ -275,32 +281,31 @@ def _decode_strictly(
     return SmallPicture(pixels, height, width, factor)
 
 
-def _downscale_jpeg(
+def _change_jpeg(
     data: bytes,
-    size: tuple[int, int],
+    placed: Placed,
+    reason: str,
     colorspace: str,
     orientation: int,
     options: ConvertOptions,
 ) -> CheckedImage:
-    """Decode at the smallest DCT scale that still covers the target, then resize."""
-    height, width = size
-    scale = (options.max_side or 0) / max(height, width)
-    target = (max(1, round(width * scale)), max(1, round(height * scale)))
+    """Decode at the smallest DCT scale that still covers the stored size, then turn and resize."""
+    width, height = placed.least_size()
+    if orientation in _ON_THEIR_SIDE:
+        width, height = height, width
     gray = colorspace == "Gray"
     pixels = decoded(
         "JPEG",
         lambda: simplejpeg.decode_jpeg(
             data,
             colorspace="GRAY" if gray else "RGB",
-            min_width=target[0],
-            min_height=target[1],
+            min_width=width,
+            min_height=height,
             strict=True,
         ),
     )
-    image = Image.fromarray(pixels[:, :, 0] if gray else pixels)
-    image = image.resize(target, Image.Resampling.LANCZOS)
-    image = _turn(image, orientation)
-    stored = _encoded(image, "jpeg", "max_side", options, quality=JPEG_QUALITY)
+    image = _turn(Image.fromarray(pixels[:, :, 0] if gray else pixels), orientation)
+    stored = _encoded(image, "jpeg", placed, reason, options)
     return stored._replace(orientation=orientation)
 
 
@@ -357,14 +362,15 @@ def _check_other(
         elif tiff_header(data).compression in LENIENT:
             _check_tiff(data, image)
         _load(image)
-    too_large = options.max_side is not None and max(image.size) > options.max_side
     reason = _why_reencode(data, kind, image)
-    if reason is None and not too_large:
+    if reason is None:
+        reason, _ = change_of(kind, image.size, options)
+    if reason is None:
         small = _in_small(image, options) if options.check == "decode" else None
         return CheckedImage(
             data, kind, image.height, image.width, small=small, is_gray=_is_gray(image)
         )
-    return _reencode(image, reason or "max_side", options)
+    return _reencode(image, reason, options)
 
 
 def _check_tiff(data: bytes, image: Image.Image) -> None:
@@ -475,7 +481,8 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
     name = image.format or ""
     _load(image)
     lossy = name in ("JPEG", "MPO")
-    settings: dict[str, object] = {}
+    kind = "jpeg" if lossy else "png"
+    settings: dict[str, Any] = {}
     if lossy and reason == "exif_orientation":
         # The file's own tables lose least; docs/convert.md says how much.
         settings["qtables"] = image.quantization  # type: ignore[attr-defined]
@@ -485,9 +492,8 @@ def _reencoded(image: Image.Image, reason: str, options: ConvertOptions) -> Chec
         settings.update(quality=95, subsampling=0)
     orientation = _orientation(image)
     upright = _turn(to_8_bit(image), orientation)
-    if options.max_side is not None and max(upright.size) > options.max_side:
-        upright.thumbnail((options.max_side, options.max_side), Image.Resampling.LANCZOS)
-    stored = _encoded(upright, "jpeg" if lossy else "png", reason, options, **settings)
+    _, placed = change_of(kind, upright.size, options)
+    stored = _encoded(upright, kind, placed, reason, options, **settings)
     return stored._replace(orientation=orientation)
 
 
@@ -524,20 +530,25 @@ def _turn(image: Image.Image, orientation: int) -> Image.Image:
 
 
 def _encoded(
-    image: Image.Image, kind: str, reason: str, options: ConvertOptions, **settings: object
+    image: Image.Image,
+    kind: str,
+    placed: Placed,
+    reason: str,
+    options: ConvertOptions,
+    **settings: Any,
 ) -> CheckedImage:
-    small = _in_small(image, options)
-    out = io.BytesIO()
-    # Without Exif and profile: whoever reads the record must not turn the image a second time.
-    image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
+    """Store an upright picture of mode ``L`` or ``RGB``, at any scale, whose file had a format."""
+    image, encoding = placed.apply(image), Encoding.of(options)
+    kind = encoding.kind(kind, placed)
     return CheckedImage(
-        out.getvalue(),
+        encoding.encoded(image, kind, settings),
         kind,
         image.height,
         image.width,
         reason,
-        small=small,
+        small=_in_small(image, options),
         is_gray=_is_gray(image),
+        placed=placed if placed.is_changed else None,
     )
 
 

@@ -28,7 +28,7 @@ from recordgen.dataset.manifest import (
 from recordgen.dataset.splits import split_order
 from recordgen.errors import RecordError, SourceError, UsageError
 from recordgen.lint.facts import Columns, from_parquet
-from recordgen.options import AUTO, ConvertOptions
+from recordgen.options import AUTO, ConvertOptions, recorded_defaults
 from recordgen.planning.plan import Base
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -113,10 +113,8 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
             f"{output}: holds examples written from Python; only what convert wrote can be "
             f"appended to"
         )
-    ours = options.recorded()
-    # A field that this version has and that one had not was at its default.
-    theirs = {"vocabulary": "", **ConvertOptions().recorded(), **dataset.options}
-    theirs["task"] = dataset.task
+    ours = {**recorded_defaults(), **options.recorded()}
+    theirs = {**recorded_defaults(), **dataset.options, "task": dataset.task}
     if "near" in (options.split_by, theirs["split_by"]):
         raise UsageError(
             f"{output}: split_by=near compares all images with one another, and --append does not "

@@ -5,7 +5,8 @@
     decode   JPEG: only the window, at that scale; others: whole, then cut
     resize   to the size: means of areas if it is smaller, bilinear if it is larger
 
-Images that have the size already are only decoded.
+Images that have the size already are only decoded. Raw pixels are not even that: a batch of one
+size is one copy.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import tensorflow as tf
 
 from recordgen.dataset.manifest import ImageStats
 from recordgen.errors import UsageError
+from recordgen.features import RAW, RAW_CHANNELS
 from recordgen.reading.options import ReadOptions, decode_options
 from recordgen.reading.tuning import AUTO, Tuning
 from recordgen.reading.windows import (
@@ -75,13 +77,17 @@ class ImageDecoder:
         encoded: tf.Tensor,
         sizes: tf.Tensor | None = None,
         seed: tf.Tensor | None = None,
+        is_raw: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Decode a batch.
 
         Args:
-            encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size.
+            encoded: string [batch], JPEG, PNG, GIF (first frame) or BMP files of any size; or raw
+                pixels.
             sizes: int64 [batch, 2], heights and widths; None: read them from each image.
             seed: int64 [2], for ``random_crop``.
+            is_raw: bool [batch], which are raw pixels, whose sizes are needed; None: none of them,
+                or all if ``images`` says so.
 
         Returns:
             float32 [batch, height, width, 3], RGB from 0 to 255.
@@ -94,7 +100,12 @@ class ImageDecoder:
             return self._as_they_are(encoded)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
-        return self._mapped(decode, _items(encoded, sizes, seed))
+        return self._mapped(decode, _items(encoded, sizes, seed, is_raw))
+
+    @property
+    def are_raw(self) -> bool:
+        """Whether all images are raw pixels."""
+        return self.images is not None and set(self.images.formats) == {RAW}
 
     def _are_ready(self) -> bool:
         """Return whether all images have the size already, in a format that one kernel decodes."""
@@ -104,7 +115,7 @@ class ImageDecoder:
             and self.resize != "random_crop"
             and self.images.height == (height, height)
             and self.images.width == (width, width)
-            and set(self.images.formats) <= _ONE_KERNEL
+            and (self.are_raw or set(self.images.formats) <= _ONE_KERNEL)
         )
 
     def _common_ratio(self) -> int | None:
@@ -132,7 +143,11 @@ class ImageDecoder:
         )
 
     def _as_they_are(self, encoded: tf.Tensor) -> tf.Tensor:
-        """Decode JPEGs and PNGs that have the size already."""
+        """Decode JPEGs and PNGs, or raw pixels, that have the size already."""
+        if self.are_raw:
+            pixels = tf.io.decode_raw(encoded, tf.uint8)
+            pixels = tf.reshape(pixels, (-1, *self.image_size, RAW_CHANNELS))
+            return tf.cast(tf.ensure_shape(pixels, (*encoded.shape, None, None, None)), tf.float32)
 
         def decode(data: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(self._jpeg(data, None, 1), (*self.image_size, 3))
@@ -145,12 +160,15 @@ class ImageDecoder:
         window = self._window(tf.cast(size, tf.int32), draw)
         return self._resized(self._jpeg(data, window, ratio))
 
-    def pictures(self, encoded: tf.Tensor, sizes: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def pictures(
+        self, encoded: tf.Tensor, sizes: tf.Tensor, is_raw: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Decode pictures that will be cropped, whole and no larger than the size asks for.
 
         Args:
             encoded: as in :meth:`decode`.
             sizes: int64 [batch, 2].
+            is_raw: as in :meth:`decode`.
 
         Returns:
             Their serialised pixels (string [batch]: uint8 [height, width, 3] each), and heights and
@@ -159,15 +177,15 @@ class ImageDecoder:
         """
 
         def picture(item: tuple[tf.Tensor, ...]) -> Any:
-            data, size, draw = item
-            covering = self._covering(tf.cast(size, tf.int32))
-            pixels = tf.cast(tf.round(self._one(data, size, draw, covering)), tf.uint8)
+            covering = self._covering(tf.cast(item[1], tf.int32))
+            decode: Callable[..., tf.Tensor] = partial(self._one, wanted=covering)
+            pixels = tf.cast(tf.round(decode(*item)), tf.uint8)
             # Serialised: ragged tensors are copied pixel by pixel when they are batched.
             return tf.io.serialize_tensor(pixels), covering
 
         pixels, covering = tf.map_fn(
             picture,
-            _items(encoded, sizes, None),
+            _items(encoded, sizes, None, is_raw),
             fn_output_signature=(tf.TensorSpec((), tf.string), tf.TensorSpec((2,), tf.int32)),
         )
         return pixels, covering
@@ -204,7 +222,11 @@ class ImageDecoder:
         return random_window(sizes, self.image_size, _draws(tf.shape(sizes)[0], seed))
 
     def views(
-        self, encoded: tf.Tensor, sizes: tf.Tensor, seed: tf.Tensor | None = None
+        self,
+        encoded: tf.Tensor,
+        sizes: tf.Tensor,
+        seed: tf.Tensor | None = None,
+        is_raw: tf.Tensor | None = None,
     ) -> tf.Tensor:
         """Return the part of each image that :meth:`decode` shows for the same arguments.
 
@@ -214,10 +236,12 @@ class ImageDecoder:
         sizes = tf.cast(sizes, tf.int32)
         window = self._window(sizes, _draws(tf.shape(sizes)[0], seed))
         whole = tf.concat([tf.zeros_like(sizes), sizes], 1)
-        if self.decoder == "exact":
+        if self.decoder == "exact" or self.are_raw:
             shown = pixels = whole if window is None else window
         else:
             is_jpeg = tf.strings.substr(encoded, 0, 3) == _JPEG_MAGIC
+            if is_raw is not None:
+                is_jpeg &= ~is_raw
             wanted = whole if window is None else window
             ratio = tf.gather(_RATIOS, self._scale(wanted[:, 2:]))
             ratio = tf.where(is_jpeg, ratio, 1)[:, None]
@@ -235,9 +259,10 @@ class ImageDecoder:
         data: tf.Tensor,
         size: tf.Tensor,
         draw: tf.Tensor,
+        is_raw: tf.Tensor | None = None,
         wanted: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """Decode one image; a ``size`` of (0, 0) is read from the image.
+        """Decode one image; a ``size`` of (0, 0) is read from the image, unless it is raw.
 
         It is resized to ``wanted`` (int32 [2]); None: to the decoder's size.
         """
@@ -262,7 +287,16 @@ class ImageDecoder:
             image.set_shape((None, None, 3))  # decode_image says nothing about the shape
             return _cut(image, self._window(tf.shape(image)[:2], draw))
 
-        pixels = tf.cond(is_jpeg, jpeg, other)
+        def raw() -> tf.Tensor:
+            pixels = tf.reshape(tf.io.decode_raw(data, tf.uint8), (size[0], size[1], RAW_CHANNELS))
+            return _cut(pixels, self._window(tf.cast(size, tf.int32), draw))
+
+        if self.are_raw:
+            pixels = raw()
+        elif is_raw is None:
+            pixels = tf.cond(is_jpeg, jpeg, other)
+        else:
+            pixels = tf.cond(is_raw, raw, lambda: tf.cond(is_jpeg, jpeg, other))
         pixels.set_shape((None, None, 3))
         if wanted is None:
             return self._resized(pixels)
@@ -333,17 +367,29 @@ def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tens
 
 
 @as_written
-def image_sizes(encoded: tf.Tensor) -> tf.Tensor:
-    """Return heights and widths (int32 [batch, 2])."""
+def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor:
+    """Return heights and widths (int32 [batch, 2]).
 
-    def size(data: tf.Tensor) -> tf.Tensor:
+    Args:
+        encoded: string [batch].
+        known: int64 [batch, 2], those that are known; 0: read it from the image.
+    """
+
+    def read(data: tf.Tensor) -> tf.Tensor:
         return tf.cond(
             tf.strings.substr(data, 0, 3) == _JPEG_MAGIC,
             lambda: tf.io.extract_jpeg_shape(data)[:2],
             lambda: tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2],
         )
 
-    return tf.map_fn(size, encoded, fn_output_signature=tf.TensorSpec((2,), tf.int32))
+    def size(item: tuple[tf.Tensor, tf.Tensor]) -> tf.Tensor:
+        data, found = item
+        return tf.cond(found[0] > 0, lambda: tf.cast(found, tf.int32), lambda: read(data))
+
+    signature = tf.TensorSpec((2,), tf.int32)
+    if known is None:
+        return tf.map_fn(read, encoded, fn_output_signature=signature)
+    return tf.map_fn(size, (encoded, known), fn_output_signature=signature)
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
@@ -355,12 +401,16 @@ def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:
 
 
 def _items(
-    encoded: tf.Tensor, sizes: tf.Tensor | None, seed: tf.Tensor | None
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Return bytes, size (0: not known) and four random numbers of each image."""
+    encoded: tf.Tensor,
+    sizes: tf.Tensor | None,
+    seed: tf.Tensor | None,
+    is_raw: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, ...]:
+    """Return bytes, size (0: not known), four random numbers and, if some are raw, which are."""
     count = tf.shape(encoded)[0]
     known = tf.zeros((count, 2), tf.int64) if sizes is None else sizes
-    return encoded, known, _draws(count, seed)
+    items = (encoded, known, _draws(count, seed))
+    return items if is_raw is None else (*items, is_raw)
 
 
 def _draws(count: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:

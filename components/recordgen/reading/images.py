@@ -59,6 +59,7 @@ class ImageReading:
         decoder: how images are decoded.
         trusts_sizes: whether records hold the sizes of their images.
         described: features of the records beside those of the task, for a predicate.
+        has_raw: whether images may be raw pixels, which have no header to read a size from.
     """
 
     plan: ReadPlan
@@ -68,6 +69,7 @@ class ImageReading:
     decoder: ImageDecoder
     trusts_sizes: bool
     described: Mapping[str, features.FeatureSpec] = field(default_factory=dict)
+    has_raw: bool = False
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
@@ -91,7 +93,8 @@ class ImageReading:
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
-        return cls(plan, options, targets, extras, decoder, ours)
+        has_raw = ours and may_be_raw(shards)
+        return cls(plan, options, targets, extras, decoder, ours, has_raw=has_raw)
 
     @property
     def keep(self) -> Keep | None:
@@ -200,6 +203,8 @@ class ImageReading:
         wanted |= {**self.extras, **self.targets.spec}
         if self.trusts_sizes:
             wanted |= parsing_spec([features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
+        if self._may_be_raw:
+            wanted |= parsing_spec([features.IMAGE_FORMAT])
         parsed = tf.io.parse_example(records, wanted)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
@@ -219,13 +224,30 @@ class ImageReading:
         found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
-        sizes = _sizes(parsed) if self.plan.is_checked else None
-        found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed)
+        sizes, is_raw = self._sizes(parsed), self._is_raw(parsed)
+        found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed, is_raw)
         if isinstance(self.targets, BoxTargets):
-            sizes = image_sizes(encoded) if sizes is None else sizes
-            views = self.decoder.views(encoded, sizes, crop_seed)
+            if not self.plan.is_checked:
+                sizes = image_sizes(encoded, sizes)
+            views = self.decoder.views(encoded, sizes, crop_seed, is_raw)
             found[_LABEL] = found[_LABEL].seen_through(views)
         return found
+
+    @property
+    def _may_be_raw(self) -> bool:
+        """Whether formats must be read to know which images are raw pixels."""
+        return self.has_raw and not (self.decoder.are_raw and self.plan.is_checked)
+
+    def _is_raw(self, parsed: Mapping[str, tf.Tensor]) -> tf.Tensor | None:
+        """Return which images are raw pixels (bool [batch]); None: all or none of them."""
+        return parsed[features.IMAGE_FORMAT] == features.RAW if self._may_be_raw else None
+
+    def _sizes(self, parsed: Mapping[str, tf.Tensor]) -> tf.Tensor | None:
+        """Return heights and widths (int64 [batch, 2]); 0 or None: not to be trusted."""
+        is_raw = self._is_raw(parsed)
+        if self.plan.is_checked:
+            return _sizes(parsed)
+        return None if is_raw is None else tf.where(is_raw[:, None], _sizes(parsed), 0)
 
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
@@ -235,7 +257,8 @@ class ImageReading:
             return decoded | {_IMAGE: _to_uint8(decoded[_IMAGE])}
         found, parsed = self._parsed(records)
         whole = replace(self.decoder, image_size=picture_size(self.options), resize="stretch")
-        pictures, sizes = whole.pictures(parsed[features.IMAGE_ENCODED], _sizes(parsed))
+        encoded = parsed[features.IMAGE_ENCODED]
+        pictures, sizes = whole.pictures(encoded, _sizes(parsed), self._is_raw(parsed))
         return {**found, _IMAGE: pictures, _SIZE: sizes}
 
     @as_written
@@ -283,6 +306,12 @@ class ImageReading:
         shape = tf.shape(images)
         views, mirrored = augmented_views(shape[0], shape[1:3], how, _augment_seed(seed))
         return boxes.seen_through(views).mirrored(mirrored)
+
+
+def may_be_raw(shards: ShardSet) -> bool:
+    """Return whether images may be stored as raw pixels."""
+    dataset = shards.dataset
+    return dataset is not None and dataset.options.get("pixels", "encoded") != "encoded"
 
 
 def _sizes(parsed: Mapping[str, tf.Tensor]) -> tf.Tensor:

@@ -14,9 +14,10 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.errors import UsageError
+from recordgen.features import RAW
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.decoding import ImageDecoder, as_written
-from recordgen.reading.images import ImageReading
+from recordgen.reading.images import ImageReading, may_be_raw
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
@@ -196,6 +197,7 @@ class TableReader:
         scale: of images; see :class:`ReadOptions`.
         vectors: what lists of any length become: ``padded`` or ``ragged``.
         trusts_sizes: records say how large their images are.
+        has_raw: images may be raw pixels; see :class:`recordgen.reading.images.ImageReading`.
     """
 
     table: Table
@@ -206,12 +208,17 @@ class TableReader:
     scale: str = AUTO
     vectors: str = "padded"
     trusts_sizes: bool = False
+    has_raw: bool = False
 
     @property
     def spec(self) -> dict[str, Any]:
         """How ``tf.io.parse_example`` parses what is needed."""
         wanted: set[str] = set(self.names)
-        parts = ("encoded", "height", "width") if self.trusts_sizes else ("encoded",)
+        parts = ["encoded"]
+        if self.trusts_sizes or self.has_raw:
+            parts += ["height", "width"]
+        if self.has_raw:
+            parts.append("format")
         for name in wanted.intersection(self.table.images):
             wanted |= {self.table.image_feature(name, part) for part in parts}
         return {name: spec for name, spec in self.specs.items() if name in wanted}
@@ -241,8 +248,14 @@ class TableReader:
         def part(of: str) -> tf.Tensor:
             return parsed[self.table.image_feature(name, of)]
 
-        sizes = tf.stack([part("height"), part("width")], 1) if self.trusts_sizes else None
-        pixels = self.decoder.decode(part("encoded"), sizes)
+        sizes = is_raw = None
+        if self.trusts_sizes or self.has_raw:
+            sizes = tf.stack([part("height"), part("width")], 1)
+        if self.has_raw:
+            is_raw = part("format") == RAW
+        if not self.trusts_sizes and is_raw is not None:
+            sizes = tf.where(is_raw[:, None], sizes, 0)
+        pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
         if self.dtype == "uint8":
             return tf.cast(tf.round(pixels), tf.uint8)
         return tf.cast(scale_for(self.scale, self.dtype).apply(pixels, white=255), self.dtype)
@@ -280,6 +293,7 @@ class TableReading:
             options.scale,
             options.vectors,
             plan.is_checked,
+            may_be_raw(shards),
         )
         targets = None
         if table.has_labels and plan.classes is not None:

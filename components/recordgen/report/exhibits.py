@@ -18,6 +18,7 @@ from recordgen import features
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import PayloadError
 from recordgen.masking import without_secrets
+from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import Thumbnail, to_thumbnail
 from recordgen.records.boxes import StoredBox, stored_boxes
 
@@ -134,10 +135,10 @@ def exhibit(record: Record, dataset: Dataset) -> Exhibit:
 
 
 def image_of(record: Record) -> bytes | None:
-    """Return the first image of a record: ``image/encoded``, or that of a column."""
+    """Return the first image of a record as a file: ``image/encoded``, or that of a column."""
     names = sorted(name for name in record if name.endswith("/encoded"))
-    found = (_first(record, name) for name in (features.IMAGE_ENCODED, *names))
-    return next((image for image in found if isinstance(image, bytes)), None)
+    found = (stored_image(record, name) for name in (features.IMAGE_ENCODED, *names))
+    return next((image[0] for image in found if image is not None), None)
 
 
 def labels_of(record: Record, dataset: Dataset) -> tuple[Label, ...]:

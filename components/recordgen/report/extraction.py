@@ -1,6 +1,6 @@
 """Write the payloads of examples as files, and an import file of them.
 
-DIR/train/cat/a.jpg    the bytes that the record holds
+DIR/train/cat/a.jpg    the bytes that the record holds; raw pixels as a PNG
 DIR/examples.csv       TRAIN,train/cat/a.jpg,cat
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 from recordgen import features, storage
 from recordgen.dataset.splits import EVAL, TEST, TRAIN
 from recordgen.errors import RecordError, UsageError
+from recordgen.payloads.stored import stored_image
 from recordgen.records.boxes import stored_boxes
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -98,15 +99,14 @@ def _records(matches: Matches) -> Iterator[tuple[ListedExample, _Record]]:
 
 def _payload(record: _Record, example: ListedExample) -> tuple[bytes, str]:
     """Return the bytes of a payload and the suffix of its file."""
-    name = features.IMAGE_ENCODED if features.IMAGE_ENCODED in record else features.TEXT
-    found = record.get(name, ())
-    if len(found) != 1 or not isinstance(found[0], bytes):
+    if (image := stored_image(record)) is not None:
+        kind = _safe(image[1], "bin")
+        return image[0], _SUFFIXES.get(kind, kind)
+    texts = record.get(features.TEXT, ())
+    if len(texts) != 1 or not isinstance(texts[0], bytes):
+        name = features.IMAGE_ENCODED if features.IMAGE_ENCODED in record else features.TEXT
         raise RecordError(f"{example.shard}: record {example.record}: there is no {name}")
-    if name == features.TEXT:
-        return found[0], "txt"
-    kinds = [value.decode("utf-8", "replace") for value in record.get(features.IMAGE_FORMAT, ())]
-    kind = _safe(next(iter(kinds), ""), "bin")
-    return found[0], _SUFFIXES.get(kind, kind)
+    return texts[0], "txt"
 
 
 def _free_name(example: ListedExample, suffix: str, taken: set[str]) -> str:

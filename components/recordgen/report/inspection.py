@@ -19,6 +19,7 @@ from recordgen.errors import PayloadError, RecordError, SourceError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.masking import without_secrets
 from recordgen.payloads.drawing import draw_boxes
+from recordgen.payloads.stored import stored_image
 from recordgen.records.boxes import OBJECT_FEATURES, stored_boxes
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
@@ -59,8 +60,9 @@ def inspect(
         output: a converted output, a TFX Examples uri, or a path or glob of TFRecord files.
         split: the split to read; None: ``train``, or the first there is.
         num: how many records.
-        to: folder for the images, each written with the bytes of ``image/encoded``; one with
-            boxes is encoded again, with the boxes and their labels drawn on it.
+        to: folder for the images, each written with the bytes of ``image/encoded``; raw pixels
+            become a PNG, and an image with boxes is encoded again, with the boxes and their labels
+            drawn on it.
 
     Raises:
         SourceError: there are no records to read.
@@ -128,10 +130,9 @@ def _list_features(files: Sequence[str]) -> frozenset[str]:
 
 def _extract(values: Mapping[str, Sequence[Any]], where: str, index: int, to: str) -> str:
     """Write the image as ``00003-name.jpg``, with its boxes on it, and return the path."""
-    data = _first(values, features.IMAGE_ENCODED)
-    if not isinstance(data, bytes):
+    if (image := stored_image(values)) is None:
         raise RecordError(f"{where}: there is no {features.IMAGE_ENCODED} to extract")
-    suffix = _name(values, features.IMAGE_FORMAT) or "bin"
+    data, suffix = image[0], _as_name(image[1]) or "bin"
     try:
         if boxes := stored_boxes(values):
             data, suffix = draw_boxes(data, boxes)
@@ -160,7 +161,10 @@ def _first(values: Mapping[str, Sequence[Any]], feature: str) -> Any:
 def _name(values: Mapping[str, Sequence[Any]], feature: str) -> str:
     """Return a feature as a piece of a file name."""
     value = _first(values, feature)
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
+    return _as_name(value.decode("utf-8", "replace") if isinstance(value, bytes) else "")
+
+
+def _as_name(text: str) -> str:
     return _UNSAFE.sub("_", without_secrets(text).rsplit("/", 1)[-1])
 
 

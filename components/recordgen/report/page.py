@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from recordgen.dataset.manifest import Dataset
 from recordgen.lint.codes import ERROR, WARNING, count_level
-from recordgen.options import ConvertOptions
+from recordgen.options import recorded_defaults
 from recordgen.payloads.drawing import label_colour
 from recordgen.payloads.thumbnail import Thumbnail
 from recordgen.records.boxes import StoredBox
@@ -117,7 +117,7 @@ def to_html(
 
 def changed_options(options: Mapping[str, Any]) -> list[Option]:
     """Return the options that differ from their defaults, but for those that are always shown."""
-    defaults = ConvertOptions().recorded()
+    defaults = recorded_defaults()
     return [
         Option(name, _shown(value), _shown(defaults.get(name)))
         for name, value in options.items()

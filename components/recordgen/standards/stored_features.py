@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from recordgen.dataset.manifest import LABELS_FILE, Dataset
 from recordgen.dataset.vocabulary import labels_text
-from recordgen.features import FeatureSpec
+from recordgen.features import IMAGE_CHANNELS, IMAGE_ENCODED, FeatureSpec
 from recordgen.tables.columns import Table
 from recordgen.tables.schema import Schema
 from recordgen.tasks import TASKS, Declared, Tabular
@@ -20,7 +20,10 @@ def stored_features(dataset: Dataset) -> Mapping[str, FeatureSpec]:
     """Return the specs of all features by name: of the dataset, or else those of its task."""
     if dataset.features or dataset.task not in TASKS:
         return dataset.features
-    return TASKS[dataset.task].features
+    known = TASKS[dataset.task].features
+    if IMAGE_ENCODED in known and dataset.options.get("pixels", "encoded") != "encoded":
+        return {**known, IMAGE_CHANNELS: FeatureSpec("int64", 0)}
+    return known
 
 
 def label_files(dataset: Dataset) -> Mapping[str, str]:

@@ -47,8 +47,10 @@ class ImageTask(Task):
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
-    def as_stored(self, annotation: str, image: CheckedImage) -> str:
-        """Return the annotation of an image as it is stored, which may have been turned upright.
+    def as_stored(self, annotation: str, image: CheckedImage) -> str | None:
+        """Return the annotation of an image as it is stored: turned upright, cropped or with bars.
+
+        None: nothing of it is left.
 
         Args:
             annotation: of the payload as it was.
@@ -90,10 +92,12 @@ class ImageTask(Task):
         said: Mapping[str, FeatureValue] = {}
         if annotation is not None:
             annotation = self.as_stored(annotation, image)
+        if annotation is not None:
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
         sha256 = hashlib.sha256(image.data)
         [source_id] = source_ids(row, [row.uri], options)
+        is_raw = image.format == features.RAW
         record = serialize_example(
             {
                 features.IMAGE_ENCODED: image.data,
@@ -102,6 +106,7 @@ class ImageTask(Task):
                 features.IMAGE_WIDTH: image.width,
                 features.IMAGE_SOURCE_ID: source_id.encode(),
                 features.IMAGE_SHA256: sha256.hexdigest().encode(),
+                **({features.IMAGE_CHANNELS: features.RAW_CHANNELS} if is_raw else {}),
                 **said,
             }
         )

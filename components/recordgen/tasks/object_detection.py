@@ -52,6 +52,7 @@ from recordgen.tasks.task import (
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
+    from recordgen.payloads.resizing import View
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 FILES_IN_PIXELS = "files_in_pixels"
@@ -95,6 +96,7 @@ class ObjectDetection(ImageTask):
         bad_boxes: what becomes of boxes outside the image, empty or inverted ones; see
             :class:`recordgen.options.ConvertOptions`.
         box_orientation: which picture boxes are of; see there.
+        moves_boxes: images are cropped or get bars, and boxes move with them.
         unit: that of the boxes in the import file that is read.
     """
 
@@ -124,12 +126,14 @@ class ObjectDetection(ImageTask):
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"
+    moves_boxes: bool = False
     unit: BoxUnit = field(default_factory=BoxUnit, compare=False, repr=False)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
-        return cls(options.bad_boxes, options.box_orientation)
+        moves_boxes = options.resize != "stretch"
+        return cls(options.bad_boxes, options.box_orientation, moves_boxes)
 
     def for_file(self) -> ObjectDetection:
         return replace(self, unit=BoxUnit())
@@ -257,6 +261,8 @@ class ObjectDetection(ImageTask):
         return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
+        if self.moves_boxes:
+            return False  # nothing says which part of the image was stored
         there = set(decode_boxes(stored))
         # Nothing says how the image lay before it was stored.
         ways = range(1, 9) if self.box_orientation == "stored" else (1,)
@@ -272,21 +278,26 @@ class ObjectDetection(ImageTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def as_stored(self, annotation: str, image: CheckedImage) -> str:
+    def as_stored(self, annotation: str, image: CheckedImage) -> str | None:
         size = _decode_size(annotation)
         if size is not None:
             self._check_size(size, image)
         way = image.orientation if self.box_orientation == "stored" else 1
-        if size is None and way == 1:
+        if size is None and way == 1 and not self.moves_boxes:
             return annotation
-        return _encode(turned(box, way) for box in decode_boxes(annotation)) or annotation
+        boxes = (turned(box, way) for box in decode_boxes(annotation))
+        if self.moves_boxes and image.placed is not None:
+            view = image.placed.view
+            boxes = (there for box in boxes if (there := seen_through(box, view)) is not None)
+            return _encode(boxes)
+        return _encode(boxes) or annotation
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
         """Check that a row's width and height may be those of its image. Raises: PayloadError."""
         if image.width is None or image.height is None:
             return
-        upright = ImageSize(image.width, image.height)
-        lying = ImageSize(image.height, image.width)
+        width, height = (image.width, image.height) if image.placed is None else image.placed.size
+        upright, lying = ImageSize(width, height), ImageSize(height, width)
         is_on_its_side = image.orientation >= 5
         stored = lying if is_on_its_side else upright
         right, other = upright, stored
@@ -346,6 +357,19 @@ def turned(box: Box, orientation: int) -> Box:
     if orientation in (3, 4, 7, 8):
         ymin, ymax = 1 - ymax, 1 - ymin
     return Box(label, xmin, ymin, xmax, ymax)
+
+
+def seen_through(box: Box, view: View) -> Box | None:
+    """Return where a box lies in the part of its image that is stored; None: outside of it.
+
+    ``Box("cat", 0, 0.2, 0.5, 0.6)`` of an image whose right three quarters are stored →
+    ``Box("cat", 0, 0.2, 0.333, 0.6)``.
+    """
+    xs = ((x - view.left) / view.width for x in (box.xmin, box.xmax))
+    ys = ((y - view.top) / view.height for y in (box.ymin, box.ymax))
+    xmin, xmax, ymin, ymax = (min(1.0, max(0.0, value)) for value in (*xs, *ys))
+    there = _as_stored(Box(box.label, xmin, ymin, xmax, ymax))
+    return there if there.xmin < there.xmax and there.ymin < there.ymax else None
 
 
 def decode_boxes(annotation: str | None) -> list[Box]:

@@ -132,7 +132,8 @@ class TableTrainer(TaskTrainer):
 
     def _reader(self, names: Sequence[str], defaults: Mapping[str, Any]) -> TableReader:
         decoder = ImageDecoder(self.config.image_size)
-        return TableReader(self.table, names, defaults, decoder, vectors="ragged")
+        has_raw = self.dataset.options.get("pixels", "encoded") != "encoded"
+        return TableReader(self.table, names, defaults, decoder, vectors="ragged", has_raw=has_raw)
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
         """Return columns as the model takes them; names of columns may be any, of inputs not."""

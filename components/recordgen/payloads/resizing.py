@@ -1,0 +1,222 @@
+"""What the options change about a picture before it is stored: its size, and how it is kept.
+
+    500×375 photo   --short-side 256                    341×256, JPEG
+    500×375 photo   --size 224x224 --resize fit         224×168 between black bars, JPEG
+    500×375 photo   --size 224x224 --pixels raw         224×224, stretched, 150,528 bytes
+    100×50 icon     --size 224x224 --resize center_crop  50×50: the shape, and never enlarged
+
+Numbers are planned first (:meth:`Resizing.placed`) and pixels follow them, and so do boxes.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from PIL import Image
+
+from recordgen.features import RAW
+from recordgen.options import ConvertOptions
+
+#: Quality of JPEGs that are made because of an option, unless ``quality`` says another.
+JPEG_QUALITY = 92
+
+# With pixels=mixed, pictures of more pixels are encoded: 256×256 take 197 kB.
+_MIXED_PIXELS = 65_536
+
+# Pillow reduces a much larger picture by whole pixels first, to twice the size.
+_REDUCING_GAP = 2.0
+
+
+class View(NamedTuple):
+    """The part of a picture that is stored, in shares of the picture; bars lie outside of 0..1."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class Placed(NamedTuple):
+    """Where a picture lies when it is stored. All numbers are pixels of the upright picture.
+
+    Attributes:
+        size: width and height of the picture itself.
+        window: left, top, width and height of the part that is kept.
+        inner: width and height of that part as it is stored.
+        canvas: width and height of what is stored; around the part it is black.
+    """
+
+    size: tuple[int, int]
+    window: tuple[int, int, int, int]
+    inner: tuple[int, int]
+    canvas: tuple[int, int]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the stored picture is another one."""
+        return self.canvas != self.size
+
+    @property
+    def offset(self) -> tuple[int, int]:
+        """Left and top of the part on the canvas."""
+        return (self.canvas[0] - self.inner[0]) // 2, (self.canvas[1] - self.inner[1]) // 2
+
+    @property
+    def view(self) -> View:
+        """The part of the picture that the stored one shows."""
+        starts, extents = list[float](), list[float]()
+        for axis in (0, 1):
+            each = self.window[2 + axis] / self.inner[axis]  # pixels of the picture for one stored
+            start = self.window[axis] - self.offset[axis] * each
+            starts.append(start / self.size[axis])
+            extents.append(self.canvas[axis] * each / self.size[axis])
+        return View(*starts, *extents)
+
+    def least_size(self) -> tuple[int, int]:
+        """Return the width and height at which a decoded picture is large enough for all of it."""
+        width, height = (
+            -(-self.inner[axis] * self.size[axis] // self.window[2 + axis]) for axis in (0, 1)
+        )
+        return min(width, self.size[0]), min(height, self.size[1])
+
+    def apply(self, image: Image.Image) -> Image.Image:
+        """Return the picture as it is stored, given the upright one at any scale."""
+        across, down = image.width / self.size[0], image.height / self.size[1]
+        left, top, width, height = self.window
+        box = (left * across, top * down, (left + width) * across, (top + height) * down)
+        if image.size != self.inner or self.window != (0, 0, *self.size):
+            image = image.resize(
+                self.inner, Image.Resampling.LANCZOS, box=box, reducing_gap=_REDUCING_GAP
+            )
+        if self.canvas == self.inner:
+            return image
+        canvas = Image.new(image.mode, self.canvas)
+        canvas.paste(image, self.offset)
+        return canvas
+
+
+@dataclass(frozen=True, slots=True)
+class Resizing:
+    """How large pictures are stored.
+
+    Attributes:
+        option: the option that says it; empty: pictures keep their size.
+        height: of ``size``; of the other options, the side that is not exceeded.
+        width: likewise.
+        resize: how a picture gets the shape of ``size``.
+    """
+
+    option: str = ""
+    height: int = 0
+    width: int = 0
+    resize: str = "stretch"
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Resizing:
+        """Return what the options say."""
+        if options.max_side is not None:
+            return cls("max_side", options.max_side, options.max_side)
+        if options.short_side is not None:
+            return cls("short_side", options.short_side, options.short_side)
+        if options.stored_size is not None:
+            return cls("size", *options.stored_size, options.resize)
+        return cls()
+
+    def placed(self, size: tuple[int, int]) -> Placed:
+        """Return where a picture of a width and a height lies when it is stored."""
+        width, height = size
+        target = (self.width, self.height)
+        whole = (0, 0, width, height)
+        if self.option == "size" and self.resize == "stretch":
+            inner = (min(width, self.width), min(height, self.height))
+            return Placed(size, whole, inner, inner)
+        if self.option == "size" and self.resize == "center_crop":
+            scale = min(width / self.width, height / self.height)
+            part = _scaled(target, scale, size)
+            window = ((width - part[0]) // 2, (height - part[1]) // 2, *part)
+            canvas = target if scale > 1 else part
+            return Placed(size, window, canvas, canvas)
+        if self.option == "size":
+            scale = min(self.width / width, self.height / height)
+            if scale < 1:
+                return Placed(size, whole, _scaled(size, scale, target), target)
+            # As large as it is, in the shape of the target.
+            canvas = (
+                max(width, round(self.width / scale)),
+                max(height, round(self.height / scale)),
+            )
+            return Placed(size, whole, size, canvas)
+        side = {"max_side": max(size), "short_side": min(size)}.get(self.option, 0)
+        inner = size if side <= self.width else _scaled(size, self.width / side, size)
+        return Placed(size, whole, inner, inner)
+
+
+def _scaled(size: tuple[int, int], scale: float, most: tuple[int, int]) -> tuple[int, int]:
+    width, height = (
+        min(limit, max(1, round(side * scale))) for side, limit in zip(size, most, strict=True)
+    )
+    return width, height
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How pictures are stored that do not keep their bytes; attributes as in the options."""
+
+    encode: str = "keep"
+    pixels: str = "encoded"
+    quality: int | None = None
+
+    @classmethod
+    def of(cls, options: ConvertOptions) -> Encoding:
+        """Return what the options say."""
+        return cls(options.encode, options.pixels, options.quality)
+
+    def reason(self, kind: str, placed: Placed) -> str | None:
+        """Return the option for which a file of a format cannot stay as it is; None: it can."""
+        wanted = self.kind(kind, placed)
+        return None if wanted == kind else "pixels" if wanted == RAW else "encode"
+
+    def kind(self, kind: str, placed: Placed) -> str:
+        """Return the format in which a picture is stored that had another one, or may keep it."""
+        width, height = placed.canvas
+        if self.pixels == RAW or (self.pixels == "mixed" and width * height <= _MIXED_PIXELS):
+            return RAW
+        return kind if self.encode == "keep" else self.encode
+
+    def encoded(self, image: Image.Image, kind: str, settings: dict[str, Any]) -> bytes:
+        """Return a picture of mode ``L`` or ``RGB`` as the bytes that are stored.
+
+        Args:
+            image: the picture.
+            kind: ``jpeg``, ``png`` or ``raw``.
+            settings: of Pillow's JPEG encoder, unless ``quality`` is given.
+        """
+        if kind == RAW:
+            return image.convert("RGB").tobytes()
+        out = io.BytesIO()
+        if kind != "jpeg":
+            settings = {}
+        elif self.quality is not None or not settings:
+            settings = {"quality": self.quality or JPEG_QUALITY}
+        # Without Exif and profile: whoever reads the record must not turn the image a second time.
+        image.save(out, kind.upper(), exif=b"", icc_profile=None, **settings)
+        return out.getvalue()
+
+
+def change_of(
+    kind: str, size: tuple[int, int], options: ConvertOptions
+) -> tuple[str | None, Placed]:
+    """Return the option that changes a file's picture, or None; and where the picture lies.
+
+    Args:
+        kind: format of the file.
+        size: width and height of the upright picture, in pixels.
+        options: those of :class:`Resizing` and :class:`Encoding` count.
+    """
+    resizing = Resizing.of(options)
+    placed = resizing.placed(size)
+    if placed.is_changed:
+        return resizing.option, placed
+    return Encoding.of(options).reason(kind, placed), placed

@@ -1,0 +1,45 @@
+"""The image of a record as a file: the bytes it holds, or a PNG of pixels that are stored raw."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from PIL import Image
+
+from recordgen import features
+
+_ENCODED = "encoded"
+
+
+def stored_image(
+    record: Mapping[str, Sequence[Any]], name: str = features.IMAGE_ENCODED
+) -> tuple[bytes, str] | None:
+    """Return the bytes of an image file and its format; None: the record holds no image.
+
+    Args:
+        record: lists by feature name, as :func:`~recordgen.records.example.parse_example` returns
+            them; those of other writers may hold anything.
+        name: the feature that holds the bytes; format, height and width have its prefix.
+    """
+    prefix = name.removesuffix(_ENCODED)
+
+    def only(part: str) -> Any:
+        found = record.get(f"{prefix}{part}", ())
+        return found[0] if len(found) == 1 else None
+
+    data, kind = only(_ENCODED), only("format")
+    if not isinstance(data, bytes):
+        return None
+    text = kind.decode("utf-8", "replace") if isinstance(kind, bytes) else ""
+    if text != features.RAW:
+        return data, text
+    height, width = only("height"), only("width")
+    try:
+        image = Image.frombytes("RGB", (width, height), data)
+    except (TypeError, ValueError):
+        return data, text  # of another writer: pixels in another order
+    out = io.BytesIO()
+    image.save(out, "PNG", compress_level=1)
+    return out.getvalue(), "png"
