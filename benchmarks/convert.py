@@ -9,6 +9,9 @@ In one run, interleaved, each contender in a process of its own:
     recordgen_unlinted  without the checks of the data (--ignore ALL), as the two that follow
     recordgen_header  with --check header
     recordgen_none    with --check none
+    limit_short_side  the same files read, decoded, resized and encoded by the calls of
+                      --short-side 256, one thread per core
+    recordgen_short_side  with --short-side 256
     naive             a loop: read, tf.train.Example, tf.io.TFRecordWriter; checks nothing
     naive_processes   the same loop in one process per core, each with a file of its own
     tfx               TFX's way (BaseExampleGenExecutor and WriteSplit) on Beam in memory: read,
@@ -23,6 +26,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
 import multiprocessing
 import os
@@ -36,6 +40,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import PeakMemory
+
+SHORT_SIDE = 256  # pixels
 
 START_SECONDS = 300  # for processes to import TensorFlow
 
@@ -56,6 +62,28 @@ def limit(paths: list[str], _: str) -> float:
     started = time.perf_counter()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         list(pool.map(check, paths))
+    return time.perf_counter() - started
+
+
+def limit_short_side(paths: list[str], _: str) -> float:
+    """Return the seconds of a bare loop that makes small JPEGs, and nothing else."""
+    import simplejpeg
+    from PIL import Image
+
+    def shrink(path: str) -> bytes:
+        data = Path(path).read_bytes()
+        height, width, *_ = simplejpeg.decode_jpeg_header(data)
+        scale = min(1.0, SHORT_SIDE / min(height, width))
+        size = round(width * scale), round(height * scale)
+        pixels = simplejpeg.decode_jpeg(data, "RGB", min_width=size[0], min_height=size[1])
+        out = io.BytesIO()
+        small = Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS)
+        small.save(out, "JPEG", quality=92)
+        return out.getvalue()
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(shrink, paths))
     return time.perf_counter() - started
 
 
@@ -161,6 +189,8 @@ CONTENDERS: dict[str, Contender] = {
     "recordgen_unlinted": partial(recordgen, ignore="ALL"),
     "recordgen_header": partial(recordgen, check="header", ignore="ALL"),
     "recordgen_none": partial(recordgen, check="none", ignore="ALL"),
+    "limit_short_side": limit_short_side,
+    "recordgen_short_side": partial(recordgen, short_side=SHORT_SIDE, ignore="ALL"),
     "naive": naive,
     "naive_processes": naive_processes,
     "tfx": tfx,

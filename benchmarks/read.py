@@ -14,6 +14,8 @@ converted once; then, in one run, interleaved:
     keras      keras.utils.image_dataset_from_directory on the image files
     recordgen_autotune  recordgen with tf.data's autotuner, as the other pipelines have it
     recordgen_max_side  with --max-side PX: recordgen on records converted with that option
+    recordgen_short_side  with --stored: recordgen on records of --short-side 256
+    recordgen_raw     with --stored: recordgen on raw pixels of the image size
     recordgen_memory  the second pass with cache="memory"
     recordgen_file    the second pass with a cache in a file
     recordgen_crops   with resize="random_crop"
@@ -38,7 +40,7 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ class Setting:
     Attributes:
         folder: image files, one folder per class.
         records: the converted images.
-        small_records: converted with ``--max-side``, or None.
+        stored: the images converted with other options, by the contender that reads them.
         count: how many images.
         image_size: height and width in pixels.
         batch_size: images per batch.
@@ -62,7 +64,7 @@ class Setting:
 
     folder: str
     records: str
-    small_records: str | None
+    stored: Mapping[str, str]
     count: int
     image_size: tuple[int, int]
     batch_size: int
@@ -107,7 +109,15 @@ def recordgen_autotune(setting: Setting) -> list[Any]:
 
 
 def recordgen_max_side(setting: Setting) -> list[Any]:
-    return [_ours(setting, setting.small_records)]
+    return [_ours(setting, setting.stored["recordgen_max_side"])]
+
+
+def recordgen_short_side(setting: Setting) -> list[Any]:
+    return [_ours(setting, setting.stored["recordgen_short_side"])]
+
+
+def recordgen_raw(setting: Setting) -> list[Any]:
+    return [_ours(setting, setting.stored["recordgen_raw"])]
 
 
 def recordgen_memory(setting: Setting) -> list[Any]:
@@ -168,6 +178,8 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     "keras": keras,
     "recordgen_autotune": recordgen_autotune,
     "recordgen_max_side": recordgen_max_side,
+    "recordgen_short_side": recordgen_short_side,
+    "recordgen_raw": recordgen_raw,
     "recordgen_memory": recordgen_memory,
     "recordgen_file": recordgen_file,
     "recordgen_crops": recordgen_crops,
@@ -175,11 +187,11 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
 }
 
 
-def _ours(setting: Setting, records: str | None, **options: Any) -> Any:
+def _ours(setting: Setting, records: str, **options: Any) -> Any:
     from recordgen import train_dataset
 
     return train_dataset(
-        str(records),
+        records,
         batch_size=setting.batch_size,
         image_size=setting.image_size,
         augment=None,
@@ -377,16 +389,29 @@ def prepare(data: Path, work: Path, args: argparse.Namespace) -> Setting:
     size = sum(path.stat().st_size for path in files)
     shard_mb = min(128.0, size / 8e6)
     convert(str(source), str(work / "records"), shard_mb=shard_mb)
-    if args.max_side:
-        convert(str(source), str(work / "small"), shard_mb=shard_mb, max_side=args.max_side)
+    stored = {}
+    for name, options in storages(args).items():
+        stored[name] = str(work / name)
+        convert(str(source), stored[name], shard_mb=shard_mb, **options)
     return Setting(
         str(folder),
         str(work / "records"),
-        str(work / "small") if args.max_side else None,
+        stored,
         len(files),
         tuple(args.image_size),
         args.batch_size,
     )
+
+
+def storages(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Return the options of further conversions, by the contender that reads them."""
+    found: dict[str, dict[str, Any]] = {}
+    if args.max_side:
+        found["recordgen_max_side"] = {"max_side": args.max_side}
+    if args.stored:
+        found["recordgen_short_side"] = {"short_side": 256}
+        found["recordgen_raw"] = {"size": args.image_size, "pixels": "raw"}
+    return found
 
 
 def _image_files(folder: Path) -> Iterable[Path]:
@@ -404,6 +429,9 @@ def main() -> None:
     )
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--max-side", type=int, metavar="PX", help="also convert with --max-side")
+    parser.add_argument(
+        "--stored", action="store_true", help="also convert with --short-side 256, and raw"
+    )
     parser.add_argument("--only", nargs="+", choices=CONTENDERS, help="only these contenders")
     parser.add_argument(
         "--memory",
@@ -416,11 +444,8 @@ def main() -> None:
     parser.add_argument("--train", action="store_true", help="also training a small CNN")
     args = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    names = [
-        name
-        for name in args.only or CONTENDERS
-        if name != "recordgen_max_side" or args.max_side is not None
-    ]
+    needing = {"recordgen_max_side", "recordgen_short_side", "recordgen_raw"} - {*storages(args)}
+    names = [name for name in args.only or CONTENDERS if name not in needing]
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as work:
         setting = prepare(args.data, Path(work), args)
         result = compare(setting, names, args.rounds, quiet=args.json)

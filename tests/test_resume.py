@@ -377,6 +377,7 @@ CHANGES = {
     "a row less": Change(_remove_row, None),
     "the seed": Change(lambda images, source: {"seed": 5}, None),
     "max_side": Change(lambda images, source: {"max_side": 8}, None),
+    "pixels": Change(lambda images, source: {"pixels": "raw"}, None),
     "compression": Change(lambda images, source: {"compression": "gzip"}, None),
     "shard_by": Change(lambda images, source: {"shard_by": "label"}, None),
 }

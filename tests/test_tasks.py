@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -268,11 +268,24 @@ def painted(orientation: int, kind: str = "PNG", **settings: object) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.parametrize("max_side", [None, 80])
-def test_boxes_turn_with_their_image(max_side: int | None, tmp_path: Path) -> None:
-    """Whatever an image's Exif asks for, the box in the record encloses what it did in the file.
+@pytest.mark.parametrize(
+    ("options", "sides"),
+    [
+        # options, longer and shorter side as they are stored; None: boxes move on the image
+        ({}, (160, 80)),
+        ({"max_side": 80}, (80, 40)),
+        ({"size": "60x90", "resize": "fit"}, None),
+        ({"size": "60x90", "resize": "center_crop", "encode": "png"}, None),
+    ],
+    ids=["as they are", "max_side", "fit", "center_crop"],
+)
+def test_boxes_turn_with_their_image(
+    options: Mapping[str, Any], sides: tuple[int, int] | None, tmp_path: Path
+) -> None:
+    """Whatever an image's Exif asks for, its box encloses what it did in the file.
 
-    So it does for images that are downscaled, which JPEGs are on a way of their own.
+    So it does for images that are downscaled, which JPEGs are on a way of their own, and for those
+    that are cropped or get bars.
     """
     files = {}
     for orientation in range(1, 9):
@@ -282,7 +295,7 @@ def test_boxes_turn_with_their_image(max_side: int | None, tmp_path: Path) -> No
         (tmp_path / name).write_bytes(data)
     lines = [f"TRAIN,{name},red,.1,.1,,,.4,.3,,\n" for name in files]
     (tmp_path / "a.csv").write_text("".join(lines))
-    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", max_side=max_side)
+    recordgen.convert(str(tmp_path / "a.csv"), tmp_path / "out", **options)
     [shard] = storage.list_files(str(tmp_path / "out" / "Split-train" / "*"))
     records = [parse_example(record) for record in read_records(shard)]
     assert len(records) == len(files)
@@ -292,10 +305,11 @@ def test_boxes_turn_with_their_image(max_side: int | None, tmp_path: Path) -> No
         assert isinstance(data, bytes)
         orientation = int(uri[:1])
         pixels = Image.open(io.BytesIO(data)).convert("RGB")
-        long, short = (160, 80) if max_side is None else (80, 40)
-        assert pixels.size == ((long, short) if orientation < 5 else (short, long)), uri
         [found] = decode_boxes(ObjectDetection().from_features(record))
-        assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), orientation)), uri
+        if sides is not None:
+            long, short = sides
+            assert pixels.size == ((long, short) if orientation < 5 else (short, long)), uri
+            assert found == pytest.approx(turned(Box("red", 0.1, 0.1, 0.4, 0.3), orientation)), uri
         mask = pixels.point(lambda value: 255 if value > 200 else 0).getchannel("R")
         left, top, right, bottom = mask.getbbox() or ()
         width, height = pixels.size
@@ -316,6 +330,22 @@ def test_rows_of_turned_images_are_known(orientation: int, tmp_path: Path) -> No
     with pytest.raises(NothingToConvertError) as caught:
         recordgen.convert(str(source), tmp_path / "out", append=True, max_reject_fraction=1)
     assert [item.code for item in caught.value.rejects] == ["conflicting_labels"]
+
+
+def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
+    """A box of which nothing is stored is dropped; its row can be appended again."""
+    (tmp_path / "a.png").write_bytes(painted(1))
+    source = tmp_path / "a.csv"
+    source.write_text(
+        "TRAIN,a.png,red,.1,.1,,,.4,.3,,\nTRAIN,a.png,gone,0,0,,,.2,1,,\nTRAIN,b.png,gone,0,0,,,.2,1,,\n"
+    )
+    (tmp_path / "b.png").write_bytes(painted(1))
+    crop = {"size": 80, "resize": "center_crop"}
+    done = recordgen.convert(str(source), tmp_path / "out", **crop)
+    assert done.dataset.splits["train"].labels == {"red": 1}
+    assert done.dataset.splits["train"].unlabelled == 1
+    again = recordgen.convert(str(source), tmp_path / "out", append=True, **crop)
+    assert (again.dataset.rows.existing, again.rejects) == (2, ())
 
 
 def test_unread_images_are_not_upright() -> None:

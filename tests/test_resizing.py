@@ -1,0 +1,222 @@
+"""What the options change about stored pictures: numbers first, then bytes."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from recordgen.errors import UsageError
+from recordgen.options import ConvertOptions, make_options
+from recordgen.payloads.image import check_image, looking_options
+from recordgen.payloads.resizing import Placed, Resizing, View
+from recordgen.payloads.stored import stored_image
+from tests.conftest import encoded, noise
+
+STRETCH: Mapping[str, Any] = {"size": "40x60"}
+FIT: Mapping[str, Any] = {"size": "40x60", "resize": "fit"}
+CROP: Mapping[str, Any] = {"size": "40x60", "resize": "center_crop"}
+
+# options, (width, height) of the picture, window, inner size, canvas, view
+PLACED = [
+    ({}, (200, 100), (0, 0, 200, 100), (200, 100), (200, 100), (0, 0, 1, 1)),
+    ({"max_side": 50}, (200, 100), (0, 0, 200, 100), (50, 25), (50, 25), (0, 0, 1, 1)),
+    ({"max_side": 200}, (200, 100), (0, 0, 200, 100), (200, 100), (200, 100), (0, 0, 1, 1)),
+    ({"max_side": 50}, (1000, 3), (0, 0, 1000, 3), (50, 1), (50, 1), (0, 0, 1, 1)),
+    ({"short_side": 50}, (200, 100), (0, 0, 200, 100), (100, 50), (100, 50), (0, 0, 1, 1)),
+    ({"short_side": 50}, (1000, 50), (0, 0, 1000, 50), (1000, 50), (1000, 50), (0, 0, 1, 1)),
+    (STRETCH, (200, 100), (0, 0, 200, 100), (60, 40), (60, 40), (0, 0, 1, 1)),
+    # Each side for itself: none is enlarged.
+    (STRETCH, (30, 100), (0, 0, 30, 100), (30, 40), (30, 40), (0, 0, 1, 1)),
+    (FIT, (240, 80), (0, 0, 240, 80), (60, 20), (60, 40), (0, -0.5, 1, 2)),
+    (FIT, (90, 60), (0, 0, 90, 60), (60, 40), (60, 40), (0, 0, 1, 1)),
+    # A smaller one keeps its scale, and gets the shape.
+    (FIT, (10, 20), (0, 0, 10, 20), (10, 20), (30, 20), (-1, 0, 3, 1)),
+    (CROP, (240, 80), (60, 0, 120, 80), (60, 40), (60, 40), (0.25, 0, 0.5, 1)),
+    (CROP, (30, 60), (0, 20, 30, 20), (30, 20), (30, 20), (0, 1 / 3, 1, 1 / 3)),
+]
+
+
+@pytest.mark.parametrize(("options", "size", "window", "inner", "canvas", "view"), PLACED)
+def test_where_a_picture_lies(
+    options: Mapping[str, Any],
+    size: tuple[int, int],
+    window: tuple[int, int, int, int],
+    inner: tuple[int, int],
+    canvas: tuple[int, int],
+    view: tuple[float, float, float, float],
+) -> None:
+    """No picture is enlarged; the view says which part of it the stored one shows."""
+    placed = Resizing.of(ConvertOptions(**options)).placed(size)
+    assert placed == Placed(size, window, inner, canvas)
+    assert placed.view == pytest.approx(View(*view))
+    assert placed.is_changed == (canvas != size)
+
+
+def test_no_picture_is_enlarged() -> None:
+    """Whatever the options and the size, a pixel of the file is never more than one stored."""
+    sides = (1, 2, 7, 39, 40, 41, 59, 60, 61, 200)
+    for options in (STRETCH, FIT, CROP, {"short_side": 40}, {"max_side": 40}):
+        resizing = Resizing.of(ConvertOptions(**options))
+        for size in itertools.product(sides, sides):
+            placed = resizing.placed(size)
+            assert all(inner >= 1 for inner in placed.inner)
+            assert all(a <= b for a, b in zip(placed.inner, placed.window[2:], strict=True))
+            assert all(a <= b for a, b in zip(placed.inner, placed.canvas, strict=True))
+            assert all(a <= b for a, b in zip(placed.least_size(), size, strict=True))
+
+
+# options, what the error says
+CONTRADICTIONS: list[tuple[Mapping[str, Any], str]] = [
+    ({"short_side": 9, "max_side": 9}, "short_side and max_side each decide how large"),
+    ({"max_side": 9, "size": "9"}, "max_side and size each decide how large"),
+    ({"resize": "fit"}, "resize=fit needs size"),
+    ({"pixels": "raw", "encode": "jpeg"}, "pixels=raw stores no encoded images, and encode=jpeg"),
+    ({"pixels": "raw", "quality": 80}, "quality is for JPEGs, and pixels=raw stores none"),
+    ({"encode": "png", "quality": 80}, "quality is for JPEGs, and encode=png stores none"),
+    ({"quality": 80}, "quality is for the JPEGs that short_side, max_side, size or encode=jpeg"),
+    ({"quality": 101, "size": "9"}, "quality must be a whole number from 1 to 100 .got 101"),
+    ({"size": "9", "check": "none"}, "size needs check=decode or check=header"),
+    ({"encode": "png", "check": "none"}, "encode needs check=decode or check=header"),
+    ({"pixels": "raw", "check": "none"}, "pixels needs check=decode or check=header"),
+    ({"size": "9x"}, "size must be a height and a width in pixels.*got '9x'"),
+    ({"size": "0x9"}, "size must be a height and a width in pixels"),
+    ({"size": "9x9x3"}, "size must be a height and a width in pixels"),
+    ({"short_side": 0}, "short_side must be a number above 0"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), CONTRADICTIONS, ids=range(len(CONTRADICTIONS)))
+def test_options_that_contradict_each_other(options: Mapping[str, Any], message: str) -> None:
+    """The error names both, before anything is read."""
+    with pytest.raises(UsageError, match=message):
+        make_options(options)
+
+
+@pytest.mark.parametrize("given", ["224x320", " 224X320 ", "224×320", (224, 320), [224, 320]])
+def test_spellings_of_a_size(given: Any) -> None:
+    """Height and width; dataset.json has one spelling."""
+    options = make_options({"size": given})
+    assert options.size == "224x320"
+    assert options.stored_size == (224, 320)
+    assert make_options({"size": 224}).size == make_options({"size": "224"}).size == "224x224"
+
+
+def test_defaults_are_not_recorded() -> None:
+    """A dataset.json of earlier versions is what this version writes without these options."""
+    names = {"short_side", "size", "resize", "encode", "quality", "pixels"}
+    assert names.isdisjoint(ConvertOptions().recorded())
+    given = {"size": "8x8", "resize": "fit", "pixels": "mixed", "encode": "jpeg", "quality": 70}
+    recorded = ConvertOptions(**given).recorded()
+    assert {name: recorded[name] for name in given} == given
+    assert looking_options(ConvertOptions(**given)).changes_pictures is False
+
+
+PHOTO, PNG = encoded(noise(80, 48), "JPEG"), encoded(noise(80, 48), "PNG")
+GRAY = encoded(noise(80, 48).convert("L"), "JPEG")
+CLEAR = encoded(noise(80, 48).convert("RGBA").resize((80, 48)), "WEBP", lossless=True)
+TURNED = Image.Exif()
+TURNED[0x0112] = 6
+
+# file, options, format and reason as it is stored, width and height
+STORED: list[tuple[bytes, Mapping[str, Any], str, str | None, tuple[int, int]]] = [
+    (PHOTO, {"encode": "jpeg"}, "jpeg", None, (80, 48)),
+    (PHOTO, {"encode": "png"}, "png", "encode", (80, 48)),
+    (PNG, {"encode": "png"}, "png", None, (80, 48)),
+    (PNG, {"encode": "jpeg"}, "jpeg", "encode", (80, 48)),
+    (CLEAR, {"encode": "jpeg"}, "jpeg", "format", (80, 48)),
+    (PHOTO, {"pixels": "raw"}, "raw", "pixels", (80, 48)),
+    (PNG, {"pixels": "raw", "short_side": 24}, "raw", "short_side", (40, 24)),
+    (CLEAR, {"pixels": "mixed", "encode": "jpeg"}, "raw", "format", (80, 48)),
+    (PNG, {"short_side": 24}, "png", "short_side", (40, 24)),
+    (PHOTO, {"short_side": 24, "encode": "png"}, "png", "short_side", (40, 24)),
+    (PNG, {"size": "24x24", "encode": "jpeg"}, "jpeg", "size", (24, 24)),
+    (PHOTO, {"size": "48x80", "resize": "fit"}, "jpeg", None, (80, 48)),
+    (GRAY, {"size": "24x24", "resize": "fit"}, "jpeg", "size", (24, 24)),
+]
+
+
+@pytest.mark.parametrize("check", ["decode", "header"])
+@pytest.mark.parametrize(
+    ("data", "options", "kind", "reason", "size"), STORED, ids=range(len(STORED))
+)
+def test_what_is_stored(
+    data: bytes,
+    options: Mapping[str, Any],
+    kind: str,
+    reason: str | None,
+    size: tuple[int, int],
+    check: str,
+) -> None:
+    """Files that need no change keep their bytes; a channel stays one; raw pixels have three."""
+    stored = check_image(data, make_options({**options, "check": check}))
+    assert (stored.format, stored.reencoded, stored.width, stored.height) == (kind, reason, *size)
+    assert (stored.data == data) == (reason is None)
+    assert stored.is_gray == (data is GRAY)
+    if kind == "raw":
+        assert len(stored.data) == 3 * size[0] * size[1]
+    else:
+        image = Image.open(io.BytesIO(stored.data))
+        assert (image.format, image.size, len(image.getbands())) == (
+            kind.upper(),
+            size,
+            1 if data is GRAY else 3,
+        )
+
+
+def test_quality() -> None:
+    """It is that of the JPEGs that an option makes, 92 by default."""
+    sizes = [
+        len(check_image(PNG, ConvertOptions(encode="jpeg", quality=quality)).data)
+        for quality in (40, None, 92, 98)
+    ]
+    assert sizes[0] < sizes[1] == sizes[2] < sizes[3]
+
+
+def test_large_images_are_not_stored_raw_in_a_mixture() -> None:
+    """The bound is that of the picture as it is stored: 256×256 pixels."""
+    data, mixed = encoded(noise(300, 256), "PNG"), {"pixels": "mixed"}
+    assert check_image(data, make_options(mixed)).data == data
+    assert check_image(data, make_options({**mixed, "size": 256})).format == "raw"
+    assert check_image(data, make_options({**mixed, "size": "256x257"})).format == "png"
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_turned_images_are_turned_before_they_are_shaped(kind: str) -> None:
+    """The shape is that of the upright picture."""
+    smooth = noise(8, 5).resize((80, 48), Image.Resampling.BICUBIC)
+    settings = {"quality": 95, "subsampling": 0} if kind == "JPEG" else {}
+    data = encoded(smooth, kind, exif=TURNED, **settings)
+    options = {"size": "10x40", "resize": "center_crop", "pixels": "raw"}
+    stored = check_image(data, make_options(options))
+    assert (stored.width, stored.height) == (40, 10)
+    assert stored.placed is not None
+    assert stored.placed.size == (48, 80)
+    upright = smooth.transpose(Image.Transpose.ROTATE_270)
+    expected = upright.resize((40, 10), Image.Resampling.LANCZOS, box=(0, 34, 48, 46))
+    found = np.frombuffer(stored.data, np.uint8).reshape(10, 40, 3)
+    assert np.abs(found.astype(int) - np.asarray(expected)).mean() < (4 if kind == "JPEG" else 0.1)
+
+
+def test_raw_pixels_as_a_file() -> None:
+    """For people they are a PNG; what another writer calls raw is left as it is."""
+    record = {
+        "image/encoded": [noise(5, 3).tobytes()],
+        "image/format": [b"raw"],
+        "image/height": [3],
+        "image/width": [5],
+    }
+    image = stored_image(record)
+    assert image is not None
+    assert image[1] == "png"
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(image[0]))), np.asarray(noise(5, 3)))
+    for odd in ({"image/height": [4]}, {"image/width": []}, {"image/width": [b"x"]}):
+        assert stored_image({**record, **odd}) == (record["image/encoded"][0], "raw")
+    assert stored_image({**record, "image/encoded": []}) is None
+    column = {f"day/{name.partition('/')[2]}": values for name, values in record.items()}
+    assert stored_image(column, "day/encoded") == image
