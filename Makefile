@@ -6,7 +6,7 @@ ARGS ?=
 TASK ?= image_classification
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage check docs format options mutants lock audit sbom image image-test tested clean
+.PHONY: help setup demo test coverage check docs format options mutants lock release audit sbom image image-test tested clean
 
 # A module's tests stay in one process: they share what its fixtures made.
 PYTEST := -m pytest -n auto --maxprocesses 4 --dist loadfile
@@ -60,6 +60,8 @@ audit: ## look the versions of all locks up in a database of vulnerabilities; ne
 sbom: ## write build/sbom.json: what is installed in the image, as CycloneDX
 	@scripts/setup --tool audit
 	@.venv-audit/bin/python scripts/sbom
+release: setup ## build wheel and sdist into dist/, and check them, changelog and README (ARGS="--wheel" runs tests, too)
+	@$(PYTHON_OF_VENV) scripts/release $(ARGS)
 
 image: ## build the container image (ENGINE=docker|podman|buildah, ARGS="--build-arg …")
 	@scripts/image $(ARGS)

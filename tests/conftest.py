@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 from PIL import Image
 from pyarrow.parquet import read_table
 
+import recordgen
 from recordgen import registry
 from tests.containers import engine as engine  # a fixture
 from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a hook
@@ -44,7 +45,9 @@ settings.register_profile(
 )
 settings.load_profile("recordgen")
 
-COMPONENTS = Path(__file__).parents[1] / "components"
+ROOT = Path(__file__).parents[1]
+# Where the package is imported from: the sources, or an installed wheel.
+COMPONENTS = Path(recordgen.__file__).parents[1]
 # Folders of tests.
 ABOUT_TFX = ("examplegen", "pipelines")
 MARKS = {"reading": "outside", "training": "inside"}
@@ -195,7 +198,7 @@ def run_python(*args: str, **more: object) -> subprocess.CompletedProcess[str]:
 def text_pairs_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which the package in examples/own_task is installed."""
     folder = tmp_path_factory.mktemp("text_pairs")
-    shutil.copytree(COMPONENTS.parent / "examples/own_task", folder / "source")
+    shutil.copytree(ROOT / "examples/own_task", folder / "source")
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target")
     done = run_python("-m", "pip", "install", *options, str(folder / "site"), f"{folder}/source")
     assert done.returncode == 0, done.stderr

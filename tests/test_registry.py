@@ -20,10 +20,9 @@ from recordgen.reading.kinds import Kind, kind_for
 from recordgen.registry import OWN, TASK_CHOICES, TaskRegistry
 from recordgen.tasks import TASKS
 from recordgen.training.learner import TaskTrainer
-from tests.conftest import COMPONENTS, run_python
+from tests.conftest import ROOT, run_python
 from tests.trainer import train
 
-ROOT = COMPONENTS.parent
 PAIRS = str(ROOT / "examples/own_task/pairs.csv")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import COMPONENTS
 from tests.preloaded import WITH_TFX
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +22,7 @@ def restored_loggers(as_loud_as_before: None) -> None:
 @pytest.fixture(scope="session")
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run ``python -m pipelines.<name>`` from the repository, as people do."""
-    path = os.pathsep.join([str(ROOT / "components"), str(ROOT)])
+    path = os.pathsep.join([str(COMPONENTS), str(ROOT)])
 
     def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

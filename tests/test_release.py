@@ -1,0 +1,91 @@
+"""``scripts/release``: what it builds is the same each time, and what it refuses."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from recordgen.version import __version__
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    """Return scripts/release as a module; its name has no suffix."""
+    loader = importlib.machinery.SourceFileLoader("release", str(ROOT / "scripts/release"))
+    spec = importlib.util.spec_from_loader("release", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def test_the_version_is_read_from_its_file(script: ModuleType) -> None:
+    """The same that the package says."""
+    text = (ROOT / "components/recordgen/version.py").read_text(encoding="utf-8")
+    assert script.version_of(text) == __version__
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # the changelog, what is said
+        ("## [Unreleased]\n\n- A\n", r"has no section '## \[1.2.0\] - YYYY-MM-DD'; give the entr"),
+        ("## [1.2.0]\n\n- A\n", "has no section"),
+        ("## [1.2.00] - 2026-11-23\n\n- A\n", "has no section"),
+        ("## [1.2.0] - 2026-11-23\n\n## [1.1.0] - 2026-11-01\n\n- A\n", "of 1.2.0 in .* is empty"),
+    ],
+)
+def test_a_changelog_without_the_version(script: ModuleType, text: str, message: str) -> None:
+    """A release has a dated section of its own, with content."""
+    with pytest.raises(SystemExit, match=message):
+        script.check_changelog(text, "1.2.0")
+    script.check_changelog("## [1.2.0] - 2026-11-23\n\n- A\n", "1.2.0")
+
+
+def test_sdists_do_not_show_who_made_them_when(script: ModuleType, tmp_path: Path) -> None:
+    """Order, times, owners and modes of files differ from build to build: the result does not."""
+    made = []
+    for number in (1, 2):
+        path = tmp_path / f"{number}.tar.gz"
+        with tarfile.open(path, "w:gz", compresslevel=number) as archive:
+            for name in ("a/one.py", "a/run")[:: 1 if number == 1 else -1]:
+                member = tarfile.TarInfo(name)
+                member.size, member.mtime, member.uid, member.uname = 3, number, number, "me"
+                member.mode = (0o755 if name == "a/run" else 0o644) & (0o777 >> 3 * (number - 1))
+                member.mode |= 0o100 if name == "a/run" else 0
+                archive.addfile(member, io.BytesIO(b"abc"))
+        script.make_reproducible(path, 1_700_000_000)
+        made.append(path.read_bytes())
+    assert made[0] == made[1]
+    with tarfile.open(tmp_path / "1.tar.gz") as archive:
+        found = {member.name: (member.mode, member.mtime) for member in archive}
+    assert found == {"a/one.py": (0o644, 1_700_000_000), "a/run": (0o755, 1_700_000_000)}
+
+
+def test_a_wheel_is_the_package(script: ModuleType, tmp_path: Path) -> None:
+    """A file that package-data forgets, and one that does not belong, are named."""
+    files = [path for path in (ROOT / "components/recordgen").rglob("*") if path.suffix != ".pyc"]
+    names = [str(path.relative_to(ROOT / "components")) for path in files if path.is_file()]
+    left_out = "recordgen/report/style.css"
+
+    def wheel_of(*names: str) -> Path:
+        with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+            for name in (*names, f"recordgen-{__version__}.dist-info/METADATA"):
+                archive.writestr(name, "")
+        return tmp_path / "a.whl"
+
+    script.check_wheel(wheel_of(*names))
+    with pytest.raises(SystemExit, match=f"the wheel lacks {left_out}; see package-data"):
+        script.check_wheel(wheel_of(*(name for name in names if name != left_out)))
+    with pytest.raises(SystemExit, match=r"holds what is not the package: tests/a\.py"):
+        script.check_wheel(wheel_of(*names, "tests/a.py"))
