@@ -60,6 +60,7 @@ audit: ## look the versions of all locks up in a database of vulnerabilities; ne
 sbom: ## write build/sbom.json: what is installed in the image, as CycloneDX
 	@scripts/setup --tool audit
 	@.venv-audit/bin/python scripts/sbom
+
 release: setup ## build wheel and sdist into dist/, and check them, changelog and README (ARGS="--wheel" runs tests, too)
 	@$(PYTHON_OF_VENV) scripts/release $(ARGS)
 
