@@ -39,6 +39,8 @@ COPY components/recordgen/version.py components/recordgen/
 ARG LEG=
 # gpu adds NVIDIA's libraries for TensorFlow.
 ARG ACCELERATOR=cpu
+# What the image is for; scripts/setup reads it. gcs,s3,http are enough for conversion (LEG=no-tfx).
+ARG EXTRAS=tensorflow,gcp,kfp,pandas,gcs,s3,http,dask
 # The image's user cannot write bytecode at import, so it is made now. Left out is what only compiling
 # against TensorFlow needs, and tests of NumPy and its kin. The README is but the package's long
 # description, which nothing reads here.
@@ -48,7 +50,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
     touch README.md \
     && export PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     && export PYTHONDONTWRITEBYTECODE=1 PYC_INVALIDATION_MODE=UNCHECKED_HASH UV_LINK_MODE=copy \
-    && EXTRAS=tensorflow,gcp,kfp,pandas,gcs,s3,http,dask scripts/setup \
+    && export EXTRAS && scripts/setup \
     && case $ACCELERATOR in \
         cpu) ;; \
         gpu) scripts/setup --uv pip install --python .venv/bin/python --require-hashes --no-deps \
