@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,24 +71,9 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     ``min_score``. ``inputs`` replace those of ``config``.
     """
     inputs = inputs or fixed_inputs(config)
-    options = replace(config.options, task=config.task)
-    example_gen = AutoMLExampleGen(
-        inputs.input_base,
-        input_config=inputs.input_config,
-        output_config=inputs.output_config,
-        range_config=inputs.range_config,
-        dataset_version=inputs.dataset_version,
-        fingerprint_images=config.fingerprint_images,
-        **{name: getattr(options, name) for name in OPTION_TYPES} | dict(inputs.options),
-    )
+    example_gen = example_gen_of(config, inputs)
     examples = example_gen.outputs["examples"]
-    declared = sorted(Schema.from_json(options.schema).table.features()) if options.schema else ()
-    statistics_gen = tfx.components.StatisticsGen(
-        examples=examples,
-        stats_options=tfdv.StatsOptions(
-            feature_allowlist=statistics_features(config.task, declared)
-        ),
-    )
+    statistics_gen = statistics_of(config, examples)
     statistics = statistics_gen.outputs["statistics"]
     schema_gen = tfx.components.SchemaGen(statistics=statistics)
     example_validator = tfx.components.ExampleValidator(
@@ -105,25 +90,61 @@ def create_pipeline(config: PipelineConfig, inputs: RunInputs | None = None) -> 
     evaluator = tfx.components.Evaluator(
         examples=examples, model=model, eval_config=inputs.eval_config
     )
-    pusher = tfx.components.Pusher(
-        model=model,
+    pusher = pusher_of(config, trainer, evaluator)
+    steps = [example_gen, statistics_gen, schema_gen, example_validator, trainer, evaluator, pusher]
+    return pipeline_of(config, steps)
+
+
+def example_gen_of(
+    config: PipelineConfig, inputs: RunInputs, previous: tfx.dsl.Channel | None = None
+) -> AutoMLExampleGen:
+    """Return the conversion; labels of the examples in ``previous`` keep their numbers."""
+    options = replace(config.options, task=config.task)
+    return AutoMLExampleGen(
+        inputs.input_base,
+        input_config=inputs.input_config,
+        output_config=inputs.output_config,
+        range_config=inputs.range_config,
+        previous=previous,
+        dataset_version=inputs.dataset_version,
+        fingerprint_images=config.fingerprint_images,
+        **{name: getattr(options, name) for name in OPTION_TYPES} | dict(inputs.options),
+    )
+
+
+def statistics_of(
+    config: PipelineConfig, examples: tfx.dsl.Channel
+) -> tfx.components.StatisticsGen:
+    """Return the statistics of all features but payloads and unique names."""
+    schema = config.options.schema
+    declared = sorted(Schema.from_json(schema).table.features()) if schema else ()
+    return tfx.components.StatisticsGen(
+        examples=examples,
+        stats_options=tfdv.StatsOptions(
+            feature_allowlist=statistics_features(config.task, declared)
+        ),
+    )
+
+
+def pusher_of(
+    config: PipelineConfig, trainer: tfx.components.Trainer, evaluator: tfx.components.Evaluator
+) -> tfx.components.Pusher:
+    """Return what pushes a blessed model."""
+    return tfx.components.Pusher(
+        model=trainer.outputs["model"],
         model_blessing=evaluator.outputs["blessing"],
         push_destination=tfx.proto.PushDestination(
             filesystem=tfx.proto.PushDestination.Filesystem(base_directory=config.serving_dir)
         ),
     )
+
+
+def pipeline_of(config: PipelineConfig, steps: Sequence[Any]) -> tfx.dsl.Pipeline:
+    """Return the pipeline of some steps."""
     return tfx.dsl.Pipeline(
         pipeline_name=config.name,
         pipeline_root=config.pipeline_root,
-        components=[
-            example_gen,
-            statistics_gen,
-            schema_gen,
-            example_validator,
-            trainer,
-            evaluator,
-            pusher,
-        ],
+        components=list(steps),
         enable_cache=True,
         metadata_connection_config=(
             tfx.orchestration.metadata.sqlite_metadata_connection_config(config.metadata_path)

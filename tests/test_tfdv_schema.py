@@ -138,7 +138,7 @@ def test_what_the_schema_says(outputs: Mapping[str, Path]) -> None:
         'feature {\n  name: "image/class/text"\n  type: BYTES\n  value_count { min: 1 max: 1 }\n'
         '  presence { min_fraction: 1 min_count: 1 }\n  domain: "labels"\n}\n'
     ) in text
-    assert 'name: "image/encoded"\n  type: BYTES\n  lifecycle_stage: DEBUG_ONLY\n}' in text
+    assert 'name: "image/encoded"\n  type: BYTES\n}' in text
     assert "int_domain { min: 0 max: 9 }" in text
     assert 'string_domain {\n  name: "formats"\n  value: "png"\n}' in text
     boxes = (outputs["object_detection"] / "schema.pbtxt").read_text()

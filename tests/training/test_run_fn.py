@@ -210,3 +210,36 @@ def test_import_is_light(module, absent):
     code = f"import sys, {module}; print([m for m in {absent!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_a_warm_start(trained, fn_args, examples, tmp_path):
+    """Without a step to learn in, the model answers as the one whose weights it began with."""
+    rows = Path(read_dataset(examples).source[0]).read_text().replace(",blue", ",zinc")
+    folder = Path(read_dataset(examples).source[0]).parent
+    (folder / "renamed.csv").write_text(rows)
+    convert(str(folder / "renamed.csv"), str(tmp_path / "out"))
+    settings = {**FAST, "epochs": 1, "learning_rate": 1e-9, "augmentation": 0.0}
+    args = fn_args(
+        train_files=[f"{tmp_path}/out/Split-train/*"],
+        eval_files=[],
+        custom_config=settings,
+        base_model=str(trained / "model"),
+    )
+    run_fn(args)
+    records = tf.stack(list(tf.data.TFRecordDataset(tf.io.gfile.glob(f"{examples}/Split-eval/*"))))
+    old, new = (
+        tf.saved_model.load(path).signatures["evaluate"](examples=records)["scores"].numpy()
+        for path in (str(trained / "model"), args.serving_model_dir)
+    )
+    # blue, green, red → green, red, zinc: what is red to one is red to the other.
+    is_red = old.argmax(axis=1) == 2
+    assert is_red.any()
+    assert (new[is_red].argmax(axis=1) == 1).mean() > 0.9
+    for settings, message in (
+        ({"image_size": [32, 32]}, r"has \d+ weights, and this model has \d+"),
+        ({"image_size": [8, 8], "model": "MobileNetV2"}, "must be at least|has .* weights"),
+    ):
+        changed = fn_args("other", custom_config=settings, base_model=str(trained / "model"))
+        with pytest.raises(UsageError, match=message):
+            run_fn(changed)

@@ -12,7 +12,7 @@
 A schema that TFDV infers from statistics holds whatever the data happened to hold. This one holds
 what the task means: labels are those of ``labels.txt``, corners lie in the image, times and sizes
 are not negative, and a feature that every record has may not go missing. Payloads and unique names
-are ``DEBUG_ONLY``, which TFDV does not validate: statistics leave them out.
+have a type and no rule: statistics leave them out, and Transform reads them by this schema.
 
 Format: tensorflow_metadata/proto/v0/schema.proto, as text.
 """
@@ -84,9 +84,7 @@ def _feature(
     yield "feature {"
     yield f"  name: {_quoted(name)}"
     yield f"  type: {_TYPES[spec.dtype] if spec.dtype in LIST_DTYPES else 'BYTES'}"
-    if not is_validated:
-        yield "  lifecycle_stage: DEBUG_ONLY"
-    else:
+    if is_validated:
         count = _value_count(spec)
         if count is not None:
             yield f"  value_count {{ min: {count} max: {count} }}"

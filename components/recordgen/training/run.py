@@ -52,6 +52,7 @@ from recordgen.training.config import (
 )
 from recordgen.training.fitting import Fitting
 from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.warm_start import warm_start
 
 _log = logging.getLogger(__name__)
 
@@ -113,7 +114,9 @@ def run(fn_args: Any) -> None:
 
     Args:
         fn_args: TFX's ``FnArgs``: ``train_files``, ``eval_files``, ``train_steps``, ``eval_steps``,
-            ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used.
+            ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used, and
+            ``base_model``, with whose weights the training begins
+            (:mod:`recordgen.training.warm_start`).
 
     Raises:
         UsageError: a setting is not allowed, or does not go with the data.
@@ -133,6 +136,8 @@ def run(fn_args: Any) -> None:
     with _precision(config.precision):
         keras.utils.set_random_seed(config.seed)
         models = trainer.models()
+        if base := getattr(fn_args, "base_model", None):
+            warm_start(models.saved, dataset, base)
         fitting = Fitting(
             trainer=trainer,
             models=models,
@@ -196,6 +201,8 @@ def _checkpoint_folder(fn_args: Any, dataset: Dataset, steps: int, epochs: int) 
         evaluated += [split, read_examples(root).digest]
     split = examples_root(fn_args.train_files)[1]
     parts = [settings, dataset.digest, split, steps, epochs, evaluated]
+    if base := getattr(fn_args, "base_model", None):
+        parts.append(base)
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return storage.join(folder, mark)
 
@@ -247,6 +254,7 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     functions = [signature.get_concrete_function() for signature in signatures.values()]
     found = [variable for function in functions for variable in function.graph.variables]
     saved.all_variables = list({id(variable): variable for variable in found}.values())
+    saved.weights = [weight.value for weight in model.weights]  # for a warm start
     resource = tf.saved_model.experimental.TrackableResource
     parts = tf.train.TrackableView(model).descendants()
     saved.tables = [part for part in parts if isinstance(part, resource)]

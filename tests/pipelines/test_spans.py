@@ -1,0 +1,130 @@
+"""Three spans through the pipeline of spans: drift, warm start, a baseline by name, push or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines import spans
+from pipelines.config import PipelineConfig, local_config
+from pipelines.metadata import Metadata
+from recordgen import convert
+from recordgen.options import ConvertOptions
+from recordgen.training import TrainingConfig
+
+COLOURS = {"blue": (0, 0, 255), "green": (0, 255, 0), "red": (255, 0, 0)}
+SPLITS = {"TRAIN": 24, "VALIDATION": 6}
+
+
+def write_span(folder: Path, labels: dict[str, str], eval_labels: dict[str, str]) -> Path:
+    """Write images, and an import file that gives each colour a label; return the file."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(len(labels))
+    rows = []
+    for (split, count), named in zip(SPLITS.items(), (labels, eval_labels), strict=True):
+        for colour, label in named.items():
+            for number in range(count):
+                noise = random.integers(0, 60, (8, 8, 3))
+                pixels = np.clip(noise + COLOURS[colour], 0, 255).astype(np.uint8)
+                name = f"{colour}-{split}-{number}.png"
+                Image.fromarray(pixels).save(folder / name)
+                rows.append(f"{split},{name},{label}\n")
+    (folder / "a.csv").write_text("".join(rows))
+    return folder / "a.csv"
+
+
+def config_of(root: Path) -> PipelineConfig:
+    return local_config(
+        str(root / "data"),
+        str(root / "work"),
+        name="spans",
+        pattern="span-{SPAN}/*.csv",
+        fingerprint_images=False,
+        options=ConvertOptions(task="image_classification", ignore=("ALL",)),
+        training=TrainingConfig(image_size=(8, 8), batch_size=12, epochs=6, learning_rate=0.01),
+        min_score=0.6,
+    )
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spans")
+
+
+@pytest.fixture(scope="module")
+def reports(root: Path) -> list[spans.SpanReport]:
+    """What came of a span that is like the curated one, one with a new label, and a wrong one."""
+    first = {"blue": "blue", "red": "red"}
+    second = {**first, "green": "apple"}
+    third = {**first, "green": "green"}
+    wrong = {"blue": "red", "red": "green", "green": "blue"}
+    convert(write_span(root / "curated", first, first), root / "checked", ignore="ALL")
+    found = []
+    for number, labels in enumerate(((first, first), (second, second), (third, wrong)), 1):
+        write_span(root / f"data/span-{number}", *labels)
+        found.append(spans.run_span(config_of(root), f"{root}/checked/schema.pbtxt", window=2))
+    return found
+
+
+@pytest.mark.slow
+def test_spans(reports: list[spans.SpanReport]) -> None:
+    """Labels keep their numbers; drift is seen; a model is pushed unless it is bad."""
+    assert [report.span for report in reports] == [1, 2, 3]
+    assert [report.trained_on for report in reports] == [(1,), (1, 2), (2, 3)]
+    assert [report.labels for report in reports] == [
+        ("blue", "red"),
+        ("blue", "red", "apple"),
+        ("blue", "red", "apple", "green"),
+    ]
+    one, two, three = reports
+    assert one.anomalies == ()
+    assert any("image/class/text" in anomaly and "apple" in anomaly for anomaly in two.anomalies)
+    assert (one.baseline, one.blessed) == (None, True)
+    # By name, the first model is right about two of three colours.
+    assert two.baseline == pytest.approx(2 / 3)
+    assert two.score > two.baseline
+    assert two.blessed
+    assert two.pushed_to is not None
+    assert two.pushed_to != one.pushed_to
+    assert (three.blessed, three.pushed_to) == (False, None)
+
+
+@pytest.mark.slow
+def test_a_warm_start(root: Path, reports: list[spans.SpanReport]) -> None:
+    """The second training begins with the first one's model, and the third with the second's."""
+    metadata = Metadata(str(root / "work/metadata.db"))
+    first, second, _ = metadata.artifacts("Model")
+    [trainer] = [e for e in metadata.latest_run() if e.component == "Trainer"]
+    assert [a.id for a in metadata.inputs(trainer) if a.type == "Model"] == [second.id]
+    made = metadata.producer(second)
+    assert made is not None
+    assert [a.id for a in metadata.inputs(made) if a.type == "Model"] == [first.id]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "window", "schema", "message"),
+    [
+        ("*.csv", 2, "a.csv", "the pattern must have {SPAN}"),
+        ("{SPAN}/*.csv", 0, "a.csv", "window must be at least 1"),
+        ("{SPAN}/*.csv", 2, "none.pbtxt", "none.pbtxt: no such file; copy the schema.pbtxt"),
+    ],
+)
+def test_settings_are_checked_first(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    pattern: str,
+    window: int,
+    schema: str,
+    message: str,
+) -> None:
+    """Before TFX is loaded."""
+    (tmp_path / "a.csv").write_text("a.png,b\n")
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/a.csv").write_text("a.png,b\n")
+    given = ["--data", str(tmp_path), "--workdir", str(tmp_path / "work"), "--pattern", pattern]
+    given += ["--window", str(window), "--curated-schema", str(tmp_path / schema)]
+    assert spans.main(given) != 0
+    assert message in capsys.readouterr().err
