@@ -114,7 +114,8 @@ def read_span_report(metadata_path: str) -> SpanReport:
         values = [v["doubleValue"] for k, v in metrics.items() if k.rsplit("/", 1)[-1] == measure]
         return values[0] if values else None
 
-    has_baseline = any(a.type == "Model" for a in trained)
+    judged = metadata.inputs(executions["Evaluator"])
+    has_baseline = sum(artifact.type == "Model" for artifact in judged) > 1
     new = score("candidate" if has_baseline else "")
     anomalies = []
     for name in storage.list_folders(found["ExampleAnomalies"].uri, "Split-"):

@@ -69,6 +69,8 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/kubeflow.md": {"python -m pipelines.kubeflow --run-local": _CONTAINERS},
     "docs/pipeline.md": {
         "python -m pipelines.local": _PIPELINE,
+        "cp checked/schema.pbtxt": _PIPELINE,
+        "python -m pipelines.spans": _PIPELINE,
         "python -m pipelines.lineage": "needs a pipeline that has run; see tests/pipelines",
         "import tensorflow as tf": "needs a pushed model; tests/training/test_run_fn.py calls one",
     },

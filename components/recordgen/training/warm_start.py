@@ -21,8 +21,9 @@ from recordgen.tasks import TASKS
 _log = logging.getLogger(__name__)
 
 
-# Pixels mean the same in each dataset; words and columns are numbered anew.
-_KINDS = ("image", "video")
+#: The kinds of tasks that may begin so: pixels mean the same in each dataset, and words and columns
+#: are numbered anew.
+KINDS = ("image", "video")
 
 
 def warm_start(model: keras.Model, dataset: Dataset, base: str) -> None:
@@ -38,7 +39,7 @@ def warm_start(model: keras.Model, dataset: Dataset, base: str) -> None:
             neither images nor videos.
         SourceError: it does not know its labels.
     """
-    if TASKS[dataset.task].kind not in _KINDS:
+    if TASKS[dataset.task].kind not in KINDS:
         raise UsageError(
             f"base_model is for images and videos, not for {dataset.task}, whose words or columns "
             f"are learnt anew from each dataset (got {base}); train without it"
