@@ -151,8 +151,10 @@ def wait_for_first_shard(output: Path) -> None:
         time.sleep(0.002)
 
 
-def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, str]:
-    """Press Ctrl-C when a conversion has finished its first shard; return exit code and stderr."""
+def interrupt_convert(
+    source: str, output: Path, *options: str, by: signal.Signals = signal.SIGINT
+) -> tuple[int, str]:
+    """Interrupt a conversion when it has finished its first shard; return exit code and stderr."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "recordgen.cli", "convert", source, str(output)),
@@ -165,7 +167,7 @@ def interrupt_convert(source: str, output: Path, *options: str) -> tuple[int, st
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     wait_for_first_shard(output)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     _, errors = process.communicate(timeout=60)
     return process.returncode, errors
 

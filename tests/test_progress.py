@@ -8,6 +8,7 @@ import logging
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -227,13 +228,16 @@ def test_errors_are_json(
 
 
 @pytest.mark.slow
-def test_interrupt_is_json(slow_source: str, tmp_path: Path) -> None:
-    """Ctrl-C is an event of its own, and the last one."""
+def test_a_stop_is_json(slow_source: str, tmp_path: Path) -> None:
+    """SIGTERM works like Ctrl-C: an event of its own, the last one, and nothing looks finished."""
     output = tmp_path / "out"
-    code, errors = interrupt_convert(slow_source, output, "--log-format=json")
-    assert code == 130
-    lines = [json.loads(line) for line in errors.splitlines()]
-    assert (lines[-1]["event"], lines[-1]["exit_code"]) == ("interrupted", 130)
+    code, errors = interrupt_convert(slow_source, output, "--log-format=json", by=signal.SIGTERM)
+    assert code == 143
+    *_, waiting, last = (json.loads(line) for line in errors.splitlines())
+    assert (last["event"], last["exit_code"]) == ("interrupted", 143)
+    assert last["message"] == "stopped by SIGTERM; nothing was committed, run it again"
+    assert "--resume keeps" in waiting["message"]
+    assert not (output / "dataset.json").exists()
 
 
 def test_others_log_in_json_too() -> None:

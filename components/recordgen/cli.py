@@ -1,7 +1,7 @@
 """The ``recordgen`` command: convert and check, and what is done with a finished dataset.
 
 Exit codes: 0 done; 1 the data, storage or runner failed, check found an error in the data, or diff
-what ``--fail-on`` names; 2 a wrong option or argument; 130 interrupted.
+what ``--fail-on`` names; 2 a wrong option or argument; 130 interrupted; 143 stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
+from recordgen.console.stopping import interrupted_by, stop_on_sigterm
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
@@ -35,7 +36,6 @@ _REJECTS_SHOWN = 20
 _RECORDS_SHOWN = 5
 _EXAMPLES_SHOWN = 20
 _FAIL_ON = ("changes", "leaks")  # by default
-_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
     log_format, debug = _how_to_log(arguments)
     _set_up_logs(log_format, debug=debug)
+    stop_on_sigterm()
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
@@ -61,8 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exc.exit_code
     except KeyboardInterrupt as exc:
         _offer_resume(arguments)
-        logs.interrupted(exc, _INTERRUPTED, traceback=debug)
-        return _INTERRUPTED
+        return logs.interrupted(exc, interrupted_by(), traceback=debug)
     except BrokenPipeError:
         # The reader of our output has gone: point stdout elsewhere for the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

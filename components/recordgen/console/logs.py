@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
 import sys
 import threading
 import time
@@ -183,11 +184,13 @@ def failed(error: BaseException, exit_code: int, *, traceback: bool) -> None:
     _say("failed", str(error), fields, level=logging.ERROR, error=shown)
 
 
-def interrupted(error: BaseException, exit_code: int, *, traceback: bool) -> None:
-    """Log that the user stopped the command."""
-    message = "interrupted; nothing was committed, run it again"
+def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) -> int:
+    """Log that a signal stopped the command; return the exit code, 128 + signal as in shells."""
+    what = "interrupted" if by == signal.SIGINT else f"stopped by {by.name}"
+    message = f"{what}; nothing was committed, run it again"
     shown = error if traceback else None
-    _say("interrupted", message, {"exit_code": exit_code}, level=logging.ERROR, error=shown)
+    _say("interrupted", message, {"exit_code": 128 + by}, level=logging.ERROR, error=shown)
+    return 128 + by
 
 
 def unfinished(output: str, shards: int) -> None:

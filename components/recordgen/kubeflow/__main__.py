@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from recordgen.console import logs
-from recordgen.console.quiet import quiet_libraries
+from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
+from recordgen.console.stopping import interrupted_by, stop_on_sigterm
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
@@ -37,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     logs.set_up("json", level=logging.ERROR)
     quiet_libraries()
+    quiet_after_interrupt()
+    stop_on_sigterm()
     try:
         step = StepInput.parse(args.executor_input)
         module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
@@ -44,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except RecordgenError as exc:
         logs.failed(exc, exc.exit_code, traceback=False)
         return exc.exit_code
+    except KeyboardInterrupt as exc:
+        return logs.interrupted(exc, interrupted_by(), traceback=False)
     return 0
 
 
