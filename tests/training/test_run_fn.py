@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from recordgen import convert, features, read_dataset
-from recordgen.errors import DataError, SourceError, UsageError
+from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import eval_dataset
 from recordgen.records.example import serialize_example
 from recordgen.standards.lineage import find_lineage
@@ -174,6 +175,18 @@ def test_no_labels_at_all(fn_args, examples, tmp_path):
     convert(str(tmp_path / "b.csv"), str(tmp_path / "out"))
     with pytest.raises(DataError, match="no example has a label"):
         run_fn(fn_args(train_files=[f"{tmp_path}/out/Split-train/*"]))
+
+
+def test_a_damaged_record_is_named(fn_args, examples, tmp_path):
+    """TensorFlow's own error names neither the file nor the record."""
+    shutil.copytree(examples, tmp_path / "out")
+    [shard] = (tmp_path / "out" / "Split-train").iterdir()
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    changed = fn_args(train_files=[f"{tmp_path}/out/Split-train/*"], custom_config=FAST)
+    with pytest.raises(RecordError, match=rf"{shard}: record \d+: damaged record .*; restore"):
+        run_fn(changed)
 
 
 @pytest.mark.slow

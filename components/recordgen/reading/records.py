@@ -168,20 +168,18 @@ def batches(
     skipping = skipping_of(plan, options)
     records = read_records(plan, options, keep, skipping)
     records = repeated(mixed(cached(records, plan, options), plan, options), options)
+    parallel = parallel_calls(options)
+    size, is_full = options.batch_size, options.has_full_batches
+    if skipping is not None and not plan.is_checked:
+        if arrange is None and not is_full:
+            tried = records.batch(size).map(skipping.tried(to_batch), **parallel)
+            return tried.filter(has_examples)
+        # Skip before records are arranged, and before full batches are made.
+        records = records.batch(size).map(skipping.sound(to_batch), **parallel).unbatch()
     if arrange is not None:
         records = arrange(records)
-    parallel = parallel_calls(options)
-    has_full_batches = options.has_full_batches
     # Batch before parse: one vectorised call for all records.
-    if skipping is None or plan.is_checked:
-        records = records.batch(options.batch_size, drop_remainder=has_full_batches)
-        return records.map(to_batch, **parallel)
-    records = records.batch(options.batch_size)
-    if not has_full_batches:
-        return records.map(skipping.tried(to_batch), **parallel).filter(has_examples)
-    # Skip before full batches are made.
-    records = records.map(skipping.sound(to_batch), **parallel).unbatch()
-    return records.batch(options.batch_size, drop_remainder=True).map(to_batch, **parallel)
+    return records.batch(size, drop_remainder=is_full).map(to_batch, **parallel)
 
 
 def finished(

@@ -244,8 +244,8 @@ def read_around(path: str) -> Iterator[bytes | RecordError]:
 
 def _next_record(file: IO[bytes], head: bytes, offset: int) -> int | None:
     """Return the offset of the record after a damaged one; None: none is found."""
-    if _is_head(head):
-        return offset + FRAME_BYTES + int(_LENGTH.unpack_from(head)[0])
+    if _is_head(head) and (size := _LENGTH.unpack_from(head)[0]) <= _MAX_RECORD_BYTES:
+        return offset + FRAME_BYTES + int(size)
     start = offset + 1
     file.seek(start)
     data = file.read(_SEARCHED_BYTES)

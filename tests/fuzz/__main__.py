@@ -1,0 +1,43 @@
+"""Fuzz one reader: `python -m tests.fuzz csv --seconds 600`.
+
+Inputs come from `tests/fuzz/corpus/TARGET` and from mutations that reach new lines of the package.
+An input that fails is written beside `--found`; put it into the corpus, and mend the reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+
+import atheris
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("target", choices=("csv", "jsonl", "image", "tfrecord"))
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
+    parser.add_argument("--found", help="folder for inputs that are new; default: a temporary one")
+    given = parser.parse_args()
+    with atheris.instrument_imports(include=["recordgen"]):
+        from tests.fuzz.targets import CORPUS, TARGETS
+    found = given.found or tempfile.mkdtemp(prefix="fuzz-")
+    os.makedirs(found, exist_ok=True)
+    arguments = [
+        found,
+        str(CORPUS / given.target),
+        f"-max_total_time={given.seconds}",
+        f"-seed={given.seed}",
+        f"-artifact_prefix={found.rstrip('/')}-",
+        "-timeout=10",
+        "-rss_limit_mb=4096",
+        "-print_final_stats=1",
+    ]
+    atheris.Setup([sys.argv[0], *arguments], TARGETS[given.target])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

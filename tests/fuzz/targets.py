@@ -1,0 +1,84 @@
+"""What is fuzzed: functions of bytes that may raise no error but Recordgen's own."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+
+from recordgen.errors import PayloadError, RecordError, RecordgenError
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import prepare
+from recordgen.records.example import parse_example
+from recordgen.records.tfrecord import count_frames, read_around, read_records
+from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments
+from recordgen.sources import automl_csv, automl_jsonl
+from recordgen.sources.lines import bounded_lines
+from recordgen.tasks import TASKS
+
+CORPUS = Path(__file__).parent / "corpus"
+
+_OPTIONS = ConvertOptions()
+
+# Readers differ most by what a task reads from a line.
+_TASKS = ("image_classification", "object_detection", "text_entities", "video_classification")
+
+# In memory where there is such a folder: a file is written for each input.
+_FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+
+
+def fuzz_csv(data: bytes) -> None:
+    """Every line of a CSV gives rows or rejects, with its number."""
+    _parse(automl_csv, data)
+
+
+def fuzz_jsonl(data: bytes) -> None:
+    """Every line of a JSONL file gives a row or a reject, with its number."""
+    _parse(automl_jsonl, data)
+
+
+def fuzz_image(data: bytes) -> None:
+    """The header of an image is read, or it is refused: before anything is decoded."""
+    with suppress(PayloadError):
+        prepared = prepare(data, _OPTIONS)
+        assert prepared.bytes >= 0
+        assert prepared.seconds >= 0
+
+
+def fuzz_tfrecord(data: bytes) -> None:
+    """Records are read up to the first damage, and around it; no more are counted than are there."""
+    path = os.path.join(_FOLDER.name, "a.rec")
+    with open(path, "wb") as file:
+        file.write(data)
+    records = []
+    with suppress(RecordError):
+        records.extend(read_records(path))
+    around = list(read_around(path))
+    assert around[: len(records)] == records
+    assert len(around) == len(records) or isinstance(around[len(records)], RecordError)
+    with suppress(RecordError):
+        assert count_frames(path) >= len(records)
+    for record in records:
+        with suppress(ValueError):
+            parse_example(record)
+
+
+def _parse(reader: ModuleType, data: bytes) -> None:
+    task = TASKS[_TASKS[len(data) % len(_TASKS)]].of(_OPTIONS)
+    with suppress(RecordgenError):
+        lines = bounded_lines(io.BytesIO(data), "a")
+        for item in reader.parse_lines(lines, source="a", task=task, adjusted=Adjustments()):
+            if isinstance(item, Reject):
+                assert 1 <= item.line <= data.count(b"\n") + 1, item
+
+
+TARGETS = {
+    "csv": fuzz_csv,
+    "jsonl": fuzz_jsonl,
+    "image": fuzz_image,
+    "tfrecord": fuzz_tfrecord,
+}

@@ -1,0 +1,38 @@
+"""The fuzzer's targets: their corpus, and a few seconds of fuzzing where atheris is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.targets import CORPUS, TARGETS
+
+INPUTS = sorted(path.relative_to(CORPUS).as_posix() for path in CORPUS.glob("*/*"))
+
+
+def test_every_target_has_a_corpus():
+    """Without one, the fuzzer would have to find each format first."""
+    assert {name.split("/")[0] for name in INPUTS} == set(TARGETS)
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_corpus(name):
+    """What was found once stays mended; this needs no fuzzer."""
+    TARGETS[name.split("/")[0]]((CORPUS / name).read_bytes())
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("target", TARGETS)
+def test_fuzzing_for_a_moment(target, tmp_path):
+    """Two seconds find nothing."""
+    pytest.importorskip("atheris", reason="atheris has wheels for Python 3.10 to 3.13 on x86_64")
+    command = [sys.executable, "-m", "tests.fuzz", target, "--seconds=2", "--seed=1"]
+    command.append(f"--found={tmp_path}/found")
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "stat::number_of_executed_units" in done.stderr
