@@ -50,7 +50,7 @@ def fuzz_image(data: bytes) -> None:
 
 
 def fuzz_tfrecord(data: bytes) -> None:
-    """Records are read up to the first damage, and around it; no more are counted than are there."""
+    """Records are read up to the first damage, and around it; none is counted twice."""
     path = os.path.join(_FOLDER.name, "a.rec")
     with open(path, "wb") as file:
         file.write(data)
