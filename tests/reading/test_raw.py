@@ -66,8 +66,8 @@ def outputs(source: Path) -> dict[str, str]:
     return {name: str(source / name) for name in options}
 
 
-def batch(output: str, **options: Any) -> Any:
-    """Return all images and boxes of an output, in their order."""
+def batch(output: str | list[str], **options: Any) -> Any:
+    """Return all images and boxes of an output, or of several, in their order."""
     given = {"batch_size": len(PICTURES), "image_size": SIZE, "shuffle": False, **options}
     [(images, boxes)] = recordgen.train_dataset(output, augment=None, **given)
     return images.numpy(), boxes["boxes"].numpy()
@@ -89,6 +89,14 @@ def test_same_pixels_as_png(outputs: dict[str, str], raw: str, resize: str, deco
         batch(outputs[raw], **options), batch(outputs["png"], **options), strict=True
     ):
         assert np.array_equal(found, expected)
+
+
+def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
+    """One may hold raw pixels and the other PNGs."""
+    both = [outputs["png"], outputs["raw"]]
+    images, _ = batch(both, batch_size=2 * len(PICTURES))
+    expected, _ = batch(outputs["png"])
+    assert np.array_equal(images, [*expected, *expected])
 
 
 def test_a_batch_of_one_size(outputs: dict[str, str], source: Path) -> None:
@@ -220,4 +228,5 @@ def test_damaged_pixels_are_skipped(outputs: dict[str, str], tmp_path: Path) -> 
     bad: list[str] = []
     images, _ = batch(str(out), on_error=bad.append)
     assert len(images) == len(PICTURES) - 1
-    assert bad == [whole[0]["image/source_id"][0].decode()]
+    [said] = bad
+    assert f"record 0 ({whole[0]['image/source_id'][0].decode()})" in said

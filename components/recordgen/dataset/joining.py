@@ -42,6 +42,8 @@ def join_datasets(parts: Sequence[tuple[str, Dataset]]) -> Dataset:
         _need_one(parts, "features", [dataset.features for _, dataset in parts])
     if len({dataset.options.get("check") for _, dataset in parts}) > 1:
         options["check"] = "header"  # not every image of them was decoded
+    if len({dataset.options.get("pixels", "encoded") for _, dataset in parts}) > 1:
+        options["pixels"] = "mixed"  # each record says itself what it holds
     names = {name for _, dataset in parts for name in dataset.splits}
     splits = {
         name: Split.merge([d.splits[name] for _, d in parts if name in d.splits])
