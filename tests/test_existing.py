@@ -81,6 +81,7 @@ MUST_AGREE = {
     "eval_from": "train:10",
     "missing_split": "drop",
     "labels": "text",
+    "vocabulary": "labels.txt",
     "shard_by": "label",
     "shard_mb": 9,
     "compression": "gzip",

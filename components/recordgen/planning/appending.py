@@ -114,6 +114,8 @@ def find_existing(output: str, options: ConvertOptions) -> Existing | None:
             f"appended to"
         )
     ours = {**recorded_defaults(), **options.recorded()}
+    if not options.vocabulary:
+        del ours["vocabulary"]  # labels keep the numbers that they have there
     theirs = {**recorded_defaults(), **dataset.options, "task": dataset.task}
     if "near" in (options.split_by, theirs["split_by"]):
         raise UsageError(
