@@ -76,7 +76,7 @@ BEAM_MODULES = (
 )
 
 WITH_BEAM = Preloaded(*BEAM_MODULES)
-WITH_TENSORFLOW = Preloaded("tensorflow", "recordgen.reading.datasets")
+WITH_TENSORFLOW = Preloaded("tensorflow", "recordgen.training.run")
 WITH_TFX = Preloaded("tfx.v1", "tensorflow_model_analysis", "pipelines.pipeline")
 
 

@@ -8,7 +8,6 @@ iterator in hand; Keras makes the training step, and callbacks are called as by 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -64,19 +63,20 @@ def plan_phases(config: TrainingConfig, epochs: int) -> list[Phase]:
 
 
 def learning_rates(config: TrainingConfig, rate: float, epochs: int, steps: int) -> Any:
-    """Return the learning rate by changes of the weights, as Keras's schedule.
+    """Return the learning rate by step, as Keras's schedule.
+
+    Keras counts every step, also where it averages the gradients of several.
 
     Args:
-        config: the schedule, the warm-up and the accumulation of gradients.
+        config: the schedule and the warm-up.
         rate: the highest rate.
         epochs: the epochs of the phase.
         steps: the steps in an epoch.
     """
-    changes = math.ceil(epochs * steps / config.accumulate)
-    warmup = min(changes, round(config.warmup_epochs * steps / config.accumulate))
+    warmup = min(epochs * steps, round(config.warmup_epochs * steps))
     return keras.optimizers.schedules.CosineDecay(
         initial_learning_rate=0.0 if warmup else rate,
-        decay_steps=max(1, changes - warmup),
+        decay_steps=max(1, epochs * steps - warmup),
         alpha=1.0 if config.schedule == "constant" else 0.0,
         warmup_target=rate if warmup else None,
         warmup_steps=warmup,
