@@ -6,8 +6,10 @@ import argparse
 import json
 import os
 import re
+import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +24,7 @@ from pipelines.terminal import run_main, show_progress
 from recordgen import storage
 from recordgen.console.quiet import load_tensorflow, quiet_libraries
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import UsageError
+from recordgen.errors import RunnerError, UsageError
 from recordgen.options import AUTO
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import find_import_files
@@ -79,8 +81,29 @@ def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
     pipeline = create_pipeline(config)
     show_progress(len(pipeline.components), verbose=verbose)
     os.makedirs(os.path.dirname(config.metadata_path), exist_ok=True)
+    check_not_locked(config.metadata_path)
     tfx.orchestration.LocalDagRunner().run(pipeline)
     return read_report(config.metadata_path)
+
+
+def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:
+    """Check that a metadata store can be written, or will be within ``seconds``.
+
+    ML Metadata would ask for half a minute, then raise an error that names neither file nor remedy.
+
+    Raises:
+        RunnerError: another process holds it.
+    """
+    if not os.path.exists(metadata_path):
+        return
+    with closing(sqlite3.connect(metadata_path, timeout=seconds)) as store:
+        try:
+            store.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as exc:
+            raise RunnerError(
+                f"{metadata_path}: ML Metadata cannot be written ({exc}); wait for the run that "
+                f"uses it, or give this one another folder"
+            ) from exc
 
 
 def read_report(metadata_path: str) -> RunReport:

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -656,11 +657,15 @@ def test_processes_of_this_system_are_judged_at_once(
 def test_processes_elsewhere_are_watched(
     elsewhere: lease.Holder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of another machine or container only its signs of life are seen: none, and it is dead."""
+    """Of another machine or container only its signs of life are seen: none, and it is dead.
+
+    Its clock may be set back meanwhile.
+    """
     path = str(tmp_path / "run.json")
     lease._write(path, elsewhere)
     assert lease.living_holder(path) is None
-    monkeypatch.setattr(lease, "_this_process", lambda: replace(elsewhere, seen=str(time.time())))
+    clock = count(1_000_000, -1)
+    monkeypatch.setattr(lease, "_this_process", lambda: replace(elsewhere, seen=str(next(clock))))
     with lease.held(path):
         monkeypatch.setattr(lease, "_is_running", lambda _: None)
         found = lease.living_holder(path)

@@ -25,7 +25,7 @@ from gcsfs.core import GCSFileSystem
 import recordgen
 from benchmarks import costs
 from recordgen.beam import graph
-from recordgen.beam.runners import beam_flags, pipeline_factory
+from recordgen.beam.runners import beam_flags, pipeline_factory, workers_below
 from recordgen.errors import DataError, RunnerError, TooManyRejectsError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning.bucket_files import encode_bucket
@@ -377,7 +377,7 @@ def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
     """Beam would wait for it for ever: the run fails and says so, and the next one succeeds."""
     whole, output = tmp_path / "whole", tmp_path / "out"
     recordgen.convert(slow_source, whole, shard_mb=1)
-    killing = kill_once_writing(output, lambda: sdk_workers(os.getpid())[0])
+    killing = kill_once_writing(output, lambda: workers_below(os.getpid())[0])
     with pytest.raises(RunnerError, match=r"a worker process died .*; run it again"):
         recordgen.convert(slow_source, output, shard_mb=1, beam_args=_PROCESSES)
     killing.join()
@@ -402,20 +402,6 @@ def test_a_dead_job_server_ends_the_run(slow_source: str, tmp_path: Path) -> Non
     assert done.returncode == 1
     assert "recordgen: Beam's runner failed: _MultiThreadedRendezvous: UNAVAILABLE" in done.stderr
     assert os.listdir(output) == [".recordgen-staging"]
-
-
-def sdk_workers(parent: int) -> list[int]:
-    """Return Beam's worker processes below a process."""
-    children = [
-        int(child)
-        for path in Path(f"/proc/{parent}/task").glob("*/children")
-        for child in path.read_text().split()
-    ]
-    command = Path(f"/proc/{parent}/cmdline").read_bytes().split(b"\0")
-    found = (
-        [parent] if command[1:3] == [b"-m", b"apache_beam.runners.worker.sdk_worker_main"] else []
-    )
-    return found + [worker for child in children for worker in sdk_workers(child)]
 
 
 # --- what a runner lacks -----------------------------------------------------------------------

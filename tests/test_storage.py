@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import fsspec
@@ -572,6 +573,35 @@ def test_redirects_to_private_addresses_are_refused(
     assert codes(urls[3:5], tmp_path, allow_root=roots) == ["ok", "not_allowed"]
     assert codes([f"{inner}/direct.jpg"], tmp_path) == ["ok"]
     assert asked
+
+
+def test_a_name_that_changes_its_meaning(
+    serve: Callable[[Answer], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A connection goes to the address that was checked, and no answer may hold a private one."""
+    reached: list[str] = []
+
+    async def look(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        reached.append(request.transport.get_extra_info("sockname")[0])
+        return image(request)
+
+    def meanings(host: str, port: int, *_: object, **__: object) -> list[tuple[Any, ...]]:
+        found = answers[host].pop(0) if len(answers[host]) > 1 else answers[host][0]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, port)) for ip in found]
+
+    port = serve(look).rsplit(":", 1)[1]
+    hosts = ("turning.example", "both.example")
+    url = serve(redirecting(*(f"http://{host}:{port}/1.jpg" for host in hosts)))
+    public, private = "127.0.0.1", "127.0.0.2"  # both are this machine
+    monkeypatch.setattr("recordgen.storage.http.is_public", lambda address: address == public)
+    monkeypatch.setattr(socket, "getaddrinfo", meanings)
+    answers = dict(zip(hosts, ([[public], [private]], [[public, private]]), strict=True))
+    assert codes([f"{url}/to/0"], tmp_path) == ["ok"]
+    assert set(reached) == {public}
+    reached.clear()
+    assert codes([f"{url}/to/1"], tmp_path) == ["not_allowed"]
+    assert not reached
 
 
 def test_the_message_of_a_refused_redirect(serve: Callable[[Answer], str]) -> None:

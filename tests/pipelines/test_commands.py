@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sqlite3
 from collections import Counter, defaultdict
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from pipelines.samples import meters
 from pipelines.samples.digits import IMPORT_FILE, write_digit_groups, write_digits
 from pipelines.samples.meters import write_meters
 from pipelines.terminal import run_main
-from recordgen.errors import SourceError, UsageError
+from recordgen.errors import RunnerError, SourceError, UsageError
 
 
 @pytest.fixture
@@ -258,3 +260,20 @@ def test_a_sample_as_a_command(tmp_path, capsys):
     assert samples.main(["image_multi_label", str(tmp_path), "--examples", "3"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / IMPORT_FILE}\n"
     assert len((tmp_path / IMPORT_FILE).read_text().splitlines()) == 3
+
+
+def test_metadata_that_another_process_holds(tmp_path: Path) -> None:
+    """A lock of SQLite that stays ends the run before its first step, with file and remedy."""
+    path = tmp_path / "metadata.sqlite"
+    local.check_not_locked(str(path))
+    assert not path.exists()
+    # isolation_level=None: BEGIN and ROLLBACK are ours.
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(
+            RunnerError, match=rf"{path}: .*\(database is locked\); wait for the run"
+        ):
+            local.check_not_locked(str(path), seconds=0.01)
+        other.execute("ROLLBACK")
+        local.check_not_locked(str(path))
+        other.execute("BEGIN EXCLUSIVE")  # the check holds nothing

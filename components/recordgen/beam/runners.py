@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
@@ -132,7 +134,8 @@ def _google_errors() -> tuple[type[Exception], ...]:
 def dying_with_workers() -> Iterator[None]:
     """End the block with a RuntimeError when a worker process of the in-memory runner dies.
 
-    Beam notes that in a thread of its own and waits for the worker's answer for ever. Blocks
+    Beam notes that in a thread of its own and waits for the worker's answer for ever. Then it waits
+    for the other workers, one of which may wait for rows of the dead one: they are ended. Blocks
     outside the main thread, where no signal can end them, are left alone. A SIGUSR1 from elsewhere
     goes to whom it is for.
     """
@@ -153,12 +156,15 @@ def dying_with_workers() -> Iterator[None]:
             hook(args)
             return
         with lock:
-            if running:
+            if running and not deaths:  # the others are ended here
                 deaths.append(str(args.exc_value))
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
     def end(number: int, frame: FrameType | None) -> None:
         if deaths:
+            for worker in workers_below(os.getpid()):
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
             raise RuntimeError(f"a worker process died ({deaths[0]}); run it again")
         if callable(handler):
             handler(number, frame)
@@ -174,11 +180,31 @@ def dying_with_workers() -> Iterator[None]:
         signal.signal(signal.SIGUSR1, handler)
 
 
+def workers_below(process: int) -> list[int]:
+    """Return Beam's worker processes below a process, and itself if it is one."""
+    try:
+        command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+        threads = list(Path(f"/proc/{process}/task").glob("*/children"))
+        children = [int(child) for thread in threads for child in thread.read_text().split()]
+    except OSError:
+        return []  # it ended, or this is not Linux
+    is_worker = command[1:3] == [b"-m", b"apache_beam.runners.worker.sdk_worker_main"]
+    below = [worker for child in children for worker in workers_below(child)]
+    return [process, *below] if is_worker else below
+
+
 def release(result: PipelineResult | None) -> None:
     """Let go of a run that has ended: Dask's cluster drops what is left of it."""
     client = getattr(result, "client", None)
     if client is not None:
         client.close()
+
+
+#: What to do where memory is short.
+OUT_OF_MEMORY = (
+    "out of memory: a process of this run needs more than it may have; give it more, or use fewer "
+    "--threads, a smaller --decode-memory or fewer workers; --resume keeps the finished shards"
+)
 
 
 def last_line(exc: Exception) -> str:

@@ -11,6 +11,7 @@ import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
 
 from recordgen.beam.runners import (
+    OUT_OF_MEMORY,
     dying_with_workers,
     last_line,
     release,
@@ -22,6 +23,7 @@ from recordgen.options import ConvertOptions
 from recordgen.runs.progress import Progress, watching
 from recordgen.runs.staging import Staging
 from recordgen.storage.hosts import forget_failures
+from recordgen.storage.memory import memory_kills
 from recordgen.tasks import TASKS
 
 NewPipeline = Callable[[], beam.Pipeline]
@@ -35,6 +37,7 @@ def running(
     yield pipeline
     job: PipelineResult | None = None
     noun = TASKS[options.task].noun
+    kills = memory_kills()
     try:
         with _rare_collections(), watching(staging, progress, noun), dying_with_workers():
             forget_failures()
@@ -50,6 +53,8 @@ def running(
         reason = staging.read_error()
         if reason is not None:
             raise reason from exc
+        if memory_kills() > kills:  # the workers' reason to die
+            raise RunnerError(OUT_OF_MEMORY) from exc
         raise RunnerError(f"Beam's runner failed: {last_line(exc)}") from exc
     finally:
         release(job)

@@ -13,8 +13,9 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 from recordgen import storage
+from recordgen.beam.runners import OUT_OF_MEMORY
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.errors import PayloadError, RecordgenError
+from recordgen.errors import PayloadError, RecordgenError, RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.payloads.fetching import check_reach, contents, payload_infos
 from recordgen.planning.appending import ExistingShard, known_rows
@@ -81,6 +82,10 @@ class Step(beam.DoFn):
         except RecordgenError as exc:
             self._staging.write_error(exc)
             raise
+        except MemoryError as exc:
+            error = RunnerError(OUT_OF_MEMORY)
+            self._staging.write_error(error)
+            raise error from exc
 
 
 class PlanningStep(Step):

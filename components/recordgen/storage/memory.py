@@ -1,4 +1,4 @@
-"""How much memory this machine, or its control group, has: in all, and free.
+"""How much memory this machine, or its control group, has, and whether it was too little.
 
 A container's limit is that of its control group, of version 2 or 1. The limits of groups above it
 are not asked: a container sees its own group as the root.
@@ -18,6 +18,8 @@ _LIMITS = (
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
 )
 
+_EVENTS = ("memory.events", "memory/memory.oom_control")
+
 
 def memory_limit(group: str = _GROUP) -> int:
     """Return the memory of the machine, or of the control group if that has less, in bytes."""
@@ -33,6 +35,20 @@ def free_memory(machine: str = _MACHINE, group: str = _GROUP) -> int:
     """
     free = [max(0, most - taken) for most, taken in _of_group(group)]
     return min([_free_of_machine(machine), *free])
+
+
+def memory_kills(group: str = _GROUP) -> int:
+    """Return how many processes of the control group the system has ended for their memory.
+
+    0 if the control group does not count them.
+    """
+    for name in _EVENTS:
+        try:
+            counts = dict(line.split() for line in Path(group, name).read_text().splitlines())
+            return int(counts["oom_kill"])
+        except (OSError, KeyError, ValueError):
+            continue
+    return 0
 
 
 def _all_of_machine() -> int:

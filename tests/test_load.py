@@ -1,0 +1,139 @@
+"""Many conversions at once, very many shards, clocks that jump, and too little memory."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+import simplejpeg
+
+import recordgen
+from recordgen.beam import running
+from recordgen.beam.runners import dying_with_workers, workers_below
+from recordgen.errors import RunnerError
+from recordgen.options import ConvertOptions
+from recordgen.planning.plan import make_plan
+from recordgen.rows.planned import BucketSummary, Group
+from recordgen.storage.memory import memory_kills
+from tests.conftest import encoded, noise, tree_bytes
+
+_SMALL = {"shard_mb": 0.005}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return an import file of ten images."""
+    folder = tmp_path_factory.mktemp("source")
+    for number in range(10):
+        data = encoded(noise(48, 48, seed=number), "JPEG", quality=90)
+        (folder / f"{number}.jpg").write_bytes(data)
+    rows = (f"TRAIN,{number}.jpg,{number % 2}\n" for number in range(10))
+    (folder / "labels.csv").write_text("".join(rows))
+    return str(folder / "labels.csv")
+
+
+@pytest.fixture(scope="module")
+def whole(source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the files of an undisturbed conversion."""
+    output = tmp_path_factory.mktemp("whole") / "out"
+    recordgen.convert(source, output, **_SMALL)
+    return tree_bytes(output)
+
+
+def test_ten_conversions_at_once(source: str, whole: dict[str, bytes], tmp_path: Path) -> None:
+    """Threads of one process, each with an output of its own: none sees anything of the others."""
+    outputs = [tmp_path / f"{number}" for number in range(10)]
+    with ThreadPoolExecutor(len(outputs)) as pool:
+        list(pool.map(lambda output: recordgen.convert(source, output, **_SMALL), outputs))
+    assert all(tree_bytes(output) == whole for output in outputs)
+
+
+def test_the_plan_of_a_hundred_thousand_shards() -> None:
+    """It is arithmetic on the sums of the buckets; no shard costs anything by itself."""
+    group = Group("train", "")
+    bucket = BucketSummary(0, {group: 400_000}, {group: 40_000_000}, {}, 0, 0, 0, ())
+    options = ConvertOptions(shard_mb=0.0004)
+    plan = make_plan([bucket], read=400_000, parse_rejected={}, adjusted={}, options=options)
+    assert plan.splits["train"].shards == 100_000
+
+
+def test_clocks_that_jump(
+    source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of day may go back or leap by years: no wait and no byte depends on it."""
+    real, jumps = time.time, cycle([0, -4e8, 4e8, -60, 60])
+    monkeypatch.setattr(time, "time", lambda: real() + next(jumps))
+    recordgen.convert(source, tmp_path / "out", **_SMALL)
+    assert tree_bytes(tmp_path / "out") == whole
+
+
+def test_memory_that_ends(
+    source: str, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decoder that gets none: the run says what to do, and goes on where it stopped."""
+    decode = simplejpeg.decode_jpeg
+    calls = iter(range(100))
+
+    def starve(*args: object, **more: object) -> object:
+        if next(calls) == 8:
+            raise MemoryError
+        return decode(*args, **more)
+
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", starve)
+    output = tmp_path / "out"
+    with pytest.raises(RunnerError, match=r"out of memory: .* smaller --decode-memory .* --resume"):
+        recordgen.convert(source, output, threads=1, **_SMALL)
+    assert not (output / "dataset.json").exists()
+    monkeypatch.undo()
+    recordgen.convert(source, output, resume=True, **_SMALL)
+    assert tree_bytes(output) == whole
+
+
+def test_the_limit_of_a_control_group(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it ended a process during the run, this is the reason that the run gives."""
+    assert memory_kills(str(tmp_path)) == 0
+    for version, name in enumerate(("memory/memory.oom_control", "memory.events"), 1):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"under_oom 0\noom_kill {version}\n")
+        assert memory_kills(str(tmp_path)) == version
+
+    def crash(*_: object, **__: object) -> object:
+        raise SystemError
+
+    monkeypatch.setattr("recordgen.beam.steps.cut", crash)
+    for counts, words in (((0, 0), "Beam's runner failed"), ((0, 1), "out of memory")):
+        monkeypatch.setattr(running, "memory_kills", iter(counts).__next__)
+        with pytest.raises(RunnerError, match=words):
+            recordgen.convert(source, tmp_path / words.split()[0], **_SMALL)
+
+
+def test_the_other_workers_end_with_one_that_dies(tmp_path: Path) -> None:
+    """Beam waits for each of them, and one may wait for rows of the dead one for ever."""
+    module = tmp_path / "apache_beam/runners/worker/sdk_worker_main.py"  # its stand-in
+    module.parent.mkdir(parents=True)
+    module.write_text("import time; time.sleep(60)")
+    command = f"{sys.executable} -m apache_beam.runners.worker.sdk_worker_main; exit $?"
+
+    def die() -> None:
+        raise RuntimeError("return code -9")
+
+    def wait_for_the_worker() -> None:
+        with dying_with_workers():
+            threading.Thread(target=die, name="run_worker").start()
+            other.wait(30)
+
+    with subprocess.Popen(command, shell=True, cwd=tmp_path) as other:
+        while not workers_below(other.pid):
+            time.sleep(0.01)
+        with pytest.raises(RuntimeError, match=r"a worker process died .*return code -9"):
+            wait_for_the_worker()
+        assert other.wait(30) == 128 + signal.SIGKILL
