@@ -91,8 +91,10 @@ def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
     """Kill one of two worker processes at random moments, then go on with --resume."""
     source = images(folder, 60)
     options = ("--shard-mb=0.5", "--task=image_classification")
+    undisturbed = convert(source, folder / "whole", *options, *WORKERS)
+    wait_for_workers(undisturbed)
     started = time.monotonic()
-    finish(convert(source, folder / "whole", *options, *WORKERS))
+    finish(undisturbed)
     seconds = time.monotonic() - started
     moments = random.Random(args.seed)
     ends: Counter[str] = Counter()
@@ -100,7 +102,7 @@ def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
     for _ in range(args.kills):
         run = convert(source, output, *options, *WORKERS)
         workers = wait_for_workers(run)
-        time.sleep(moments.uniform(0, seconds * 0.6))
+        time.sleep(moments.uniform(0, seconds))
         victim = moments.choice(workers)
         try:
             os.kill(victim, signal.SIGKILL)
@@ -113,7 +115,7 @@ def kills(folder: Path, args: argparse.Namespace) -> tuple[str, str]:
             ends["failed and said so"] += 1
         else:
             raise SystemExit(f"exit {run.returncode}: {said}{errors}")
-        finish(convert(source, output, *options, "--resume", *WORKERS))
+        finish(convert(source, output, *options, "--resume"))
         check_same(output, folder / "whole")
         shutil.rmtree(output)
         print(dict(ends), file=sys.stderr, flush=True)
