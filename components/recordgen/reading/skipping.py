@@ -4,8 +4,8 @@ A damaged file: TensorFlow stops at the first damage. Only if fewer records came
 file is read once more in Python, which passes over the damage where it can.
 
 A record of another tool: graphs cannot catch an error, but a dataset can skip an element. A batch
-is made in a dataset of its own; only if that fails, each of its records is tried. Records that
-Recordgen has checked are not tried: they cost nothing.
+is made in a dataset of its own; only if that fails, each of its records is tried in Python. Records
+that Recordgen has checked are not tried: they cost nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from recordgen.errors import RecordError, RecordgenError
@@ -95,9 +96,16 @@ class Skipping:
 
         def made(records: tf.Tensor, *more: tf.Tensor) -> Any:
             whole = tf.data.Dataset.from_tensors((records, *more))
-            rest = whole.map(as_written(lambda some, *more: (self._sound(make, some, more), *more)))
+            sound = partial(self._sound, make)
+
+            @as_written
+            def without_bad(records: tf.Tensor, *more: tf.Tensor) -> Any:
+                kept = tf.numpy_function(sound, [records, *more], tf.string)
+                return tf.ensure_shape(kept, [None]), *more
+
             # The rest is made only if the whole batch fails.
-            return whole.concatenate(rest).map(make).ignore_errors().take(1).get_single_element()
+            both = whole.concatenate(whole.map(without_bad))
+            return both.map(make).ignore_errors().take(1).get_single_element()
 
         found: Callable[..., Any] = as_written(made)
         return found
@@ -108,33 +116,23 @@ class Skipping:
         found: Callable[[tf.Tensor], tf.Tensor] = as_written(lambda records: tried(records)[0])
         return found
 
-    @as_written
-    def _sound(
-        self, make: Callable[..., Any], records: tf.Tensor, more: Sequence[tf.Tensor]
-    ) -> tf.Tensor:
-        """Return the records of which ``make`` makes a batch; report the others."""
+    def _sound(self, make: Callable[..., Any], records: Any, *more: Any) -> Any:
+        """Return the records (array of bytes) that make a batch; report the others."""
+        return np.array([it for it in records if self._is_sound(make, it, more)], object)
 
-        def is_sound(record: tf.Tensor) -> tf.Tensor:
-            one = tf.data.Dataset.from_tensors((record[None], *more)).map(make).ignore_errors()
-            return one.reduce(tf.constant(False), as_written(lambda *_: tf.constant(True)))
-
-        are_sound = tf.map_fn(is_sound, records, fn_output_signature=tf.bool)
-        report = partial(self._report_records, make)
-        others = tf.boolean_mask(records, ~are_sound)
-        told = tf.numpy_function(report, [others, *more], [])
-        with tf.control_dependencies([told]):
-            return tf.boolean_mask(records, are_sound)
-
-    def _report_records(self, make: Callable[..., Any], records: Any, *more: Any) -> None:
-        for record in records:
-            with self._lock:
-                place = self._place(record)
-            reason = reason_why([record], None, lambda one: make(one, *more)) or "it cannot be read"
-            name = source_id(record)
-            if self._on_error is not None and reason == NO_IMAGE and name:
-                self._on_error(name)
-            else:
-                self._report(hash(record), f"{place}{called(record)}: {reason}")
+    def _is_sound(self, make: Callable[..., Any], record: bytes, more: Sequence[Any]) -> bool:
+        # Eagerly, operation by operation: a function would wait for the threads that wait for it.
+        reason = reason_why([record], None, lambda one: make(one, *more))
+        if reason is None:
+            return True
+        name = source_id(record)
+        if self._on_error is not None and reason == NO_IMAGE and name:
+            self._on_error(name)
+            return False
+        with self._lock:
+            place = self._place(record)
+        self._report(hash(record), f"{place}{called(record)}: {reason}")
+        return False
 
     def _place(self, record: bytes) -> str:
         """Return the file and the number of a record."""
