@@ -15,9 +15,9 @@ from recordgen import storage
 from recordgen.ordered import map_in_order
 from recordgen.storage import FileInfo, RequestContext
 
-# How many look-ups a page must spare. An estimate: a page of 1,000 objects takes about ten times as
-# long as a look-up and costs more, and dozens of look-ups are under way at once.
-_SPARED_BY_PAGE = 100
+#: How many look-ups a page must spare. An estimate: a page of 1,000 objects takes about ten times
+#: as long as a look-up and costs more, and dozens of look-ups are under way at once.
+SPARED_BY_PAGE = 100
 
 # Folders that are listed at once.
 _LISTINGS = 16
@@ -25,7 +25,7 @@ _LISTINGS = 16
 
 def worth_listing(wanted: int, pages: int) -> bool:
     """Say whether listing pages pay off that contain ``wanted`` of the objects."""
-    return wanted >= pages * _SPARED_BY_PAGE
+    return wanted >= pages * SPARED_BY_PAGE
 
 
 def listed_infos(paths: Iterable[str]) -> dict[str, FileInfo]:

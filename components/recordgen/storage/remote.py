@@ -29,9 +29,9 @@ _OBJECT = re.compile(r"\w+://[^/]+/+[^/]", re.DOTALL)
 _RANGE_NOT_SATISFIABLE = 416
 _BUFFER_BYTES = 1 << 20
 
-# What is held of a file that is being written: the stores take parts of 5 MB and more, s3fs would
-# make them 50. A multiple of 256 KiB, for Google's.
-_PART_BYTES = 16 << 20
+#: What is held of a file that is being written: the stores take parts of 5 MB and more, s3fs would
+#: make them 50. A multiple of 256 KiB, for Google's.
+PART_BYTES = 16 << 20
 _WRITING = "cannot write"
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -193,7 +193,7 @@ class _Upload(io.RawIOBase):
 def _create(path: str) -> _Upload:
     fs, inner = filesystem_of(path, retrying=True)
     _make_folder(fs, inner, path)
-    return _Upload(path, fs.open(inner, "wb", block_size=_PART_BYTES))
+    return _Upload(path, fs.open(inner, "wb", block_size=PART_BYTES))
 
 
 def _make_folder(fs: Any, inner: str, path: str) -> None:
