@@ -159,6 +159,8 @@ class Fitting:
             optimizer=keras.optimizers.Adam(rates, gradient_accumulation_steps=accumulated),
             loss=self.trainer.loss(),
             metrics=list(self.trainer.metrics()),
+            # On a CPU, compiling by XLA takes longer than short trainings do, and gains nothing.
+            jit_compile="auto" if tf.config.list_physical_devices("GPU") else False,
         )
         model.optimizer.build(model.trainable_variables)
         model.make_train_function()
