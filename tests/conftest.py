@@ -31,6 +31,10 @@ from tests.tested import pytest_terminal_summary as pytest_terminal_summary  # a
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+# Tests start hundreds of processes: each would compile the package and the tests anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # A loaded machine is no failure: neither a deadline nor slow generation fails a property test.
 settings.register_profile(
     "recordgen", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
