@@ -118,7 +118,7 @@ def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> N
 
     whole = parse(data)
     for size in (1000, 65_537):
-        monkeypatch.setattr("recordgen.sources.lines._CHUNK_BYTES", size)
+        monkeypatch.setattr("recordgen.sources.lines.CHUNK_BYTES", size)
         assert list(parse_all(bounded_lines(OnlyRead(), "f.csv"))) == whole
     assert [item.line for item in whole[-2:]] == [51, 52]
 

@@ -327,7 +327,7 @@ def test_splits_are_known_by_name(tmp_path: Path) -> None:
 
 def test_many_blocks_of_rows(found: Differences, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that come and go in many blocks are the same rows."""
-    monkeypatch.setattr("recordgen.comparing.rows._BLOCK_ROWS", 2)
+    monkeypatch.setattr("recordgen.comparing.rows.BLOCK_ROWS", 2)
     again = recordgen.diff(found.old.path, found.new.path)
     assert "".join(again.json_pieces()) == "".join(found.json_pieces())
 

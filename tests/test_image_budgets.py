@@ -190,7 +190,7 @@ def test_apart_is_the_same(
     What takes long is named in the log.
     """
     caplog.set_level("INFO", "recordgen")
-    monkeypatch.setattr(apart_module, "_SILENT_SECONDS", 0.01)
+    monkeypatch.setattr(apart_module, "SILENT_SECONDS", 0.01)
     data = encoded(noise(40, 30), "WEBP")
     apart: list[int] = []
 
@@ -201,15 +201,15 @@ def test_apart_is_the_same(
     here = check_image(data, OPTIONS)
     original = image_module.check_apart
     monkeypatch.setattr(image_module, "check_apart", check_apart)
-    monkeypatch.setattr(image_module, "_APART", 0)
+    monkeypatch.setattr(image_module, "APART_SHARE", 0)
     there = check_image(data, OPTIONS, "slow.webp")
     assert caplog.messages == ["slow.webp takes long: it may take 20 s of processor time"]
     assert apart == [len(data)]
     assert there._replace(small=None) == here._replace(small=None)
     damaged = encoded(noise(40, 30), "JPEG")[:500]
-    monkeypatch.setattr(image_module, "_APART", 1)
+    monkeypatch.setattr(image_module, "APART_SHARE", 1)
     said = refusal(damaged)
-    monkeypatch.setattr(image_module, "_APART", 0)
+    monkeypatch.setattr(image_module, "APART_SHARE", 0)
     assert refusal(damaged) == said
 
 
@@ -229,7 +229,7 @@ def test_a_decoder_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     python.write_text("#!/bin/sh\ncat > /dev/null\nkill -SEGV $$\n")
     python.chmod(0o755)
     monkeypatch.setattr("sys.executable", str(python))
-    monkeypatch.setattr(image_module, "_APART", 0)
+    monkeypatch.setattr(image_module, "APART_SHARE", 0)
     assert refusal(JPEG) == ("corrupt", "the decoder crashed (SIGSEGV)")
 
 
@@ -240,6 +240,6 @@ def test_flattening_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     white = Image.new("RGBA", glass.size, "white")
     expected = Image.alpha_composite(white, glass).convert("RGB")
     for rows in (1, 3, 5, 10, 11):
-        monkeypatch.setattr(image_module, "_FLATTENED_ROWS", rows)
+        monkeypatch.setattr(image_module, "FLATTENED_ROWS", rows)
         stored = Image.open(io.BytesIO(check_image(encoded(glass, "PNG"), OPTIONS).data))
         assert stored.tobytes() == expected.tobytes()

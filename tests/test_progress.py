@@ -299,7 +299,7 @@ def test_planning_leaves_heartbeats(
     mixed_source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers say how many rows they have read, planned and rejected."""
-    monkeypatch.setattr("recordgen.runs.heartbeat._LOCAL_HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     source = Source.of_files([ImportFile(mixed_source)])
     with beam.Pipeline(runner=IN_MEMORY_RUNNER) as pipeline:
@@ -320,7 +320,7 @@ def test_heartbeats_are_rare(tmp_path: Path) -> None:
 
 def test_heartbeats_never_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one cannot be written, work goes on."""
-    monkeypatch.setattr("recordgen.runs.heartbeat._LOCAL_HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     (tmp_path / "planning").write_text("a file where a folder should be")
     Staging(str(tmp_path)).planning_heartbeat().add(10_000, 0, 0)
 
@@ -350,7 +350,7 @@ def test_rows_are_told_while_planning_and_images_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What several workers left is summed up; with the plan the counts of planning are final."""
-    monkeypatch.setattr("recordgen.runs.heartbeat._LOCAL_HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("recordgen.runs.heartbeat.LOCAL_HEARTBEAT_SECONDS", 0.0)
     folder = Staging(str(tmp_path / "staging"))
     folder.planning_heartbeat().add(0, 7_000, 1)
     recorder = Recorder(rows_read=20_000)

@@ -429,7 +429,7 @@ def test_wrong_flags(flags: Sequence[str], words: str) -> None:
 
 def test_nobody_answers(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong address is an error after our own wait, and the output is not touched."""
-    monkeypatch.setattr("recordgen.beam.runners._CONNECT_SECONDS", 1)
+    monkeypatch.setattr("recordgen.beam.runners.CONNECT_SECONDS", 1)
     address = f"127.0.0.1:{free_port()}"
     for flags in (
         ["--runner=DaskRunner", f"--dask_client_address=tcp://{address}"],

@@ -42,8 +42,8 @@ _RUNNERS = {
 # Job servers of other runners have options of their own, which Beam learns from them.
 _CLOSED_RUNNERS = frozenset({IN_MEMORY_RUNNER, _DATAFLOW, _DASK})
 
-# Beam and Dask wait for five minutes, or half of one.
-_CONNECT_SECONDS = 10
+#: Beam and Dask wait for five minutes, or half of one.
+CONNECT_SECONDS = 10
 
 # Parts that Dask's runner cuts reading into; writing has three times as many. Each costs it some
 # milliseconds.
@@ -273,7 +273,7 @@ def _check_dask(flags: Sequence[str]) -> None:
     where = urlsplit(address if "://" in address else f"tcp://{address}")
     if where.scheme in ("tcp", "tls") and where.hostname and where.port:
         try:
-            socket.create_connection((where.hostname, where.port), _CONNECT_SECONDS).close()
+            socket.create_connection((where.hostname, where.port), CONNECT_SECONDS).close()
         except OSError as exc:
             raise RunnerError(f"no Dask scheduler answers at {address}: {exc}") from exc
 
@@ -281,10 +281,10 @@ def _check_dask(flags: Sequence[str]) -> None:
 def _check_job_server(endpoint: str) -> None:
     with grpc.insecure_channel(endpoint) as channel:
         try:
-            grpc.channel_ready_future(channel).result(_CONNECT_SECONDS)
+            grpc.channel_ready_future(channel).result(CONNECT_SECONDS)
         except grpc.FutureTimeoutError as exc:
             raise RunnerError(
-                f"no job server answers at --job_endpoint={endpoint} (waited {_CONNECT_SECONDS} s)"
+                f"no job server answers at --job_endpoint={endpoint} (waited {CONNECT_SECONDS} s)"
             ) from exc
 
 

@@ -22,8 +22,8 @@ ArrowColumn: TypeAlias = Any  # pa.ChunkedArray
 #: Numbers of rows, in the order of their dataset.
 Places: TypeAlias = "npt.NDArray[np.int64]"
 
-# Python objects of so many records wait to become columns, or are made of columns.
-_BLOCK_ROWS = 8192
+#: Python objects of so many records wait to become columns, or are made of columns.
+BLOCK_ROWS = 8192
 
 # Columns of numbers, as in Fingerprint, and where the record lies.
 _NUMBERS: Mapping[str, Any] = {
@@ -95,8 +95,8 @@ class Rows:
 
     def refs(self, places: Places) -> Iterator[RowRef]:
         """Yield rows as they are shown."""
-        for start in range(0, len(places), _BLOCK_ROWS):
-            block = places[start : start + _BLOCK_ROWS]
+        for start in range(0, len(places), BLOCK_ROWS):
+            block = places[start : start + BLOCK_ROWS]
             taken = pa.array(block)
             columns = [self.numbers[n][block].tolist() for n in ("split", "objects", "file")]
             for uri, labels, split, objects, file, record in zip(
@@ -168,7 +168,7 @@ class _Builder:
             if not found.labels:
                 self.unlabelled[split] += 1
             self._waiting.append((*found, *place, number))
-            if len(self._waiting) >= _BLOCK_ROWS:
+            if len(self._waiting) >= BLOCK_ROWS:
                 self._flush()
 
         return add

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# An image that takes no longer is not worth a line.
-_SILENT_SECONDS = 2.0
+#: An image that takes no longer is not worth a line.
+SILENT_SECONDS = 2.0
 
 _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 
@@ -52,7 +52,7 @@ def check_apart(data: bytes, options: ConvertOptions, uri: str) -> CheckedImage:
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         try:
-            answer, _ = process.communicate(pickle.dumps((data, options)), _SILENT_SECONDS)
+            answer, _ = process.communicate(pickle.dumps((data, options)), SILENT_SECONDS)
         except subprocess.TimeoutExpired:
             _log.info(
                 "%s takes long: it may take %g s of processor time", uri, options.image_seconds

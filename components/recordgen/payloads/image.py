@@ -68,12 +68,12 @@ _TURNS = {
 
 _ON_THEIR_SIDE = (5, 6, 7, 8)
 
-# Rows that are flattened on white at once.
-_FLATTENED_ROWS = 256
+#: Rows that are flattened on white at once.
+FLATTENED_ROWS = 256
 
-# An image is checked in a process of its own if its header promises this part of image_seconds,
-# so that starting one costs little beside the check.
-_APART = 1 / 10
+#: An image is checked in a process of its own if its header promises this part of image_seconds,
+#: so that starting one costs little beside the check.
+APART_SHARE = 1 / 10
 
 _T = TypeVar("_T")
 
@@ -132,7 +132,7 @@ def check_image(data: bytes, options: ConvertOptions, uri: str = "the image") ->
         PayloadError: the image is refused.
     """
     prepared = prepare(data, options)
-    apart = prepared.seconds > options.image_seconds * _APART
+    apart = prepared.seconds > options.image_seconds * APART_SHARE
     if not apart and prepared.bytes < SMALL_BYTES:
         return prepared.decode()
     with DECODING.hold(int(prepared.bytes), options.decode_bytes or default_budget()):
@@ -517,8 +517,8 @@ def to_8_bit(image: Image.Image) -> Image.Image:
 def _flattened(image: Image.Image) -> Image.Image:
     """Return an image on white, a few rows at a time: whole copies would take twice the memory."""
     flat = Image.new("RGB", image.size)
-    for top in range(0, image.height, _FLATTENED_ROWS):
-        rows = (0, top, image.width, min(top + _FLATTENED_ROWS, image.height))
+    for top in range(0, image.height, FLATTENED_ROWS):
+        rows = (0, top, image.width, min(top + FLATTENED_ROWS, image.height))
         part = image.crop(rows).convert("RGBA")
         white = Image.new("RGBA", part.size, "white")
         flat.paste(Image.alpha_composite(white, part).convert("RGB"), rows)

@@ -10,7 +10,8 @@ from typing import Any
 from recordgen import storage
 from recordgen.errors import StorageError
 
-_LOCAL_HEARTBEAT_SECONDS = 0.5
+#: Seconds between two signs of life in a local staging folder; a far one gets fewer.
+LOCAL_HEARTBEAT_SECONDS = 0.5
 _REMOTE_HEARTBEAT_SECONDS = 10.0
 
 
@@ -20,7 +21,7 @@ class Heartbeat:
     def __init__(self, path: str) -> None:
         self._path = path
         local = storage.is_local(path)
-        self._seconds = _LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
+        self._seconds = LOCAL_HEARTBEAT_SECONDS if local else _REMOTE_HEARTBEAT_SECONDS
         self._next = time.monotonic() + self._seconds
         self._total = (0, 0, 0)
 

@@ -17,7 +17,8 @@ from recordgen.tasks.task import AnnotationError
 #: How a file begins that Windows calls "Unicode".
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_CHUNK_BYTES = 1 << 20
+#: How much of a file is read at once.
+CHUNK_BYTES = 1 << 20
 
 
 def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
@@ -87,14 +88,14 @@ def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
     Raises:
         SourceError: the file has a known format that is not one of import files.
     """
-    chunk = file.read(_CHUNK_BYTES)
+    chunk = file.read(CHUNK_BYTES)
     _check_format(chunk, source)
     rest = b""
     while chunk:
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
         rest = rest[: MAX_RECORD_BYTES + 1]
-        chunk = file.read(_CHUNK_BYTES)
+        chunk = file.read(CHUNK_BYTES)
     if rest:
         yield rest
 
