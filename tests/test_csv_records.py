@@ -98,8 +98,8 @@ def test_what_is_written_is_read(
             expected.append((line, row))
         line += 1 + sum(field.count("\n") for field in row)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "_BLOCK_LINES", block_lines)
-        patch.setattr(lines_module, "_CHUNK_BYTES", chunk_bytes)
+        patch.setattr(csv_records, "BLOCK_LINES", block_lines)
+        patch.setattr(lines_module, "CHUNK_BYTES", chunk_bytes)
         file = io.BytesIO(b"\xef\xbb\xbf" * has_mark + data)
         found = list(read_records(bounded_lines(file, "a.csv"), "a.csv"))
     assert shown(found) == expected
@@ -127,7 +127,7 @@ def test_all_readers_agree(parts: list[str], block_lines: int) -> None:
     except csv.Error:
         is_broken = True
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "_BLOCK_LINES", block_lines)
+        patch.setattr(csv_records, "BLOCK_LINES", block_lines)
         found = list(read_records(data.encode().split(b"\n"), "a.csv"))
         blocks = list(read_blocks(data.encode().split(b"\n"), "a.csv"))
     assert shown(found)[: len(expected)] == expected
@@ -156,7 +156,7 @@ def test_all_readers_agree(parts: list[str], block_lines: int) -> None:
 def test_every_line_is_accounted_for(lines: list[bytes], block_lines: int) -> None:
     """However quotes are set, no line is read twice, and none gets lost in silence."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_records, "_BLOCK_LINES", block_lines)
+        patch.setattr(csv_records, "BLOCK_LINES", block_lines)
         found = list(read_records(lines, "a.csv"))
         assert list(read_records(lines, "a.csv")) == found
     spans: list[int] = []

@@ -165,7 +165,7 @@ def test_order_does_not_depend_on_how_rows_are_read(
     assert [(item["source"], item["line"]) for item in found] == [
         (name, line) for name in names for line in range(2, 32)
     ]
-    monkeypatch.setattr(steps, "_FINDINGS_AT_ONCE", 7)
+    monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 7)
     recordgen.convert(names[::-1], tmp_path / "parts", beam_args=["--direct_num_workers=2"])
     assert (tmp_path / "parts/findings.jsonl").read_bytes() == whole
 
@@ -175,7 +175,7 @@ def test_memory_does_not_grow_with_findings(
 ) -> None:
     """Findings wait in files while rows are read, and one file is held when they are read back."""
     options = ConvertOptions(task="object_detection", input_format="csv")
-    monkeypatch.setattr(steps, "_FINDINGS_AT_ONCE", 500)
+    monkeypatch.setattr(steps, "FINDINGS_AT_ONCE", 500)
     peaks = []
     for many in (1_000, 5_000):
         staging = Staging(str(tmp_path / str(many)))

@@ -57,8 +57,8 @@ _BLOCK_ROWS_PER_BUCKET = 1000
 _MAX_BLOCK_ROWS = 200_000
 _BLOCK_CHARACTERS = 16 << 20
 
-# Findings wait in files of about 2 MB.
-_FINDINGS_AT_ONCE = 10_000
+#: Findings wait in files of about 2 MB.
+FINDINGS_AT_ONCE = 10_000
 
 #: The key of what all buckets say together. Not None: its hash differs from process to process,
 #: and some runners group by that.
@@ -138,7 +138,7 @@ class ReadRows(PlanningStep):
             if rows + len(rejects) >= self._block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
-            if len(findings) == _FINDINGS_AT_ONCE:
+            if len(findings) == FINDINGS_AT_ONCE:
                 yield self._left(findings, next(numbers))
                 findings = []
         # Also of a source without a row: that nothing was read has to be known.

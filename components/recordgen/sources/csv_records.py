@@ -37,8 +37,8 @@ from recordgen.sources.odd_lines import MARK, note_inner_mark, note_mark
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 from recordgen.tasks.task import AnnotationError
 
-# Lines that are read together: at most so many, and about so many bytes.
-_BLOCK_LINES = 1000
+#: Lines that are read together: at most so many, and about so many bytes.
+BLOCK_LINES = 1000
 _BLOCK_BYTES = 1 << 20
 
 # Longer texts are usually in files of their own.
@@ -197,10 +197,10 @@ class _Reader:
 
     def read(self) -> Iterator[Item]:
         """Yield all records and rejects."""
-        count = _BLOCK_LINES
+        count = BLOCK_LINES
         while block := self._next_lines(count):
             last = self._number + len(block) - 1
-            count = min(_BLOCK_LINES, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
+            count = min(BLOCK_LINES, _BLOCK_BYTES * len(block) // (sum(map(len, block)) + 1) + 1)
             items, taken = self._whole_records(block)
             self._number += taken
             self._again.extendleft(reversed(block[taken:]))
