@@ -4,14 +4,17 @@
 
 In one run, interleaved, each contender in a process of its own:
 
-    limit             the same files read and checked by the same checker, one thread per core
+    limit             a bare loop on one thread per core: read, check with the same checker, write
+                      the same features with the same writer, one file for each thread
     recordgen         recordgen.convert with --check decode and all checks of the data (the default)
-    recordgen_unlinted  without the checks of the data (--ignore ALL), as the two that follow
-    recordgen_header  with --check header
-    recordgen_none    with --check none
+    recordgen_unlinted  without the checks of the data (--ignore ALL)
+    recordgen_content   with --split-by content, which reads each file once more
+    recordgen_near      with --split-by near, which decodes each file once more
+    recordgen_header  with --check header and --ignore ALL
+    recordgen_none    with --check none and --ignore ALL
     limit_short_side  the same files read, decoded, resized and encoded by the calls of
                       --short-side 256, one thread per core
-    recordgen_short_side  with --short-side 256
+    recordgen_short_side  with --short-side 256 and --ignore ALL
     naive             a loop: read, tf.train.Example, tf.io.TFRecordWriter; checks nothing
     naive_processes   the same loop in one process per core, each with a file of its own
     tfx               TFX's way (BaseExampleGenExecutor and WriteSplit) on Beam in memory: read,
@@ -33,7 +36,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -48,20 +51,42 @@ START_SECONDS = 300  # for processes to import TensorFlow
 Contender = Callable[[list[str], str], float]
 
 
-def limit(paths: list[str], _: str) -> float:
-    """Return the seconds of a bare loop that reads and checks, and nothing else."""
+def limit(paths: list[str], output: str) -> float:
+    """Return the seconds of a bare loop that reads, checks and writes, and nothing else."""
     from recordgen.options import ConvertOptions
     from recordgen.payloads.image import check_image
+    from recordgen.records.example import serialize_example
+    from recordgen.records.tfrecord import FrameWriter, frame
 
     options = ConvertOptions(ignore=("ALL",))
+    threads = len(os.sched_getaffinity(0))
+    numbered = list(enumerate(paths))
 
-    def check(path: str) -> None:
-        with open(path, "rb") as file:
-            check_image(file.read(), options)
+    def frames(of: int) -> Iterator[tuple[bytes, ...]]:
+        for number, path in numbered[of::threads]:
+            with open(path, "rb") as file:
+                data = file.read()
+            image = check_image(data, options)
+            yield frame(
+                serialize_example(
+                    {
+                        "image/class/label": number % 10,
+                        "image/encoded": data,
+                        "image/format": image.format.encode(),
+                        "image/height": image.height,
+                        "image/source_id": path.encode(),
+                        "image/width": image.width,
+                    }
+                )
+            )
+
+    def write(of: int) -> None:
+        with open(f"{output}-{of}", "wb") as file, FrameWriter(file, "none") as writer:
+            writer.write(frames(of))
 
     started = time.perf_counter()
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(check, paths))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(write, range(threads)))
     return time.perf_counter() - started
 
 
@@ -187,6 +212,8 @@ CONTENDERS: dict[str, Contender] = {
     "limit": limit,
     "recordgen": recordgen,
     "recordgen_unlinted": partial(recordgen, ignore="ALL"),
+    "recordgen_content": partial(recordgen, split_by="content"),
+    "recordgen_near": partial(recordgen, split_by="near"),
     "recordgen_header": partial(recordgen, check="header", ignore="ALL"),
     "recordgen_none": partial(recordgen, check="none", ignore="ALL"),
     "limit_short_side": limit_short_side,
