@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 
-def train(output: str | Sequence[str], root: Path, **config: Any) -> str:
+def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: Any) -> str:
     """Train on the splits ``train`` and ``eval`` of a dataset; return the saved model's folder.
 
     Args:
@@ -21,7 +22,7 @@ def train(output: str | Sequence[str], root: Path, **config: Any) -> str:
     from recordgen.training import run_fn  # loads TensorFlow
 
     model = str(root / "model")
-    folders = [output] if isinstance(output, str) else output
+    folders = [output] if isinstance(output, str | os.PathLike) else output
     run_fn(
         SimpleNamespace(
             train_files=[f"{folder}/Split-train/*" for folder in folders],

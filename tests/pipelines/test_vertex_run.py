@@ -342,9 +342,7 @@ def test_a_step_that_died_goes_on(engine, tmp_path):
     (folder / "a.csv").write_text("".join(f"TRAIN,{n}.png,a\n" for n in range(60)))
     for number in range(60):
         (folder / f"{number}.png").hardlink_to(folder / "a.png")
-    job = compile_job(buckets)
-    task = job["pipelineSpec"]["root"]["dag"]["tasks"][EXAMPLE_GEN]
-    task["inputs"]["parameters"]["shard_mb"]["runtimeValue"]["constant"] = 3.0
+    job = compile_job(buckets, "--shard-mb", "3")
     start = in_containers(engine, buckets)
     output = buckets / "bucket/root/123456789/recordgen-1" / EXAMPLE_GEN / "examples"
     left = set()
