@@ -115,7 +115,7 @@ def test_the_import_is_small() -> None:
 
     What wrapt loads differs from version to version, and is not counted.
     """
-    code = "import sys, wrapt; before = set(sys.modules); import recordgen; print(*set(sys.modules) - before)"
+    code = "import sys, wrapt; a = set(sys.modules); import recordgen; print(*set(sys.modules) - a)"
     loaded = run_python("-c", code).stdout.split()
     assert {name for name in loaded if name.startswith("recordgen")} == {
         "recordgen",
