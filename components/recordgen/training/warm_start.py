@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from recordgen.dataset.manifest import Dataset
@@ -61,7 +60,7 @@ def warm_start(model: keras.Model, dataset: Dataset, base: str) -> None:
     shared = [label for label in labels if label in set(known)]
     mine, theirs = [labels.index(label) for label in shared], [known.index(x) for x in shared]
     for weight, old in zip(model.weights, saved, strict=True):
-        values, before = np.array(weight), old.numpy()
+        values, before = weight.value.numpy().copy(), old.numpy()
         ends = (values.shape[-1:], before.shape[-1:])
         if id(weight) in outputs and ends == ((len(labels),), (len(known),)):
             values[..., mine] = before[..., theirs]
