@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
-
-import wrapt
 
 from recordgen.version import __version__
 
@@ -148,6 +149,34 @@ def _register_accessor(pandas: Any) -> None:
     register(pandas)
 
 
+class _AfterPandas(importlib.abc.MetaPathFinder):
+    """Registers the accessor when pandas has been imported; finds nothing else."""
+
+    def __init__(self) -> None:
+        self._is_asking = False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "pandas" or self._is_asking:
+            return None
+        self._is_asking = True
+        try:
+            spec = importlib.util.find_spec(name)  # of the other finders
+        finally:
+            self._is_asking = False
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                _register_accessor(module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
 # `df.tensorflow` is there after `import recordgen`, before or after `import pandas`, and pandas
 # is not imported for it.
-wrapt.register_post_import_hook(_register_accessor, "pandas")
+if "pandas" in sys.modules:
+    _register_accessor(sys.modules["pandas"])
+else:
+    sys.meta_path.insert(0, _AfterPandas())
