@@ -24,7 +24,6 @@ def test_corpus(name):
     TARGETS[name.split("/")[0]]((CORPUS / name).read_bytes())
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("target", TARGETS)
 def test_fuzzing_for_a_moment(target, tmp_path):
     """Two seconds find nothing."""
