@@ -480,7 +480,7 @@ def test_check_fails_where_a_conversion_would(
 ) -> None:
     """Too many rejects, or a finding that fail_on names, end the step with rows and reasons."""
     source = make_csv([*rows, "TRAIN,nowhere.jpg,0"])
-    with pytest.raises(DataError, match=r"10 of 11 rows are usable; 1 are .*\n  .*csv:11: "):
+    with pytest.raises(DataError, match=r"1 of 11 rows were rejected, .*\n  .*csv:11: "):
         check.run(check_input(tmp_path / "task", source=source))
     values = {"source": make_csv(rows), "fail_on": ["FEW_EXAMPLES"]}
     with pytest.raises(LintError, match=r"fail_on names: FEW_EXAMPLES .*\n  .*FEW_EXAMPLES"):

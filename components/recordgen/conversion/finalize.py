@@ -18,7 +18,13 @@ from recordgen.dataset.manifest import (
     shard_file,
 )
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.errors import LintError, NothingToConvertError, RunnerError, TooManyRejectsError
+from recordgen.errors import (
+    DataError,
+    LintError,
+    NothingToConvertError,
+    RunnerError,
+    TooManyRejectsError,
+)
 from recordgen.lint.codes import CHANGED
 from recordgen.lint.facts import Facts
 from recordgen.lint.labels import find_odd_classes
@@ -96,25 +102,39 @@ def stop_unless_usable(
     options: ConvertOptions,
 ) -> None:
     """Raise unless there are examples and few enough rejects; rejects are written either way."""
-    examples = sum(result.shard.examples for result in results)
-    failed = too_many(len(rejects), staged.read, options)
-    if (examples or staged.existing) and not failed:
-        return
-    path = leave_rejects(output, rejects)
-    if failed:
-        raise TooManyRejectsError(
-            f"{len(rejects)} of {staged.read} rows were rejected, more than the allowed "
+    examples = staged.existing + sum(result.shard.examples for result in results)
+    error = why_unusable(examples, staged.read, staged.dropped, rejects, options)
+    if error is not None:
+        path = leave_rejects(output, rejects)
+        raise type(error)(error.message, rejects=rejects, rejects_file=path if rejects else None)
+
+
+def why_unusable(
+    examples: int, read: int, dropped: int, rejects: Sequence[Reject], options: ConvertOptions
+) -> DataError | None:
+    """Return why a conversion of these rows fails: none is usable, or too many are not.
+
+    Args:
+        examples: usable rows, and examples that are there already.
+        read: all rows.
+        dropped: rows that name no split.
+        rejects: the rejected ones.
+        options: ``max_reject_fraction`` counts.
+    """
+    if too_many(len(rejects), read, options):
+        return TooManyRejectsError(
+            f"{len(rejects)} of {read} rows were rejected, more than the allowed "
             f"{options.max_reject_fraction:.2%} ({_by_reason(rejects)}), such as "
             f"{_shown(rejects[0])}; fix them or raise max_reject_fraction",
             rejects=rejects,
-            rejects_file=path,
         )
-    raise NothingToConvertError(
-        f"nothing to convert: {staged.read} rows read, {len(rejects)} rejected "
-        f"({_by_reason(rejects)}), {staged.dropped} dropped because they name no split",
-        rejects=rejects,
-        rejects_file=path if rejects else None,
-    )
+    if not examples:
+        return NothingToConvertError(
+            f"nothing to convert: {read} rows read, {len(rejects)} rejected "
+            f"({_by_reason(rejects)}), {dropped} dropped because they name no split",
+            rejects=rejects,
+        )
+    return None
 
 
 def _by_reason(rejects: Sequence[Reject]) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from recordgen import storage
 from recordgen.console import logs
 from recordgen.conversion.api import check_files
+from recordgen.conversion.finalize import why_unusable
 from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
-from recordgen.errors import DataError, LintError
+from recordgen.errors import LintError
 from recordgen.kubeflow.convert import counts_of, metrics_of, to_options, with_rejects
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.lint.run import Lint
-from recordgen.options import ConvertOptions
 from recordgen.rejects import to_lines
-from recordgen.runs.results import CheckResult
 from recordgen.sources.import_file import find_import_files
 
 _FINDINGS_SHOWN = 20
@@ -44,7 +43,10 @@ def run(step: StepInput) -> StepOutput:
         (REJECTS_FILE, to_lines(result.rejects)),
     ):
         storage.write_text(storage.join(folder, name), "".join(lines))
-    _stop_unless_usable(result, options)
+    rows = result.dataset.rows
+    error = why_unusable(result.dataset.examples, rows.read, rows.dropped, result.rejects, options)
+    if error is not None:
+        raise type(error)(with_rejects(error.message, result.rejects))
     if lint is not None:
         _stop_on_findings(lint)
     dataset = result.dataset
@@ -61,17 +63,6 @@ def run(step: StepInput) -> StepOutput:
     return StepOutput(
         counts_of(dataset), {"metrics": {**metrics, "seconds": round(result.seconds, 3)}}
     )
-
-
-def _stop_unless_usable(result: CheckResult, options: ConvertOptions) -> None:
-    rows, rejects = result.dataset.rows.read, result.rejects
-    if not result.dataset.examples or len(rejects) > options.max_reject_fraction * rows:
-        message = (
-            f"{result.dataset.examples} of {rows} rows are usable; {len(rejects)} are rejected, "
-            f"and max_reject_fraction allows {options.max_reject_fraction:.2%}; fix the rows or "
-            f"raise it"
-        )
-        raise DataError(with_rejects(message, rejects))
 
 
 def _stop_on_findings(lint: Lint) -> None:
