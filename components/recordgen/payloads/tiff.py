@@ -63,8 +63,8 @@ def tiff_header(data: bytes) -> TiffHeader:
                 compression = value
             elif tag in (_STRIP_OFFSETS, _TILE_OFFSETS):
                 strips = count
-    except struct.error:
-        pass  # Pillow says what is wrong with the directory
+    except (struct.error, OverflowError):
+        pass  # an offset leads out of the file: Pillow says so
     if strips > MAX_STRIPS:
         raise PayloadError(
             RejectCode.TOO_MANY_PARTS,
