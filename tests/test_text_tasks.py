@@ -65,7 +65,7 @@ def test_lines(task: LabelledText, line: dict[str, Any], labels: list[str] | Non
 # task, line of JSONL, part of the message
 WRONG: list[tuple[LabelledText, dict[str, Any], str]] = [
     (ONE, older({"display_name": "a"}, {"display_name": "b"}), "one label per text"),
-    (ONE, older({"classification": {}}), "must have a display_name"),
+    (ONE, older({"classification": {}}), "object with a display_name"),
     (ONE, {**SNIPPET, "annotations": "a"}, "must be a list of objects"),
     (ONE, {"text_snippet": "x"}, "text_snippet must be an object"),
     (ONE, {"textContent": 3}, "textContent must be a text"),

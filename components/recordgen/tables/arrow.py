@@ -111,10 +111,7 @@ def decimals(texts: Texts) -> Values | None:
 def parse_column(texts: Texts, column: Column, errors: dict[int, str]) -> Values:
     """Return the values of a column, as :meth:`ColumnType.parse` finds them one by one.
 
-    Args:
-        texts: as :func:`parse` gives them.
-        column: says of which type they are.
-        errors: gets what is wrong, by row.
+    The texts are as :func:`parse` gives them; ``errors`` gets what is wrong, by row.
     """
     if column.dtype == "bytes":
         return texts
@@ -139,9 +136,7 @@ def _are_weights(numbers: Values) -> bool:
 def serialize_rows(columns: Mapping[str, tuple[str, Values]], rows: int) -> Records:
     """Return an example for each row (binary [rows]); a null has no feature.
 
-    Args:
-        columns: dtype and values [rows] by the feature's name.
-        rows: how many there are.
+    The columns are dtype and values [rows] by the feature's name.
     """
     parts: list[Records] = []
     for name in sorted(columns):

@@ -23,11 +23,9 @@ _MISSING = np.uint64(0x9E3779B97F4A7C15)
 
 
 def contents_of(columns: Mapping[str, tuple[str, Any]], rows: int) -> _Hashes:
-    """Return a number for what each row holds.
+    """Return a number for what each row holds; nulls are missing values.
 
-    Args:
-        columns: dtype and values [rows] by the feature's name; nulls are missing values.
-        rows: how many there are.
+    The columns are dtype and values [rows] by the feature's name.
     """
     total = np.zeros(rows, np.uint64)
     for name, (dtype, values) in columns.items():

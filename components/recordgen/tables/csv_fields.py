@@ -40,6 +40,15 @@ def split_plain(text: str) -> list[str]:
     return fields
 
 
+def is_number(field: str) -> bool:
+    """Say whether a field is a number as Python writes and reads it, which may be ``nan``."""
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
 def csv_line(fields: Sequence[str]) -> str:
     """Return fields, which hold no NUL, as a record separated by commas, without a line's end.
 

@@ -52,12 +52,7 @@ class Examples:
 
 
 def make_examples(lines: Texts, table: Table) -> Examples:
-    """Return the examples of lines.
-
-    Args:
-        lines: records of CSV, each with a field for every column.
-        table: its columns.
-    """
+    """Return the examples of lines: records of CSV, each with a field for every column."""
     errors: dict[int, str] = {}
     parsed = _parsed(lines, table, errors)
     values = {column.name: (column.dtype, parsed[column.name]) for column in table.stored}
@@ -80,12 +75,7 @@ def make_examples(lines: Texts, table: Table) -> Examples:
 
 
 def column_values(lines: Texts, table: Table) -> Mapping[str, Any]:
-    """Return the values of each column that becomes a feature, null where one is missing.
-
-    Args:
-        lines: as :func:`make_examples` takes them.
-        table: its columns.
-    """
+    """Return the values of each column that becomes a feature, null where one is missing."""
     return _parsed(lines, table, {})
 
 
@@ -100,26 +90,15 @@ def _parsed(lines: Texts, table: Table, errors: dict[int, str]) -> Mapping[str, 
 
 
 def count_labels(lines: Texts, table: Table) -> Counter[str]:
-    """Return how many lines have each label; of a target that is a number, nothing.
+    """Return how many lines have each label; a target that is a number has none.
 
-    Args:
-        lines: as :func:`make_examples` takes them; of those that it will refuse, no label counts.
-        table: its columns.
+    Lines that :func:`make_examples` refuses do not count.
     """
-    if not table.has_labels or not len(lines):
-        return Counter()
-    column = table.column(str(table.target))
-    [texts] = parse(lines, len(table.columns), [table.names.index(column.name)])
-    return _count(_values(texts, column, table, {}))
+    return _count(find_labels(lines, table)) if table.has_labels else Counter()
 
 
 def find_labels(lines: Texts, table: Table) -> Texts:
-    """Return the label of each line as text, null where there is none.
-
-    Args:
-        lines: as :func:`make_examples` takes them.
-        table: its columns; its target holds classes.
-    """
+    """Return the label of each line as text, null where there is none."""
     if not len(lines):
         return pa.array([], pa.string())
     column = table.column(str(table.target))
@@ -135,19 +114,12 @@ def _values(texts: Texts, column: Column, table: Table, errors: dict[int, str]) 
 
 
 def _count(targets: Any) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for item in pc.value_counts(targets).to_pylist():
-        if (label := _label(item["values"])) is not None:
-            counts[label] += item["counts"]
-    return counts
+    found = pc.value_counts(targets.drop_null()).to_pylist()
+    return Counter({item["values"]: item["counts"] for item in found if _is_label(item["values"])})
 
 
-def _label(value: str | int | None) -> str | None:
-    """Return a target as a label; None: it can be none."""
-    if value is None:
-        return None
-    text = str(value)
-    return text if len(text.splitlines()) == 1 else None  # labels.txt has a line for each
+def _is_label(text: str) -> bool:
+    return len(text.splitlines()) == 1  # labels.txt has a line for each
 
 
 def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
@@ -161,7 +133,7 @@ def _check_target(table: Table, values: Any, errors: dict[int, str]) -> None:
         return
     codes = values.dictionary_encode()
     for number, value in enumerate(codes.dictionary.to_pylist()):
-        if _label(value) is None:
+        if not _is_label(str(value)):
             message = f"target {name!r} must not hold a line break (got {value!r:.80})"
             for row in _where(pc.equal(codes.indices, number)):
                 errors.setdefault(row, message)

@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recordgen.rejects import RejectCode
-from recordgen.tasks.task import AnnotationError
+from recordgen.tasks.task import bad_annotation
 
 #: So far outside 0..1, a coordinate is no slip: it counts pixels.
 FAR = (-1.0, 2.0)
@@ -47,7 +46,7 @@ class ImageSize(NamedTuple):
             return None
         sides = [int(float(text)) if _WHOLE.fullmatch(text) else 0 for text in (width, height)]
         if min(sides) < 1:
-            raise _bad(
+            raise bad_annotation(
                 f"width and height must be those of the image, whole numbers of pixels of at least "
                 f"1 (got {width!r:.40} and {height!r:.40})"
             )
@@ -74,11 +73,9 @@ class BoxUnit:
         self.is_noted = False
 
     def to_shares(self, corners: Corners, size: ImageSize | None) -> Corners:
-        """Return corners as shares of the image.
+        """Return the corners xmin, ymin, xmax and ymax as shares of the image.
 
-        Args:
-            corners: xmin, ymin, xmax and ymax as the row gives them.
-            size: the width and height in the row, or None.
+        ``size`` is the width and height in the row, or None.
 
         Raises:
             AnnotationError: the box is in another unit than those before it; its unit cannot be
@@ -86,7 +83,7 @@ class BoxUnit:
         """
         if size is None:
             if self.unit == PIXELS:
-                raise _bad(
+                raise bad_annotation(
                     f"the row has a box ({shown(corners)}) without the width and height of its "
                     f"image, and boxes before it are in pixels (such as {self.example}); add both"
                 )
@@ -94,14 +91,14 @@ class BoxUnit:
         unit = _unit_of(corners) or self.unit
         if not unit:
             if min(corners) < 0 or max(corners) > 1:
-                raise _bad(
+                raise bad_annotation(
                     f"the box {shown(corners)} may be in pixels, or in shares of the image and "
                     f"reach over its edge, and no row before it tells; move its row behind one "
                     f"that does"
                 )
             unit = SHARES
         if self.unit and unit != self.unit:
-            raise _bad(
+            raise bad_annotation(
                 f"the box {shown(corners)} is in {unit}, and boxes before it are in {self.unit} "
                 f"(such as {self.example}); write all boxes of a file in one unit"
             )
@@ -122,7 +119,7 @@ def _divided(corners: Corners, size: ImageSize) -> Corners:
     width, height = size
     found = (xmin / width, ymin / height, xmax / width, ymax / height)
     if min(found) < FAR[0] or max(found) > FAR[1]:
-        raise _bad(
+        raise bad_annotation(
             f"the box {shown(corners)} lies far outside its image of {size} pixels; are its width "
             f"and height right?"
         )
@@ -135,7 +132,3 @@ def _unit_of(corners: Corners) -> str:
         return PIXELS
     is_whole = all(value.is_integer() for value in corners)
     return SHARES if min(corners) >= 0 and max(corners) <= 1 and not is_whole else ""
-
-
-def _bad(message: str) -> AnnotationError:
-    return AnnotationError(RejectCode.BAD_ANNOTATION, message)

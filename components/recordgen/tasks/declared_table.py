@@ -16,9 +16,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
@@ -29,13 +29,14 @@ from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments
 from recordgen.tables.columns import IMAGE_PARTS, Column, Table
 from recordgen.tables.schema import Schema
+from recordgen.tasks.tabular import TableTask
 from recordgen.tasks.task import (
     AnnotationError,
     BuiltExample,
-    Merged,
     RowContent,
     Task,
     Texts,
@@ -46,12 +47,9 @@ from recordgen.tasks.task import (
     stored_uri,
 )
 
-if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow
-
 
 @dataclass(frozen=True)
-class Declared(Task):
+class Declared(TableTask):
     """A table whose columns are declared.
 
     Attributes:
@@ -60,22 +58,18 @@ class Declared(Task):
 
     name = "declared"
     kind = "declared"
-    noun = "row"
     expected = "the columns of its schema"
-    columns: ClassVar = {}
-    uri_key = ""
-    json_keys = ()
-    features: ClassVar = {}
     readers: ClassVar = {"csv": "recordgen.sources.readers:read_declared"}
     reading = "recordgen.reading.kinds:DECLARED"
-    trainer = "recordgen.training.tables:TableTrainer"
-    measure = "recordgen.training.measures:TableAccumulator"
     sample = "pipelines.samples.meters:METERS"
-    page = "docs/tasks/tables.md"
     checks = (ALIKE, ODD_IMAGES, ODD_COLUMNS)
     batch_rows = 16
 
     schema: Schema
+    table: Table = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "table", self.schema.table)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
@@ -107,18 +101,9 @@ class Declared(Task):
         return cls(schema)
 
     @cached_property
-    def table(self) -> Table:
-        """The columns, and what they are for."""
-        return self.schema.table
-
-    @cached_property
     def _said(self) -> Sequence[Column]:
         """The columns whose values an annotation holds."""
         return [column for column in self.table.stored if column.name != self.table.only_image]
-
-    @property
-    def has_labels(self) -> bool:
-        return self.table.has_labels
 
     @property
     def can_append(self) -> bool:
@@ -153,10 +138,6 @@ class Declared(Task):
             for column in self._said
             if column.type.kind not in ("floats", "image")
         }
-
-    def merge(self, annotations: Sequence[str | None]) -> Merged:
-        # Rows of one part say the same: a part is all that they say.
-        return Merged(annotations[0], len(annotations) - 1)
 
     def labels(self, annotation: str) -> Sequence[str]:
         label = self._values(annotation).get(self.table.label or "")

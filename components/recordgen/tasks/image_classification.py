@@ -19,7 +19,7 @@ from recordgen.records.example import FeatureValue
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_task import ImageTask
-from recordgen.tasks.task import AnnotationError, Merged, check_label, display_name
+from recordgen.tasks.task import AnnotationError, check_label, display_name
 
 LABEL_COLUMNS = frozenset({"label", "labels", "class", "class_name", "display_name", "category"})
 
@@ -53,15 +53,6 @@ class ImageClassification(ImageTask):
     def from_json(self, record: Mapping[str, Any], adjusted: Adjustments) -> str | None:
         one = record.get("classificationAnnotation")
         return None if one is None else display_name(one, "classificationAnnotation")
-
-    def merge(self, annotations: Sequence[str | None]) -> Merged:
-        labels = sorted({label for label in annotations if label is not None})
-        if len(labels) > 1:
-            raise AnnotationError(
-                RejectCode.CONFLICTING_LABELS,
-                f"one image, several labels: {', '.join(map(repr, labels))}",
-            )
-        return Merged(labels[0] if labels else None, len(annotations) - 1)
 
     def labels(self, annotation: str) -> Sequence[str]:
         return (annotation,)

@@ -18,18 +18,15 @@ from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
-from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue
 from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
     Merged,
-    Task,
     add_up,
     check_label,
     display_names,
-    need_mixed_shards,
 )
 
 
@@ -47,11 +44,6 @@ class ImageMultiLabel(ImageTask):
     measure = "recordgen.training.measures:ManyLabelsAccumulator"
     sample = "pipelines.samples.digits:DIGIT_GROUPS"
     page = "docs/tasks/image_multi_label.md"
-
-    @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        need_mixed_shards(cls.name, options)
-        return cls()
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         return _encode(map(check_label, fields))

@@ -13,12 +13,12 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.lint.codes import ALIKE, ODD_IMAGES
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments
 from recordgen.tasks.task import BuiltExample, RowContent, Task, source_ids, stored_uri, uri_in
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
-    from recordgen.rows.planned import PlannedRow
 
 
 class ImageTask(Task):
@@ -52,10 +52,6 @@ class ImageTask(Task):
 
         None: nothing of it is left.
 
-        Args:
-            annotation: of the payload as it was.
-            image: what is stored of it.
-
         Raises:
             PayloadError: the annotation is not one of this image.
         """
@@ -64,12 +60,7 @@ class ImageTask(Task):
 
     @abstractmethod
     def to_features(self, annotation: str, vocabulary: Vocabulary) -> Mapping[str, FeatureValue]:
-        """Return the features that say what an annotation says.
-
-        Args:
-            annotation: of a payload as it is stored.
-            vocabulary: numbers the labels.
-        """
+        """Return the features that say what the annotation of a payload as it is stored says."""
 
     @abstractmethod
     def from_features(self, values: Mapping[str, Sequence[Any]]) -> str | None:
@@ -122,15 +113,10 @@ class ImageTask(Task):
         )
 
     def digested(self, record: bytes) -> bytes:
-        values = parse_example(record)
-
-        def first(name: str) -> bytes:
-            found: list[Any] = values.get(name, [])
-            return found[0] if found else b""
-
-        said = self.from_features(values)
-        uri = stored_uri(first(features.IMAGE_SOURCE_ID))
-        return record_line(first(features.IMAGE_SHA256).decode(), said, uri)
+        values: Mapping[str, Any] = parse_example(record)
+        names = features.IMAGE_SHA256, features.IMAGE_SOURCE_ID
+        [sha256], [uri] = (values.get(name, [b""]) for name in names)
+        return record_line(sha256.decode(), self.from_features(values), stored_uri(uri))
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.IMAGE_SOURCE_ID]

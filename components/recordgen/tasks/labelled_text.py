@@ -9,7 +9,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.manifest import record_line
@@ -17,6 +17,7 @@ from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rejects import RejectCode
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, is_content_uri
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import (
@@ -25,17 +26,20 @@ from recordgen.tasks.task import (
     Merged,
     RowContent,
     add_up,
+    bad_annotation,
     check_label,
+    display_name,
     source_ids,
     stored_uri,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, either, said_of, text_of
-
-if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow
+from recordgen.tasks.text_task import TextContent, TextTask, said_of, text_of
 
 #: The annotations in the older shape of a line.
 OLDER_KEY = "annotations"
+#: The label of an annotation in that shape.
+NAME_KEYS = ("display_name", "displayName")
+
+_IGNORED_KEYS = ("annotation_spec_id", "annotationSpecId")
 
 
 class LabelledText(TextTask):
@@ -104,14 +108,11 @@ class LabelledText(TextTask):
         )
 
     def digested(self, record: bytes) -> bytes:
-        values = parse_example(record)
-
-        def first(name: str) -> Any:
-            found: list[Any] = values.get(name, [])
-            return found[0] if found else b""
-
-        uri = stored_uri(first(features.TEXT_SOURCE_ID))
-        return _digested(first(features.TEXT), _stored_labels(values), uri)
+        values: Mapping[str, Any] = parse_example(record)
+        [text], [uri] = (
+            values.get(name, [b""]) for name in (features.TEXT, features.TEXT_SOURCE_ID)
+        )
+        return _digested(text, _stored_labels(values), stored_uri(uri))
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:
         [uri] = values[features.TEXT_SOURCE_ID]
@@ -154,23 +155,18 @@ def older_annotations(
 ) -> Sequence[Mapping[str, Any]]:
     """Return the annotations of the older shape: ``[{"display_name": "a", "classification": {}}]``.
 
-    Args:
-        record: the parsed line.
-        keys: what such an annotation may hold, beside its name.
+    ``keys`` are what such an annotation may hold, beside its name.
 
     Raises:
         AnnotationError: they are not a list of objects, or of another kind.
     """
     found = record.get(OLDER_KEY) or []
     if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION, f"{OLDER_KEY} must be a list of objects (got {found!r:.80})"
-        )
+        raise bad_annotation(f"{OLDER_KEY} must be a list of objects (got {found!r:.80})")
     for item in found:
         other = sorted(set(item) - {*keys, *NAME_KEYS, *_IGNORED_KEYS})
         if other:
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION,
+            raise bad_annotation(
                 f"each of {OLDER_KEY} must hold {keys[0]} (got "
                 f"{', '.join(map(ascii, other)):.80}); keep the rows of different tasks in files "
                 f"of their own",
@@ -178,22 +174,10 @@ def older_annotations(
     return found
 
 
-#: The label of an annotation in the older shape.
-NAME_KEYS = ("display_name", "displayName")
-
-_IGNORED_KEYS = ("annotation_spec_id", "annotationSpecId")
-
-
-def older_label(item: Mapping[str, Any]) -> str:
-    """Return the label of an annotation in the older shape. Raises: AnnotationError."""
-    name = either(item, NAME_KEYS)
-    if isinstance(name, str) and name.strip():
-        return check_label(name.strip())
-    raise AnnotationError(
-        RejectCode.BAD_ANNOTATION,
-        f'each of {OLDER_KEY} must have a display_name, such as {{"display_name": "cat"}} '
-        f"(got {dict(item)!r:.80})",
-    )
+def older_labels(record: Mapping[str, Any]) -> list[str]:
+    """Return the labels of annotations in the older shape. Raises: AnnotationError."""
+    found = older_annotations(record, ("classification",))
+    return [display_name(item, f"each of {OLDER_KEY}", NAME_KEYS) for item in found]
 
 
 def _said(labels: Iterable[str], text: str | None = None) -> TextContent:

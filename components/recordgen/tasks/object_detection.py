@@ -36,15 +36,16 @@ from recordgen.records.example import FeatureValue
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import Adjustments
+from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
-    AnnotationError,
     Merged,
     Task,
     add_up,
+    bad_annotation,
     check_label,
     display_name,
     need_mixed_shards,
@@ -161,16 +162,16 @@ class ObjectDetection(ImageTask):
             return all(map(_BEGINS_NUMBER.match, corners[:2] + corners[4:6]))
         if _is_before_label(fields):
             return True
-        if len(corners) not in (4, 8) or not all(map(_is_number, corners)):
+        if len(corners) not in (4, 8) or not all(map(is_number, corners)):
             return False
         # Labels may all be numbers, but hardly from 0 to 1.
-        return not _is_number(fields[0]) or all(FAR[0] <= float(text) <= FAR[1] for text in corners)
+        return not is_number(fields[0]) or all(FAR[0] <= float(text) <= FAR[1] for text in corners)
 
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
         if not fields:
             return None
         if _is_before_label(fields):
-            raise _bad(
+            raise bad_annotation(
                 f"the box stands before its label (got {','.join(fields)!s:.80}); expected the "
                 f"label, and {_EXPECTED_BOX} behind it"
             )
@@ -182,13 +183,13 @@ class ObjectDetection(ImageTask):
             if not label and not any(corners):
                 return None  # an image without objects
         if not any(corners):
-            raise _bad(f"label {label!r} has no box; expected {_EXPECTED_BOX} behind it")
+            raise bad_annotation(f"label {label!r} has no box; expected {_EXPECTED_BOX} behind it")
         if not label:
-            raise _bad(f"a box needs a label before it (got {','.join(corners)})")
+            raise bad_annotation(f"a box needs a label before it (got {','.join(corners)})")
         if len(corners) == 6 and not (corners[2] or corners[3]):
             del corners[2:4]
         if len(corners) not in (4, 8) or len(fields) == 5:
-            raise _bad(f"a box must be {_EXPECTED_BOX} (got {len(fields) - 1} fields)")
+            raise bad_annotation(f"a box must be {_EXPECTED_BOX} (got {len(fields) - 1} fields)")
         numbers = [_number(text, "a coordinate") for text in corners]
         xs, ys = numbers[::2], numbers[1::2]
         if size is None:  # AutoML's corners may stand in any order
@@ -208,7 +209,7 @@ class ObjectDetection(ImageTask):
         [name] = self.json_keys
         found = record.get(name) or []
         if not isinstance(found, list):
-            raise _bad(f"{name} must be a list of objects (got {found!r:.80})")
+            raise bad_annotation(f"{name} must be a list of objects (got {found!r:.80})")
         boxes = []
         for item in found:
             label = display_name(item, f"each of {name}")
@@ -221,7 +222,7 @@ class ObjectDetection(ImageTask):
         for box in boxes:
             _, *corners = box
             if min(corners) < FAR[0] or max(corners) > FAR[1]:
-                raise _bad(
+                raise bad_annotation(
                     f"coordinates must be shares of the image, 0 to 1 (got {_shown(box)}, which "
                     f"may be pixels: add the columns width and height of the image, under a "
                     f"header, or divide by them)"
@@ -238,7 +239,7 @@ class ObjectDetection(ImageTask):
             ]
             reasons = [reason for is_so, reason, _ in wrong if is_so]
             if reasons and self.bad_boxes == "reject":
-                raise _bad(
+                raise bad_annotation(
                     f"the box {_shown(box)} is {' and '.join(reasons)}; --bad-boxes clip makes "
                     f"the best of it"
                 )
@@ -257,7 +258,7 @@ class ObjectDetection(ImageTask):
         found, duplicates = add_up(annotations, decode_boxes)
         sizes = sorted({size for said in annotations if (size := _decode_size(said)) is not None})
         if len(sizes) > 1:
-            raise _bad(f"one image, several sizes: {', '.join(map(str, sizes))}")
+            raise bad_annotation(f"one image, several sizes: {', '.join(map(str, sizes))}")
         return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
@@ -420,15 +421,7 @@ def _called(fields: Sequence[str], names: frozenset[str]) -> list[str]:
 def _is_before_label(fields: Sequence[str]) -> bool:
     """Say whether fields are four numbers and a word, as Keras RetinaNet has boxes."""
     *corners, label = fields
-    return len(corners) == 4 and all(map(_is_number, corners)) and not _is_number(label)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return len(corners) == 4 and all(map(is_number, corners)) and not is_number(label)
 
 
 def _number(value: Any, what: str) -> float:
@@ -440,12 +433,8 @@ def _number(value: Any, what: str) -> float:
             number = math.nan
         if math.isfinite(number):
             return number
-    raise _bad(f"{what} must be a number from 0 to 1 (got {value!r:.40})")
+    raise bad_annotation(f"{what} must be a number from 0 to 1 (got {value!r:.40})")
 
 
 def _shown(box: Box) -> str:
     return shown(box[1:])
-
-
-def _bad(message: str) -> AnnotationError:
-    return AnnotationError(RejectCode.BAD_ANNOTATION, message)

@@ -22,6 +22,7 @@ from recordgen.features import FeatureSpec
 from recordgen.lint.codes import ODD_COLUMNS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
+from recordgen.rows.planned import PlannedRow
 from recordgen.tables.columns import Table
 from recordgen.tasks.task import (
     BuiltBatch,
@@ -35,35 +36,46 @@ from recordgen.tasks.task import (
 
 if TYPE_CHECKING:
     from recordgen.rows.columns import PlannedBatch
-    from recordgen.rows.planned import PlannedRow
 
 # What a feature takes in a record beside its name and value, about.
 _FEATURE_BYTES = 14
 
 
-class Tabular(Task):
-    """Classification and regression of tables.
-
-    An annotation is the line of CSV. Examples are made by columns, many at a time.
+class TableTask(Task):
+    """A task whose examples are rows of a table, with columns of their own.
 
     Attributes:
-        table: its columns.
+        table: the columns, and what they are for.
     """
 
-    name = "tabular"
-    kind = "table"
     noun = "row"
-    expected = "a header, then a field for each of its columns"
     columns: ClassVar = {}
     uri_key = ""
     json_keys = ()
     features: ClassVar = {}
-    readers: ClassVar = {"csv": "recordgen.sources.readers:read_table"}
-    reading = "recordgen.reading.kinds:TABLES"
     trainer = "recordgen.training.tables:TableTrainer"
     measure = "recordgen.training.measures:TableAccumulator"
-    sample = "pipelines.samples.wines:WINES"
     page = "docs/tasks/tables.md"
+
+    table: Table
+
+    @property
+    def has_labels(self) -> bool:
+        return self.table.has_labels
+
+
+class Tabular(TableTask):
+    """Classification and regression of tables.
+
+    An annotation is the line of CSV. Examples are made by columns, many at a time.
+    """
+
+    name = "tabular"
+    kind = "table"
+    expected = "a header, then a field for each of its columns"
+    readers: ClassVar = {"csv": "recordgen.sources.readers:read_table"}
+    reading = "recordgen.reading.kinds:TABLES"
+    sample = "pipelines.samples.wines:WINES"
     names_payloads = False
     checks = (ODD_COLUMNS,)
     batch_rows = 8192  # enough for Arrow, and few beside the lines of a shard
@@ -88,10 +100,6 @@ class Tabular(Task):
                 f"duplicates=keep"
             )
         return cls(table)
-
-    @property
-    def has_labels(self) -> bool:
-        return self.table.has_labels
 
     def is_stored(self, uri: str) -> bool:
         return False

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from recordgen import storage
+from recordgen.dataset.splits import parse_ml_use
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import PayloadError, UsageError
 from recordgen.features import FeatureSpec
@@ -19,14 +20,13 @@ from recordgen.records.tfrecord import frame
 from recordgen.registry import imported
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.placing import row_name
-from recordgen.rows.planned import requested_uris
-from recordgen.rows.row import Adjustments, RowBatch, is_content_uri
+from recordgen.rows.planned import PlannedRow, requested_uris
+from recordgen.rows.row import Adjustments, Row, RowBatch, is_content_uri
 
 if TYPE_CHECKING:
     from recordgen.lint.looks import SmallPicture
     from recordgen.lint.seen_texts import SeenText
     from recordgen.rows.columns import PlannedBatch
-    from recordgen.rows.planned import PlannedRow, RowLike
 
 _Item = TypeVar("_Item")
 
@@ -50,6 +50,15 @@ class AnnotationError(ValueError):
         super().__init__(message)
         self.code = code
         self.message = message
+
+    def reject(self, source: str, line: int, uri: str = "") -> Reject:
+        """Return the reject of a line."""
+        return Reject(source, line, printable(uri), self.code.value, self.message)
+
+
+def bad_annotation(message: str) -> AnnotationError:
+    """Return the error of an annotation that the task does not understand."""
+    return AnnotationError(RejectCode.BAD_ANNOTATION, message)
 
 
 class Merged(NamedTuple):
@@ -238,7 +247,8 @@ class Task(ABC):
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         """Return the task with the options. Raises: UsageError: one does not go with it."""
-        del options
+        if cls.labelling != "one":
+            need_mixed_shards(cls.name, options)
         return cls()
 
     def for_file(self) -> Task:
@@ -282,7 +292,7 @@ class Task(ABC):
         if len(found) > 1:
             raise AnnotationError(
                 RejectCode.CONFLICTING_LABELS,
-                f"one {self.noun}, several annotations: {', '.join(map(self.shown, found))}",
+                f"one {self.noun}, several labels: {', '.join(map(self.shown, found))}",
             )
         return Merged(found[0] if found else None, len(annotations) - 1)
 
@@ -378,7 +388,7 @@ class Task(ABC):
         del uris
         return annotation
 
-    def placed_by(self, row: RowLike, folder: str) -> str:
+    def placed_by(self, row: Row | RowContent, folder: str) -> str:
         """Return what a row is placed by.
 
         Args:
@@ -525,12 +535,7 @@ def need_mixed_shards(task: str, options: ConvertOptions) -> None:
 def add_up(
     annotations: Sequence[str | None], decode: Callable[[str | None], Iterable[_Item]]
 ) -> tuple[set[_Item], int]:
-    """Return all that several rows of one payload say, and how many of them say nothing new.
-
-    Args:
-        annotations: in the order of their lines.
-        decode: returns what an annotation says.
-    """
+    """Return all that several rows of one payload say, and how many of them say nothing new."""
     found: set[_Item] = set()
     duplicates = 0
     for number, annotation in enumerate(annotations):
@@ -538,6 +543,15 @@ def add_up(
         duplicates += number > 0 and not new
         found |= new
     return found, duplicates
+
+
+def named_split(word: str, column: str = "") -> str | None:
+    """Return the split that a row names, or None. Raises: AnnotationError, with the column."""
+    try:
+        return parse_ml_use(word)
+    except ValueError as exc:
+        where = f"column {column!r}: " if column else ""
+        raise AnnotationError(RejectCode.UNKNOWN_ML_USE, f"{where}{exc}") from exc
 
 
 # In uris of payloads that stand in rows themselves.
@@ -561,14 +575,12 @@ def check_label(label: str) -> str:
             break, or is not Unicode text.
     """
     if label.lower() in _MISSING:
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION,
+        raise bad_annotation(
             f"the label {label!r} is what pandas writes for a missing value; leave the field empty "
             f"(to_csv does, before astype(str)), or give a class of this name another one",
         )
     if label.startswith(("[", "{")) and _LIST.fullmatch(label):
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION,
+        raise bad_annotation(
             f"a label must be one name (got {printable(label)!s:.80}, which reads as a list); "
             f"write each label into a field of its own",
         )
@@ -639,20 +651,14 @@ def printable(text: str) -> str:
 
 
 def display_names(record: Mapping[str, Any], several: str, single: str) -> list[str]:
-    """Return the labels that a line of a JSONL file has under either of two keys.
-
-    Args:
-        record: the parsed line.
-        several: the key of a list of objects with a ``displayName``.
-        single: the key of one such object.
+    """Return the labels of a line of JSONL: of the list under one key, of the object under another.
 
     Raises:
         AnnotationError: they cannot be used.
     """
     found = record.get(several) or []
     if not isinstance(found, list):
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION,
+        raise bad_annotation(
             f'{several} must be a list, such as [{{"displayName": "cat"}}] (got {found!r:.80})',
         )
     labels = [display_name(item, f"each of {several}") for item in found]
@@ -661,32 +667,30 @@ def display_names(record: Mapping[str, Any], several: str, single: str) -> list[
     return labels
 
 
-def display_name(value: Any, where: str) -> str:
-    """Return the label that a JSON annotation names as ``displayName``.
+def display_name(value: Any, where: str, keys: Sequence[str] = ("displayName",)) -> str:
+    """Return the label that a JSON annotation names, under the first of ``keys`` that it has.
 
     ``{"displayName": "cat"}`` → ``cat``
 
     Raises:
         AnnotationError: it names none.
     """
-    name = value.get("displayName") if isinstance(value, Mapping) else None
+    name = either(value, keys) if isinstance(value, Mapping) else None
     if isinstance(name, str) and name.strip():
         return check_label(name.strip())
-    raise AnnotationError(
-        RejectCode.BAD_ANNOTATION,
-        f'{where} must be an object with a displayName, such as {{"displayName": "cat"}} '
+    raise bad_annotation(
+        f'{where} must be an object with a {keys[0]}, such as {{"{keys[0]}": "cat"}} '
         f"(got {value!r:.80})",
     )
 
 
-def source_ids(row: PlannedRow, uris: Sequence[str], options: ConvertOptions) -> list[str]:
-    """Return what a record names its payloads by: their uris, with secrets where options say so.
+def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """Return the value of the first of ``keys`` that a JSON object has, or None."""
+    return next((record[key] for key in keys if record.get(key) is not None), None)
 
-    Args:
-        row: what was planned.
-        uris: of its payloads.
-        options: url_secrets.
-    """
+
+def source_ids(row: PlannedRow, uris: Sequence[str], options: ConvertOptions) -> list[str]:
+    """Return what a record names its payloads by: their uris, with secrets where options say so."""
     if row.addresses is None or options.url_secrets == "drop":
         return list(uris)
     requested = zip(requested_uris(uris, row.addresses), uris, strict=True)

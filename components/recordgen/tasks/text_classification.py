@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recordgen.rejects import RejectCode
-from recordgen.tasks.labelled_text import OneLabel, older_annotations, older_label
-from recordgen.tasks.task import AnnotationError, display_name
+from recordgen.tasks.labelled_text import OneLabel, older_labels
+from recordgen.tasks.task import bad_annotation, display_name
 
 
 class TextClassification(OneLabel):
@@ -33,10 +32,9 @@ class TextClassification(OneLabel):
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
         if (one := record.get("classificationAnnotation")) is not None:
             return [display_name(one, "classificationAnnotation")]
-        labels = list(map(older_label, older_annotations(record, ("classification",))))
+        labels = older_labels(record)
         if len(labels) > 1:
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION,
+            raise bad_annotation(
                 f"expected one label per text (got {', '.join(map(repr, labels)):.80}); for "
                 f"several, --task text_multi_label",
             )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from recordgen import features
 from recordgen.dataset.vocabulary import Vocabulary
@@ -24,8 +24,9 @@ from recordgen.errors import PayloadError
 from recordgen.options import ConvertOptions
 from recordgen.records.example import serialize_example
 from recordgen.rejects import RejectCode
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, is_content_uri
-from recordgen.tasks.labelled_text import OLDER_KEY
+from recordgen.tasks.labelled_text import NAME_KEYS, OLDER_KEY
 from recordgen.tasks.tags import (
     Span,
     TagError,
@@ -42,17 +43,14 @@ from recordgen.tasks.task import (
     BuiltExample,
     Merged,
     RowContent,
-    Task,
     add_up,
+    bad_annotation,
     display_name,
-    need_mixed_shards,
+    either,
     source_ids,
     stored_uri,
 )
-from recordgen.tasks.text_task import TextContent, TextTask, either, inline, said_of, text_of
-
-if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow
+from recordgen.tasks.text_task import TextContent, TextTask, inline, said_of, text_of
 
 #: Names in ``rows.adjusted`` of ``dataset.json``.
 TAGS_BEGUN = "tags_begun"
@@ -86,13 +84,8 @@ class TextEntities(TextTask):
     sample = "pipelines.samples.travels:TRAVELS"
     page = "docs/tasks/text_entities.md"
 
-    @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        need_mixed_shards(cls.name, options)
-        return cls()
-
     def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        raise _bad(f"{self.name} comes as {self.expected}")
+        raise bad_annotation(f"{self.name} comes as {self.expected}")
 
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         spans = sorted(set(_spans_in(record)))
@@ -103,7 +96,7 @@ class TextEntities(TextTask):
             try:
                 _check(text, tokens, spans)
             except TagError as exc:
-                raise _bad(str(exc)) from exc
+                raise bad_annotation(str(exc)) from exc
             for span in cut_spans(tokens, spans):
                 adjusted.add(
                     TOKENS_CUT,
@@ -257,21 +250,20 @@ def _spans_in(record: Mapping[str, Any]) -> Iterator[Span]:
         for keys in (("text_extraction", "textExtraction"), ("text_segment", "textSegment")):
             segment = either(segment, keys)
             if not isinstance(segment, Mapping):
-                raise _bad(
+                raise bad_annotation(
                     f"each of {OLDER_KEY} must be an object with a {keys[0]} (got {item!r:.80})"
                 )
-        name = either(item, ("display_name", "displayName"))
         yield _span(
             either(segment, ("start_offset", "startOffset")),
             either(segment, ("end_offset", "endOffset")),
-            display_name({"displayName": name}, f"each of {OLDER_KEY}"),
+            display_name(item, f"each of {OLDER_KEY}", NAME_KEYS),
         )
 
 
 def _objects(record: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     found = record.get(key) or []
     if not isinstance(found, list) or not all(isinstance(item, Mapping) for item in found):
-        raise _bad(f"{key} must be a list of objects (got {found!r:.80})")
+        raise bad_annotation(f"{key} must be a list of objects (got {found!r:.80})")
     return found
 
 
@@ -281,9 +273,11 @@ def _span(start: Any, end: Any, label: str) -> Span:
     first = _offset(0 if start is None else start, "startOffset")
     span = Span(first, _offset(end, "endOffset"), label)
     if span.start == span.end:
-        raise _bad(f"the span {span} is empty; endOffset is the place behind its last character")
+        raise bad_annotation(
+            f"the span {span} is empty; endOffset is the place behind its last character"
+        )
     if span.start > span.end:
-        raise _bad(f"the span {span} ends before it begins; swap its offsets")
+        raise bad_annotation(f"the span {span} ends before it begins; swap its offsets")
     return span
 
 
@@ -295,8 +289,6 @@ def _offset(value: Any, what: str) -> int:
             number = -1
         if number >= 0:
             return number
-    raise _bad(f"{what} must be a whole number, a place in the text from 0 (got {value!r:.40})")
-
-
-def _bad(message: str) -> AnnotationError:
-    return AnnotationError(RejectCode.BAD_ANNOTATION, message)
+    raise bad_annotation(
+        f"{what} must be a whole number, a place in the text from 0 (got {value!r:.40})"
+    )

@@ -16,10 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from recordgen import features
-from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
-from recordgen.tasks.labelled_text import LabelledText, older_annotations, older_label
-from recordgen.tasks.task import AnnotationError, Task, display_names, need_mixed_shards
+from recordgen.tasks.labelled_text import LabelledText, older_labels
+from recordgen.tasks.task import AnnotationError, display_names
 
 # AutoML's; more are an unquoted text full of commas.
 _MAX_LABELS = 100
@@ -39,15 +38,8 @@ class TextMultiLabel(LabelledText):
     sample = "pipelines.samples.reviews:TOPIC_SETS"
     page = "docs/tasks/text_classification.md"
 
-    @classmethod
-    def of(cls, options: ConvertOptions) -> Task:
-        need_mixed_shards(cls.name, options)
-        return cls()
-
     def from_json(self, record: Mapping[str, Any]) -> Sequence[str]:
-        labels = display_names(record, *self.json_keys)
-        labels += map(older_label, older_annotations(record, ("classification",)))
-        return self.check_labels(labels)
+        return self.check_labels(display_names(record, *self.json_keys) + older_labels(record))
 
     def check_labels(self, labels: Iterable[str]) -> Sequence[str]:
         found = super().check_labels(labels)

@@ -17,10 +17,8 @@ from typing import Any
 
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
-from recordgen.rejects import RejectCode
 from recordgen.tasks.labelled_text import OneLabel, older_annotations
-from recordgen.tasks.task import AnnotationError, Task
-from recordgen.tasks.text_task import either
+from recordgen.tasks.task import Task, bad_annotation, either
 
 #: The largest sentiment that Vertex AI knows.
 MAX_SENTIMENT = 10
@@ -54,9 +52,7 @@ class TextSentiment(OneLabel):
         found = record.get("sentimentAnnotation")
         older = [either(item, _OLDER_KEYS) for item in older_annotations(record, _OLDER_KEYS)]
         if len(older) > 1 or (older and found is not None):
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION, "expected one sentiment per text (got several)"
-            )
+            raise bad_annotation("expected one sentiment per text (got several)")
         if found is None:
             if not older:
                 return []
@@ -81,7 +77,6 @@ def _sentiment(value: Any, most: int) -> str:
     whole = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value))
     if whole is not None and int(whole[1]) <= most:
         return str(int(whole[1]))
-    raise AnnotationError(
-        RejectCode.BAD_ANNOTATION,
+    raise bad_annotation(
         f"a sentiment must be a whole number from 0 to {most} (got {value!r:.80})",
     )

@@ -7,7 +7,7 @@ under ``said``, unless that is nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from recordgen.errors import PayloadError
@@ -15,7 +15,16 @@ from recordgen.lint.codes import ALIKE, ODD_TEXTS
 from recordgen.options import ConvertOptions
 from recordgen.rejects import RejectCode
 from recordgen.rows.row import content_uri, is_content_uri
-from recordgen.tasks.task import AnnotationError, RowContent, Task, Texts, check_uri, printable
+from recordgen.tasks.task import (
+    AnnotationError,
+    RowContent,
+    Task,
+    Texts,
+    bad_annotation,
+    check_uri,
+    either,
+    printable,
+)
 
 if TYPE_CHECKING:
     from recordgen.dataset.vocabulary import Vocabulary
@@ -78,11 +87,8 @@ class TextTask(Task):
     ) -> SeenText | None:
         """Return what the checks need of a text; None: none is wanted that looks at it.
 
-        Args:
-            text: the text.
-            data: the same in UTF-8.
-            vocabulary: the labels of texts as a whole; None: labels are of parts.
-            options: which checks are wanted.
+        ``data`` is the text in UTF-8; ``vocabulary`` the labels of texts as a whole, None: they are
+        of parts.
         """
         if not options.lint.needs_looks:
             return None
@@ -130,23 +136,19 @@ def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
     text, file = record.get(CONTENT_KEY), record.get(TextTask.uri_key)
     if (snippet := either(record, _SNIPPET_KEYS)) is not None:
         if not isinstance(snippet, Mapping):
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION,
+            raise bad_annotation(
                 f'text_snippet must be an object, such as {{"content": "…"}} (got {snippet!r:.80})',
             )
         text = snippet.get("content") if text is None else text
         file = either(snippet, _SNIPPET_FILE_KEYS) if file is None else file
     if text is not None and file is not None:
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION,
+        raise bad_annotation(
             f"a line has a text ({CONTENT_KEY}) or names the file of one ({TextTask.uri_key}), not "
             f"both",
         )
     if text is not None:
         if not isinstance(text, str):
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION, f"{CONTENT_KEY} must be a text (got {text!r:.80})"
-            )
+            raise bad_annotation(f"{CONTENT_KEY} must be a text (got {text!r:.80})")
         return inline(text, said)
     if not isinstance(file, str) or not file.strip():
         raise AnnotationError(
@@ -155,11 +157,6 @@ def said_of(record: Mapping[str, Any], said: Any) -> RowContent:
             f"or URL (got the keys {', '.join(map(printable, record)) or 'none'!s:.80})",
         )
     return stored(check_uri(file.strip()), said)
-
-
-def either(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Return the value of the first of ``keys`` that a JSON object has, or None."""
-    return next((record[key] for key in keys if record.get(key) is not None), None)
 
 
 def text_of(annotation: str | None, files: Sequence[bytes]) -> str:

@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from recordgen import features, storage
 from recordgen.dataset.vocabulary import Vocabulary
@@ -32,25 +32,23 @@ from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, serialize_example
 from recordgen.records.float32 import as_float32
 from recordgen.rejects import RejectCode
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.task import (
     AnnotationError,
     BuiltExample,
-    Merged,
     RowContent,
     Sizes,
     Task,
     Texts,
+    bad_annotation,
     check_label,
     display_name,
     source_ids,
     stored_uri,
     uri_in,
 )
-
-if TYPE_CHECKING:
-    from recordgen.rows.planned import PlannedRow
 
 _SEGMENTS_KEY = "timeSegmentAnnotations"
 _LABEL_KEY = "classificationAnnotation"
@@ -160,7 +158,9 @@ class VideoClassification(Task):
         uri = self.check_uri(uri_in(record, self.uri_key, "video"))
         segments = record.get(_SEGMENTS_KEY) or []
         if not isinstance(segments, list):
-            raise _bad(f"{_SEGMENTS_KEY} must be a list of objects (got {segments!r:.80})")
+            raise bad_annotation(
+                f"{_SEGMENTS_KEY} must be a list of objects (got {segments!r:.80})"
+            )
         parsers = [partial(_timed, segment) for segment in segments]
         if (whole := record.get(_LABEL_KEY)) is not None:
             parsers.append(partial(_whole, whole))
@@ -179,13 +179,6 @@ class VideoClassification(Task):
                 RejectCode.NO_PATH, f"the path of a video must not hold backslashes{hint}"
             )
         return super().check_uri(uri)
-
-    def merge(self, annotations: Sequence[str | None]) -> Merged:
-        # Rows of one part say the same: a part is all that they say.
-        return Merged(annotations[0], len(annotations) - 1)
-
-    def contradicts(self, annotation: str, stored: str | None) -> bool:
-        return annotation != stored
 
     def segment(self, annotation: str | None) -> Segment:
         """Return the part of a video that an annotation is about."""
@@ -253,7 +246,7 @@ def _whole(item: Any) -> Segment:
     label = display_name(item, _LABEL_KEY)
     times = item.get(_TIMES_KEY) or {}
     if not isinstance(times, Mapping):
-        raise _bad(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
+        raise bad_annotation(f"{_TIMES_KEY} must hold startTime and endTime (got {times!r:.80})")
     return _between(times, label)
 
 
@@ -267,7 +260,7 @@ def _segment(label: str | None, start: str | float, end: str | float) -> Segment
     """Return a segment. Raises: AnnotationError: it cannot be one."""
     found = Segment(label, _seconds(start, "start"), _seconds(end, "end"))
     if not found.start < found.end:
-        raise _bad(f"a segment must end after its start (got {start} to {end})")
+        raise bad_annotation(f"a segment must end after its start (got {start} to {end})")
     return found
 
 
@@ -279,11 +272,7 @@ def _seconds(value: Any, what: str) -> float:
             return as_float32(float(text.removesuffix("s")))
         except OverflowError:
             pass
-    raise _bad(
+    raise bad_annotation(
         f"a segment's {what} must be seconds from the video's beginning, 0 or more, or inf for "
         f"its end (got {value!r:.40})"
     )
-
-
-def _bad(message: str) -> AnnotationError:
-    return AnnotationError(RejectCode.BAD_ANNOTATION, message)
