@@ -252,19 +252,7 @@ class SettleBuckets(PlanningStep):
         found = settled(parts, self._options, self._folders)
         facts = facts_of(found.rows, task_for(self._options), self._options)
         file = self._staging.write_settled(bucket, found.rows)
-        yield (
-            ALL,
-            SettledFile(
-                bucket,
-                file,
-                packed(facts),
-                tuple(found.rejects),
-                found.duplicates,
-                found.merged,
-                found.existing,
-                found.dropped,
-            ),
-        )
+        yield ALL, SettledFile(bucket, file, packed(facts), replace(found, rows=None))
         yield from summaries_in(parts)
 
 
@@ -339,7 +327,8 @@ class ResolveBuckets(PlanningStep):
         options, decided = self._options, None
         if file := next((part for part in parts if isinstance(part, DecidedFile)), None):
             [decided] = unpacked(file.decided)
-            found = self._read(file.settled)
+            rows = self._staging.read_settled(file.settled.file)
+            found = replace(file.settled.settled, rows=rows)
         else:
             found = settled(parts, options, self._folders)
         planned, summary = plan_bucket(
@@ -349,16 +338,6 @@ class ResolveBuckets(PlanningStep):
         yield ALL, self._staging.write_bucket(bucket, planned)
         yield ALL, summary
         yield from summaries_in(parts)
-
-    def _read(self, file: SettledFile) -> Settled:
-        return Settled(
-            self._staging.read_settled(file.file),
-            list(file.rejects),
-            file.duplicates,
-            file.merged,
-            file.existing,
-            file.dropped,
-        )
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())

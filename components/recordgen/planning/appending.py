@@ -170,10 +170,7 @@ _MAY_DIFFER = frozenset(
 def known_rows(shard: ExistingShard, options: ConvertOptions, folder: str) -> Iterator[KnownRow]:
     """Yield what each record of a shard says of its row.
 
-    Args:
-        shard: the shard.
-        options: seed and task.
-        folder: what new rows are placed by, see :meth:`recordgen.tasks.task.Task.placed_by`.
+    ``folder`` is what new rows are placed by, see :meth:`recordgen.tasks.task.Task.placed_by`.
 
     Raises:
         RecordError: the shard is damaged or gone, or a record is none of ours.
@@ -208,10 +205,7 @@ def merge_findings(
 ) -> Iterator[Finding]:
     """Yield the findings of the dataset in ``output`` and new ones, by import file and line.
 
-    Args:
-        output: the dataset that is appended to.
-        sources: import files that were read now: what was found in them before is left out.
-        new: what was found now.
+    What was found before in ``sources``, which were read now, is left out.
 
     Raises:
         SourceError: its ``findings.jsonl`` cannot be read.

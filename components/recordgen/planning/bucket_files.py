@@ -103,13 +103,7 @@ class ShardOutline:
 def encode_bucket(
     bucket: int, file: str, groups: Mapping[Group, Columns]
 ) -> tuple[bytes, BucketFile]:
-    """Return the content of a bucket's file, and what is where in it.
-
-    Args:
-        bucket: its number.
-        file: the file's name.
-        groups: planned rows by group.
-    """
+    """Return the content of a bucket's file, and what is where in it."""
     blocks: dict[Group, list[Block]] = {}
     contents: list[bytes] = []
     for group, columns in groups.items():

@@ -36,13 +36,7 @@ _Numbers = npt.NDArray[np.uint64]
 
 
 def facts_of(rows: Columns, task: Task, options: ConvertOptions) -> Columns:
-    """Return what :func:`decide` must know of each settled row of a bucket.
-
-    Args:
-        rows: see :class:`recordgen.planning.resolve.Settled`.
-        task: knows the label of an annotation.
-        options: ``duplicates``, ``split_by`` and ``stratify``.
-    """
+    """Return what :func:`decide` must know of each settled row of a bucket."""
     facts = {name: rows[name] for name in ("split", "split_hash")}
     if options.stratify == "label":
         labels = task.one_labels(rows["annotation"].combine_chunks())

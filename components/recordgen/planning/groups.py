@@ -21,11 +21,6 @@ def with_groups(
     """Return the rows with their groups, and rejects of those that need one and have none.
 
     A row that names its split needs none, unless ``share`` may move it.
-
-    Args:
-        batch: rows of an import file; their groups are what a column holds, if ``by`` names one.
-        by: where groups come from.
-        share: moves rows to ``eval``, also by their group.
     """
     groups = batch.groups
     if by.pattern:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recordgen.rejects import OddLine, Reject
+
+if TYPE_CHECKING:
+    from recordgen.planning.resolve import Settled
 
 
 @dataclass(frozen=True)
@@ -58,17 +61,13 @@ class SettledFile:
         bucket: its number.
         file: where the rows lie.
         facts: what the decision needs, see :func:`recordgen.rows.columns.packed`.
-        rejects: see :class:`recordgen.planning.resolve.Settled`, as all that follow.
+        settled: all but the rows.
     """
 
     bucket: int
     file: str
     facts: bytes
-    rejects: tuple[Reject, ...]
-    duplicates: int
-    merged: int
-    existing: int
-    dropped: int
+    settled: Settled
 
 
 @dataclass(frozen=True)

@@ -210,11 +210,7 @@ def make_plan(
 def check_eval_from(share: EvalFrom, rows: Mapping[Group, int], moved: int, base: Base) -> None:
     """Check that ``eval`` gets rows from one split alone, and that this split has some.
 
-    Args:
-        share: what ``eval_from`` says.
-        rows: planned rows by group, after the move.
-        moved: how many of them it put into ``eval``.
-        base: what is there already.
+    ``rows`` are those after the move, ``moved`` how many of them it put into ``eval``.
 
     Raises:
         UsageError: other rows are in ``eval``, or none are in the split that gives.

@@ -374,20 +374,13 @@ def _groups(
     numbers = names.indices.to_numpy()
     labels: list[str | None] = [None]
     if by_label is not None:
-        said = planned["annotation"].combine_chunks().dictionary_encode("encode")
-        label_of = [_one_label(text, by_label) for text in said.dictionary.to_pylist()]
-        labels = list(dict.fromkeys(label_of))
-        number_of = {label: number for number, label in enumerate(labels)}
-        codes = np.array([number_of[label] for label in label_of], np.intp)
-        numbers = numbers * len(labels) + codes[said.indices.to_numpy()]
+        said = pc.fill_null(by_label.one_labels(planned["annotation"].combine_chunks()), "")
+        codes = said.dictionary_encode()
+        labels = codes.dictionary.to_pylist()
+        numbers = numbers * len(labels) + codes.indices.to_numpy()
     for number, columns in grouped(planned, numbers):
         split, label = divmod(number, len(labels))
         yield Group(names.dictionary[split].as_py(), labels[label]), columns
-
-
-def _one_label(annotation: str | None, task: Task) -> str:
-    """Return the label of an example that has one or none, which is ""."""
-    return next(iter(task.labels(annotation)), "") if annotation is not None else ""
 
 
 def _distinct(
@@ -465,14 +458,8 @@ def _beside_known_parts(
 ) -> list[PlacedRow]:
     """Give rows the split in which other parts of their payload are already.
 
-    Args:
-        rows: all rows of a bucket.
-        known: its examples.
-        folders: those of the import files that they were made of.
-        task: what annotations mean.
-        share: moves rows to ``eval``.
-        rejects: gets the rows that name another split.
-        beside: gets the file and line of each such row, and whether its split was assigned.
+    ``beside`` gets the file and line of each such row, and whether its split was assigned;
+    ``rejects`` gets the rows that name another split.
     """
     parts: dict[str, dict[str, KnownRow]] = {}
     for item in known:
@@ -615,13 +602,8 @@ def _with_content(
 ) -> Columns:
     """Return the rows with ``content``, the sha256 of their payload, where that is a file or text.
 
-    Args:
-        rows: columns of PlacedRow.
-        undecided: only rows that name one of these splits are asked about; None: all are.
-        task: knows where payloads are.
-        contents: reads payloads.
-        rejects: gets the rows whose payload cannot be read.
-        looks: looks at images, and its columns stand beside ``content``; None: nobody does.
+    Only rows that name one of the splits ``undecided`` are asked about; None: all are. ``rejects``
+    gets the rows whose payload cannot be read; the columns of ``looks`` stand beside ``content``.
     """
     items = list(rows_of(PlacedRow, rows))
     is_asked = [undecided is None or row.split in undecided for row in items]

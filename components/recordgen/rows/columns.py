@@ -30,41 +30,20 @@ _Row = TypeVar("_Row", PlacedRow, KnownRow, PlannedRow)
 
 _SOURCE = pa.dictionary(pa.int32(), pa.string())
 
+# The types of fields that are no texts.
+_TYPES: Mapping[str, pa.DataType] = {
+    "sort_key": pa.uint64(),
+    "split_hash": pa.uint64(),
+    "source": _SOURCE,
+    "shard": _SOURCE,
+    "line": pa.int64(),
+    "bytes": pa.int64(),
+    "assigned": pa.bool_(),
+}
+
 _SCHEMAS: Mapping[type, pa.Schema] = {
-    PlacedRow: pa.schema(
-        {
-            "sort_key": pa.uint64(),
-            "split_hash": pa.uint64(),
-            "source": _SOURCE,
-            "line": pa.int64(),
-            "split": pa.string(),
-            "uri": pa.string(),
-            "annotation": pa.string(),
-            "addresses": pa.string(),
-        }
-    ),
-    KnownRow: pa.schema(
-        {
-            "sort_key": pa.uint64(),
-            "shard": _SOURCE,
-            "split": pa.string(),
-            "uri": pa.string(),
-            "annotation": pa.string(),
-        }
-    ),
-    PlannedRow: pa.schema(
-        {
-            "sort_key": pa.uint64(),
-            "source": _SOURCE,
-            "line": pa.int64(),
-            "uri": pa.string(),
-            "annotation": pa.string(),
-            "bytes": pa.int64(),
-            "version": pa.string(),
-            "assigned": pa.bool_(),
-            "addresses": pa.string(),
-        }
-    ),
+    kind: pa.schema({name: _TYPES.get(name, pa.string()) for name in kind._fields})
+    for kind in (PlacedRow, KnownRow, PlannedRow)
 }
 
 
@@ -163,12 +142,7 @@ def grouped(columns: Columns, numbers: npt.NDArray[Any]) -> Iterator[tuple[int, 
 
 
 def shares_of(numbers: npt.NDArray[np.uint64], weights: Sequence[int]) -> npt.NDArray[np.intp]:
-    """Return in which share of the 64-bit range each number lies, int [n].
-
-    Args:
-        numbers: uint64 [n].
-        weights: how large the shares are beside each other, in their order.
-    """
+    """Return in which share of the 64-bit range each number (uint64 [n]) lies, int [n]."""
     *ends, total = accumulate(weights)
     starts = [-(-(end << 64) // total) for end in ends]
     # A share that begins behind the range is empty, as are all that follow.

@@ -5,23 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from recordgen.rejects import Reject
 
 _AnyRow = TypeVar("_AnyRow", "PlacedRow", "PlannedRow")
-
-
-class RowLike(Protocol):
-    """Any row that says what its example is made of."""
-
-    @property
-    def uri(self) -> str:
-        """See :class:`recordgen.rows.row.Row`."""
-
-    @property
-    def annotation(self) -> str | None:
-        """See :class:`recordgen.rows.row.Row`."""
 
 
 class PlacedRow(NamedTuple):
@@ -129,12 +117,7 @@ class BucketSummary:
 
 
 def requested_uris(uris: Sequence[str], addresses: str | None) -> Sequence[str]:
-    """Return the uris of a row's payloads, or the URLs to request in their place.
-
-    Args:
-        uris: of its payloads, as :meth:`recordgen.tasks.task.Task.stored_uris` gives them.
-        addresses: see :class:`recordgen.rows.row.Row`.
-    """
+    """Return the uris of a row's payloads, or the URLs to request in their place."""
     if addresses is None:
         return uris
     return [url or uri for url, uri in zip(json.loads(addresses), uris, strict=False)]

@@ -143,9 +143,7 @@ def with_findings(
 ) -> Iterator[Row | RowBatch | Reject | Finding]:
     """Yield rows, and behind each of them what was changed in it, and odd lines.
 
-    Args:
-        rows: makes each row when it is asked for, and notes in ``adjusted`` what it changes.
-        adjusted: what ``rows`` notes in.
+    Making a row notes in ``adjusted`` what it changes, so rows are made when they are asked for.
     """
     for row in rows:
         yield row
