@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recordgen.errors import SourceError, UsageError
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row, one_by_one
-from recordgen.sources.automl_csv import LineParser, parse_lines
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.csv_records import Plain, read_records
 from recordgen.sources.foreign_formats import of_file
 from recordgen.sources.header import Given
@@ -30,7 +30,7 @@ def parse(text: str | bytes) -> list[Row | Reject]:
 
 def parse_all(lines: Iterable[bytes], task: Task | None = None) -> Iterator[Row | Reject]:
     return one_by_one(
-        parse_lines(
+        LineParser.parse_lines(
             lines, source="f.csv", task=task or ImageClassification(), adjusted=Adjustments()
         )
     )
@@ -87,22 +87,6 @@ def test_wrong_lines_are_rejects(line: str, code: str, words: str) -> None:
     assert words in wrong.message
     assert first == Row("f.csv", 1, "train", "a.jpg", "x")
     assert last == Row("f.csv", 3, "test", "b.jpg", "y")
-
-
-def test_bytes_that_are_no_text() -> None:
-    """Lines that are not UTF-8, hold NUL or are absurdly long are rejects of their own."""
-    long = b"a" * (3 * MAX_RECORD_BYTES)
-    found = parse(b"a\xff.jpg\nb\0.jpg\n" + long + b"\nok.jpg\n")
-    assert [item.code for item in found[:3]] == ["bad_encoding", "bad_line", "bad_line"]
-    assert [item.line for item in found] == [1, 2, 3, 4]
-    assert found[3] == Row("f.csv", 4, None, "ok.jpg", None)
-
-
-def test_bom_crlf_and_blank_lines() -> None:
-    """A byte order mark and CR LF are no part of a field; empty lines count as lines only."""
-    found = parse(b"\xef\xbb\xbf,,\r\nTRAIN,a.jpg,cat\r\n\r\n , ,\r\nTEST,b.jpg,dog\r\n,,\r\n")
-    expected = [Row("f.csv", 2, "train", "a.jpg", "cat"), Row("f.csv", 5, "test", "b.jpg", "dog")]
-    assert found == expected
 
 
 def test_lines_are_cut_wherever_chunks_end(monkeypatch: pytest.MonkeyPatch) -> None:

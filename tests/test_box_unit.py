@@ -18,7 +18,7 @@ from recordgen.records.example import parse_example
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments, Row, with_findings
-from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.tasks import ObjectDetection
 from recordgen.tasks.object_detection import Box, decode_boxes, turned
@@ -109,7 +109,7 @@ def test_boxes_in_pixels(lines: list[str], expected: list[Any], counted: dict[st
     adjusted = Adjustments()
     raw = [line.encode() for line in (HEADER, *lines)]
     task = ObjectDetection()
-    rows = parse_lines(raw, source="a.csv", task=task, adjusted=adjusted)
+    rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=adjusted)
     read = list(with_findings(rows, adjusted))
     found = [item for item in read if not isinstance(item, Finding)]
     for item, wanted in zip(found, expected, strict=True):
@@ -156,7 +156,7 @@ def test_a_row_that_is_wrong_about_its_image(
         for share, side in zip((0.1, 0.1, 0.4, 0.3), (width, height) * 2, strict=True)
     )
     lines = [HEADER.encode(), f"a.png,{size},red,{corners}".encode()]
-    [row] = parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments())
+    [row] = LineParser.parse_lines(lines, source="a.csv", task=task, adjusted=Adjustments())
     assert isinstance(row, Row)
     planned = PlannedRow(0, "a.csv", 2, row.uri, row.annotation, 1, "", False)
     options = ConvertOptions(task=task.name, box_orientation=option)
@@ -184,7 +184,7 @@ def test_rows_of_one_image_agree_on_its_size() -> None:
         "a.jpg,100,100,cat,1,1,9,9",
     ]
     raw = [line.encode() for line in (HEADER, *lines)]
-    rows = parse_lines(raw, source="a.csv", task=task, adjusted=Adjustments())
+    rows = LineParser.parse_lines(raw, source="a.csv", task=task, adjusted=Adjustments())
     said = [row.annotation for row in rows if isinstance(row, Row)]
     merged = task.merge(said[:2])
     assert task.labels(merged.annotation or "") == ["cat", "dog"]

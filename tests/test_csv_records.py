@@ -20,14 +20,16 @@ from recordgen.console.summaries import format_of
 from recordgen.options import ConvertOptions
 from recordgen.rejects import OddLine, Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch
-from recordgen.sources import automl_csv, csv_records, declared_rows, text_csv, video_lists
+from recordgen.sources import csv_records, declared_rows, video_lists
 from recordgen.sources import lines as lines_module
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.csv_records import Plain, Record, read_blocks, read_records
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.layout import BLANKS
 from recordgen.sources.lines import bounded_lines
 from recordgen.sources.readers import RowReader, with_lists
+from recordgen.sources.text_csv import TextParser
 from recordgen.tables.arrow import parse
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import DELIMITERS, MAX_RECORD_BYTES, csv_line, read_fields
@@ -376,8 +378,8 @@ def test_the_separator_is_shown(delimiter: str, name: str, task: str, tmp_path: 
 
 
 PARSERS = {
-    "images": (automl_csv.parse_lines, ImageClassification()),
-    "texts": (text_csv.parse_lines, TextClassification()),
+    "images": (LineParser.parse_lines, ImageClassification()),
+    "texts": (TextParser.parse_lines, TextClassification()),
     "videos": (video_lists.parse_lines, TASKS["video_classification"]()),
     "declared": (
         declared_rows.parse_lines,
@@ -411,10 +413,10 @@ def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
         ("job", "bytes"),
         ("kind", "bytes"),
     ]
-    lines, header = RowReader(found.options).read_batches(ImportFile(str(path)))
+    header, lines = RowReader(found.options).read_batches(ImportFile(str(path)))
     assert isinstance(lines, RowBatch)
     assert isinstance(header, OddLine)
-    assert lines.lines == [2, 4, 5]
+    assert list(lines.lines) == [2, 4, 5]
     jobs, kinds = parse(pa.array(lines.annotations), 3, [1, 2])
     assert (jobs.to_pylist(), kinds.to_pylist()) == (["nurse", "a, b", " c"], ["a", "b", "a"])
 

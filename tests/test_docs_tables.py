@@ -32,7 +32,7 @@ from recordgen.records.tfrecord import read_records
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
 from recordgen.scales import BACKBONES
-from recordgen.sources.automl_csv import parse_lines
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
@@ -233,7 +233,9 @@ def test_the_boxes_give_the_record(tmp_path: Path) -> None:
     assert all(str(values).replace("'", '"') in text for values in ([0, 1], [0.1, 0.3]))
     assert '[b"cat", b"dog"]' in text
     raw = [line.encode() for line in pixels.splitlines()]
-    [row] = parse_lines(raw, source="a.csv", task=ObjectDetection(), adjusted=Adjustments())
+    [row] = LineParser.parse_lines(
+        raw, source="a.csv", task=ObjectDetection(), adjusted=Adjustments()
+    )
     assert isinstance(row, Row)
     [box] = decode_boxes(row.annotation)
     assert box == pytest.approx(Box("raccoon", 81 / 650, 88 / 417, 522 / 650, 408 / 417))

@@ -14,9 +14,12 @@ import recordgen
 from recordgen.dataset.vocabulary import look_alikes
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources import automl_csv, automl_jsonl, text_csv
+from recordgen.sources import automl_jsonl
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.dataframe import dataframe_rows
+from recordgen.sources.header import NOTHING_GIVEN
 from recordgen.sources.image_folder import read_folder
+from recordgen.sources.text_csv import TextParser
 from recordgen.tasks import (
     ImageClassification,
     ImageMultiLabel,
@@ -31,11 +34,11 @@ pytestmark = pytest.mark.once
 
 
 def read(line: str, task: Task) -> Row | Reject:
-    parse: Callable[..., Any] = automl_csv.parse_lines
+    parse: Callable[..., Any] = LineParser.parse_lines
     if line.startswith("{"):
         parse = automl_jsonl.parse_lines
     elif task.kind == "text":
-        parse = text_csv.parse_lines
+        parse = TextParser.parse_lines
     [row] = parse([line.encode()], source="f", task=task, adjusted=Adjustments())
     found: Row | Reject = row
     return found
@@ -88,7 +91,8 @@ def test_missing_labels_of_frames_and_folders(tmp_path: Path) -> None:
     for name in ("cat", "nan"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.jpg").touch()
-    good, bad = read_folder(f"{tmp_path}/")
+    path = f"{tmp_path}/"
+    good, bad = read_folder(path, ImageClassification(), Adjustments(), NOTHING_GIVEN)
     assert (good.uri, type(bad)) == ("cat/a.jpg", Reject)
 
 

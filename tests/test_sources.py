@@ -18,7 +18,8 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources import automl_csv, automl_jsonl
+from recordgen.sources import automl_jsonl
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect, detect_frame
 from recordgen.sources.import_file import ImportFile, find_import_files
@@ -37,7 +38,7 @@ def dataframe_task(frame: pd.DataFrame, task: str) -> str:
 
 def read_csv(lines: Iterable[str], task: Task) -> list[Row | Reject]:
     raw = (line.encode() for line in lines)
-    return list(automl_csv.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
+    return list(LineParser.parse_lines(raw, source="f.csv", task=task, adjusted=Adjustments()))
 
 
 def read_jsonl(lines: Iterable[bytes], task: Task) -> list[Row | Reject]:

@@ -13,12 +13,14 @@ from recordgen.dataset.splits import parse_ml_use
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments, Row
-from recordgen.sources import automl_csv, automl_jsonl, text_csv
+from recordgen.sources import automl_jsonl
 from recordgen.sources import declared_rows as declared
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.dataframe import dataframe_rows
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader
+from recordgen.sources.text_csv import TextParser
 from recordgen.tasks import ImageClassification, TextClassification, task_for
 
 IMAGE, TEXT = ImageClassification(), TextClassification()
@@ -26,18 +28,18 @@ OPTIONS = {"adjusted": Adjustments(), "source": "f"}
 
 
 def of_csv(word: str, folder: Path) -> Row | Reject:
-    [row] = automl_csv.parse_lines([f"{word},a.jpg,cat".encode()], task=IMAGE, **OPTIONS)
+    [row] = LineParser.parse_lines([f"{word},a.jpg,cat".encode()], task=IMAGE, **OPTIONS)
     return row
 
 
 def of_header(word: str, folder: Path) -> Row | Reject:
     lines = [b"image,split,label", f"a.jpg,{word},cat".encode()]
-    [row] = automl_csv.parse_lines(lines, task=IMAGE, **OPTIONS)
+    [row] = LineParser.parse_lines(lines, task=IMAGE, **OPTIONS)
     return row
 
 
 def of_text(word: str, folder: Path) -> Row | Reject:
-    [row] = text_csv.parse_lines([f"{word},So good,praise".encode()], task=TEXT, **OPTIONS)
+    [row] = TextParser.parse_lines([f"{word},So good,praise".encode()], task=TEXT, **OPTIONS)
     return row
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 from recordgen.errors import PayloadError, RecordError, RecordgenError
 from recordgen.options import ConvertOptions
@@ -16,7 +17,8 @@ from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import count_frames, read_around, read_records
 from recordgen.rejects import Reject
 from recordgen.rows.row import Adjustments
-from recordgen.sources import automl_csv, automl_jsonl
+from recordgen.sources import automl_jsonl
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.lines import bounded_lines
 from recordgen.tasks import TASKS
 
@@ -33,12 +35,12 @@ _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm"
 
 def fuzz_csv(data: bytes) -> None:
     """Every line of a CSV gives rows or rejects, with its number."""
-    _parse(automl_csv, data)
+    _parse(LineParser.parse_lines, data)
 
 
 def fuzz_jsonl(data: bytes) -> None:
     """Every line of a JSONL file gives a row or a reject, with its number."""
-    _parse(automl_jsonl, data)
+    _parse(automl_jsonl.parse_lines, data)
 
 
 def fuzz_image(data: bytes) -> None:
@@ -67,11 +69,11 @@ def fuzz_tfrecord(data: bytes) -> None:
             parse_example(record)
 
 
-def _parse(reader: ModuleType, data: bytes) -> None:
+def _parse(parse: Callable[..., Any], data: bytes) -> None:
     task = TASKS[_TASKS[len(data) % len(_TASKS)]].of(_OPTIONS)
     with suppress(RecordgenError):
         lines = bounded_lines(io.BytesIO(data), "a")
-        for item in reader.parse_lines(lines, source="a", task=task, adjusted=Adjustments()):
+        for item in parse(lines, source="a", task=task, adjusted=Adjustments()):
             if isinstance(item, Reject):
                 assert 1 <= item.line <= data.count(b"\n") + 1, item
 

@@ -14,46 +14,18 @@ and so is any line that repeats it; TFRecorder and many scripts write one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row, RowBatch
-from recordgen.sources.csv_records import Plain, read_blocks
+from recordgen.sources.csv_records import Plain
 from recordgen.sources.field_kinds import names_media
-from recordgen.sources.header import NOWHERE, PATH_COLUMNS, Given, find_columns
+from recordgen.sources.header import NOWHERE, PATH_COLUMNS, find_columns
 from recordgen.sources.row_parser import ByHeader, Parser, Places, RowParser, without_padding
-from recordgen.tasks.task import AnnotationError, Task, are_clean_uris
+from recordgen.tasks.task import AnnotationError, Task, are_clean_uris, named_split
 
 _LIST_SUFFIX = ".csv"
-
-_BY_POSITION = Given()
-
-
-def parse_lines(
-    lines: Iterable[bytes],
-    *,
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = _BY_POSITION,
-) -> Iterator[Row | RowBatch | Reject]:
-    r"""Parse the physical lines of an import file.
-
-    Args:
-        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
-        source: the file's name, for rows and messages.
-        task: reads the fields behind the path.
-        adjusted: gets what is changed to make rows usable.
-        given: what options say about columns.
-
-    Raises:
-        SourceError: the file as a whole is no CSV of rows, see :mod:`recordgen.sources.layout`.
-        UsageError: the columns that options name are not there; or the first line names columns
-            of which no row can be made.
-    """
-    parser = LineParser(task, adjusted)
-    return parser.parse_records(read_blocks(lines, source, adjusted), source, given)
 
 
 class LineParser(RowParser):
@@ -69,8 +41,7 @@ class LineParser(RowParser):
     def parse_row(self, fields: Sequence[str], source: str, line: int) -> Row | Reject:
         """Parse the fields of a line without header; see the module's examples."""
         if not any(fields):
-            message = _no_path(fields, self._task)
-            return Reject(source, line, "", RejectCode.NO_PATH.value, message)
+            return self._no_path(fields).reject(source, line)
         if len(fields) == 3 and is_ml_use(fields[0]):  # what nearly every line looks like
             return self.to_row(fields[0], fields[1], "", fields[2:], source, line)
         used = list(fields)
@@ -143,19 +114,19 @@ class LineParser(RowParser):
         """Make a row of what its columns hold, or say why there is none."""
         uri = path
         try:
-            split = parse_ml_use(ml_use)
-        except ValueError as exc:
-            return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
-        if not uri:
-            message = _no_path([ml_use, uri, *fields], self._task)
-            return Reject(source, line, "", RejectCode.NO_PATH.value, message)
-        try:
+            split = named_split(ml_use)
+            if not uri:
+                raise self._no_path([ml_use, uri, *fields])
             uri = self._task.check_uri(uri)
             annotation = self._task.from_fields(without_padding(fields), self._adjusted)
         except AnnotationError as exc:
-            shown = uri if uri.isprintable() else ascii(uri)
-            return Reject(source, line, shown, exc.code.value, exc.message)
+            return exc.reject(source, line, uri)
         return Row(source, line, split, uri, annotation)
+
+    def _no_path(self, fields: Sequence[str]) -> AnnotationError:
+        expected, got = self._task.expected, ",".join(fields)
+        message = f"expected {expected}, but the line has no path (got {got!r})"
+        return AnnotationError(RejectCode.NO_PATH, message)
 
 
 def _places(columns: Sequence[Sequence[str]]) -> Places | None:
@@ -175,7 +146,3 @@ def names_path_column(fields: Sequence[str]) -> bool:
 
 def _looks_like_path(text: str) -> bool:
     return "/" in text or names_media(text) or text.lower().endswith(_LIST_SUFFIX)
-
-
-def _no_path(fields: Sequence[str], task: Task) -> str:
-    return f"expected {task.expected}, but the line has no path (got {','.join(fields)!r})"

@@ -24,13 +24,13 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import LineParser
-from recordgen.sources.header import Given, no_column
+from recordgen.sources.header import NOTHING_GIVEN, Given, no_column
 from recordgen.sources.lines import decode_line, text_of_first
 from recordgen.sources.odd_lines import MARK, note_inner_mark, note_mark
 from recordgen.sources.row_parser import RowParser
 from recordgen.sources.text_csv import TextParser
 from recordgen.tasks.labelled_text import OLDER_KEY
-from recordgen.tasks.task import AnnotationError, Task, printable
+from recordgen.tasks.task import AnnotationError, Task, bad_annotation, printable
 from recordgen.tasks.text_task import CONTENT_KEY
 
 LABELS_KEY = "dataItemResourceLabels"
@@ -48,8 +48,6 @@ _SPLIT_KEYS = frozenset(
     {"split", "ml_use", "mlUse", "ML_USE", "data_item_resource_labels", LABELS_KEY, ML_USE_KEY}
 )
 
-_BY_KEYS = Given()
-
 
 def parse_lines(
     lines: Iterable[bytes],
@@ -57,18 +55,12 @@ def parse_lines(
     source: str,
     task: Task,
     adjusted: Adjustments,
-    given: Given = _BY_KEYS,
+    given: Given = NOTHING_GIVEN,
 ) -> Iterator[Row | Reject]:
     r"""Parse the physical lines of a JSONL file.
 
-    Args:
-        lines: lines with or without their ending (``\n`` or ``\r\n``); a UTF-8 byte order mark at
-            the start of a line is skipped.
-        source: the file's name, for rows and messages.
-        task: reads the annotations.
-        adjusted: gets what is changed to make rows usable, and lines with such a mark behind the
-            first.
-        given: the keys that options name, by role.
+    Args: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`; lines may have their ending
+    (``\n`` or ``\r\n``), and a UTF-8 byte order mark at the start of a line is skipped.
 
     Raises:
         SourceError: the file is UTF-16, no text, or one JSON document with all objects.
@@ -120,8 +112,7 @@ class _ByRoles:
             for role, keys in self._roles.items():
                 found = [text for key in keys for text in cells(record.get(key), key)]
                 if role != "label" and len(found) > 1:
-                    raise AnnotationError(
-                        RejectCode.BAD_ANNOTATION,
+                    raise bad_annotation(
                         f"{printable(keys[0])} must hold one value for {role} (got {len(found)})",
                     )
                 header += [role] * len(found)
@@ -170,8 +161,7 @@ def cells(value: Any, name: str) -> list[str]:
     if isinstance(value, list):
         return [text for item in value for text in cells(item, name)]
     if isinstance(value, dict):
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION,
+        raise bad_annotation(
             f"{printable(name)} must hold a text, a number or a list of these (got {value!r:.80})",
         )
     if isinstance(value, float) and value.is_integer():
@@ -204,8 +194,7 @@ def _reject(
     error: AnnotationError, record: Mapping[str, Any], source: str, line: int, task: Task
 ) -> Reject:
     uri = record.get(task.uri_key)
-    shown = printable(uri.strip()) if isinstance(uri, str) else ""
-    return Reject(source, line, shown, error.code.value, error.message)
+    return error.reject(source, line, uri.strip() if isinstance(uri, str) else "")
 
 
 def parse_object(raw: bytes) -> Mapping[str, Any]:
@@ -228,8 +217,7 @@ def _group(record: Mapping[str, Any], key: str) -> str | None:
     """Return what an object holds under the key of groups. Raises: AnnotationError: a list."""
     found = cells(record.get(key), key) if key else []
     if len(found) > 1:
-        raise AnnotationError(
-            RejectCode.BAD_ANNOTATION,
+        raise bad_annotation(
             f"{printable(key)} must hold one value for group_by (got {len(found)})",
         )
     return "".join(found).strip() or None
@@ -272,8 +260,7 @@ def _check_kinds(record: Mapping[str, Any], task: Task) -> None:
         )
         if is_other and value and key not in task.json_keys:
             known = ", ".join(task.json_keys)
-            raise AnnotationError(
-                RejectCode.BAD_ANNOTATION,
+            raise bad_annotation(
                 f"{printable(key)} is no annotation of {task.name}, which has {known}; "
                 f"keep the rows of different tasks in files of their own",
             )

@@ -43,10 +43,7 @@ _WORDS_OF_A_SENTENCE = 6
 def conflicts(heads: Sequence[Head], options: ConvertOptions, *, is_given: bool) -> Iterator[str]:
     """Yield why the rows may not be what the task takes them for, and what to say then.
 
-    Args:
-        heads: the first lines of CSV files, or of a DataFrame.
-        options: with the task.
-        is_given: the user has named the task.
+    ``is_given``: the user has named the task.
     """
     task, given = TASKS[options.task], Given.of(options)
     subject = "text" if task.kind == "text" else "path"
@@ -175,12 +172,7 @@ def _split_among_labels(
     """Return what to say where words of ML_USE stand behind the path or text.
 
     A line that begins with ML_USE has named its split; its labels may be such words.
-
-    Args:
-        lines: those of all files.
-        task: the task of the rows.
-        subject: ``path`` or ``text``.
-        whole_column: only report a column that holds nothing else, beside a column of labels.
+    ``whole_column``: only report a column that holds nothing else, beside a column of labels.
     """
     bare = [line for line in lines if not line.has_ml_use]
     by_place = task in _BY_PLACE
@@ -215,9 +207,7 @@ def _split_among_labels(
 def _odd_labels(lines: Sequence[Line], *, several: bool) -> str:
     """Return what is odd about the labels of lines without a header.
 
-    Args:
-        lines: those of all files.
-        several: a line may have several labels; else those that do are rejected.
+    ``several``: a line may have several labels; else those that do are rejected.
     """
     labelled = [line.labels for line in lines if several or line.labels[1:] == []]
     distinct = {label for labels in labelled for label in labels}

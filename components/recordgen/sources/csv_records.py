@@ -108,13 +108,8 @@ def read_records(
 ) -> Iterator[Record | Reject]:
     """Yield the records of physical lines, and a Reject for each that cannot be read.
 
-    Args:
-        lines: as :func:`read_blocks` takes them.
-        source: the file's name.
-        strip: remove the blanks around fields, also those in quotes.
-        adjusted: as :func:`read_blocks` takes it.
-
-    Raises: as :func:`read_blocks`.
+    Args and Raises: as :func:`read_blocks`; ``strip`` removes the blanks around fields, also those
+    in quotes.
     """
     for item in read_blocks(lines, source, adjusted):
         yield from records_of(item, strip=strip)
@@ -353,7 +348,7 @@ class _Reader:
         return b'"' not in line and commas + 1 == self._width >= _FIELDS_OF_A_ROW
 
     def _reject(self, line: int, broken: AnnotationError) -> Reject:
-        return Reject(self._source, line, "", broken.code.value, broken.message)
+        return broken.reject(self._source, line)
 
 
 def _not_csv(exc: csv.Error, first: bytes) -> AnnotationError:

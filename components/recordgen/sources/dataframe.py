@@ -9,7 +9,6 @@ The header names of the CSV are understood here too. A row's line is its 1-based
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from recordgen.errors import UsageError
@@ -29,15 +28,17 @@ ROWS_LOOKED_AT = 1000
 _BY_NAME = Given("yes")
 
 
+def frame_cells(frame: pd.DataFrame) -> Iterator[list[Any]]:
+    """Yield the cells of each row; missing values are empty texts."""
+    present = frame.notna().to_numpy()
+    for row, there in zip(frame.to_numpy(dtype=object), present, strict=True):
+        yield [value if known else "" for value, known in zip(row, there, strict=True)]
+
+
 def frame_records(frame: pd.DataFrame) -> Iterator[list[str]]:
     """Yield the first rows of a frame as fields, for detection; lists are empty there."""
-    head = frame.head(ROWS_LOOKED_AT)
-    present = head.notna().to_numpy()
-    for row, there in zip(head.to_numpy(dtype=object), present, strict=True):
-        yield [
-            _shown(value) if known and not is_list(value) else ""
-            for value, known in zip(row, there, strict=True)
-        ]
+    for cells in frame_cells(frame.head(ROWS_LOOKED_AT)):
+        yield ["" if is_list(cell) else str(as_before_gaps(cell)) for cell in cells]
 
 
 def list_columns(frame: pd.DataFrame) -> frozenset[int]:
@@ -50,14 +51,9 @@ def list_columns(frame: pd.DataFrame) -> frozenset[int]:
 def dataframe_rows(
     frame: pd.DataFrame, task: Task, adjusted: Adjustments, given: Given = _BY_NAME
 ) -> Iterator[Row | Reject]:
-    """Yield a Row or a Reject for each row of ``frame``; missing values are empty fields.
+    """Yield a Row or a Reject for each row of a frame with the columns of a CSV with a header.
 
-    Args:
-        frame: its columns are those of a CSV with a header; a label may be a list of labels where
-            the task takes several.
-        task: reads the columns behind the path.
-        adjusted: gets what is changed to make rows usable.
-        given: the columns that options name, by role.
+    Missing values are empty fields; a label may be a list of labels where the task takes several.
 
     Raises:
         UsageError: no column has the name of a path column, or the task's rows have no columns.
@@ -82,35 +78,24 @@ def dataframe_rows(
         ) from exc
     header = given.rename(names, SOURCE)
     columns = parser.columns_of(header)
-    groups = _groups(frame, given.find_group(names, SOURCE), task)
     used = sorted({at for found in columns.values() for at in found})
-    frame = frame.iloc[:, used]
     titles = [(header[at], names[at]) for at in used]
-    labels = {used.index(at) for at in columns["label"]}
-    lists = labels & list_columns(frame) if task.repeats is not None else set()
-    parse = parser.by_header([name for name, _ in titles])
-    rows = zip(frame.to_numpy(dtype=object), frame.notna().to_numpy(), strict=True)
-    for line, ((row, present), group) in enumerate(zip(rows, groups, strict=False), start=1):
-        cells: list[tuple[str, str]] = []
-        for at, (name, column) in enumerate(titles):
-            values = [row[at] if present[at] else None]
-            if at in lists and is_list(row[at]):
-                values = list(row[at])
-            cells += [(name, _to_text(value, column, line, task)) for value in values]
+    labels = set(columns["label"]) if task.repeats is not None else set()
+    group_at, group = given.find_group(names, SOURCE), NOWHERE
+    if group_at != NOWHERE:  # once more, in front of the columns that it may be one of
+        used, titles, group = [group_at, *used], [("", names[group_at]), *titles], 0
+    lists = labels & list_columns(frame)
+    parse = parser.by_header([name for name, _ in titles], group=group)
+    several = f"several labels need task='{task.kind}_multi_label' and one label column"
+    for line, cells in enumerate(frame_cells(frame.iloc[:, used]), start=1):
+        fields: list[tuple[str, str]] = []
+        for at, (name, column), cell in zip(used, titles, cells, strict=True):
+            values = list(cell) if at in lists and name and is_list(cell) else [cell]
+            texts = (single_text(as_before_gaps(v), column, line, several) for v in values)
+            fields += [(name, text) for text in texts]
         if lists:  # rows have different numbers of labels, and a field for each
-            parse = parser.by_header([name for name, _ in cells])
-        made = parse([text for _, text in cells], SOURCE, line)
-        yield made if isinstance(made, Reject) else made._replace(group=group)
-
-
-def _groups(frame: pd.DataFrame, at: int, task: Task) -> Iterator[str | None]:
-    """Yield what the column of groups holds; None for all rows if there is no such column."""
-    if at == NOWHERE:
-        yield from repeat(None)
-        return
-    column, name = frame.iloc[:, at], str(frame.columns[at])
-    for line, (value, is_there) in enumerate(zip(column, column.notna(), strict=True), start=1):
-        yield (_to_text(value, name, line, task).strip() or None) if is_there else None
+            parse = parser.by_header([name for name, _ in fields], group=group)
+        yield parse([text for _, text in fields], SOURCE, line)
 
 
 def is_list(value: Any) -> bool:
@@ -120,23 +105,16 @@ def is_list(value: Any) -> bool:
     return isinstance(value, list | tuple | set | frozenset | np.ndarray)  # Parquet has arrays
 
 
-def _shown(value: Any) -> str:
-    """Return a cell as text, for messages and detection."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+def as_before_gaps(value: Any) -> Any:
+    """Return a cell as it was before pandas: it makes 3.0 of 3 in a column with gaps."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _to_text(value: Any, column: str, line: int, task: Task) -> str:
-    """Return a cell as a CSV field: a label 3.0 of a column with gaps was 3 before pandas.
-
-    Raises:
-        UsageError: it is no single value.
-    """
-    if value is None:
-        return ""
+def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
+    """Return a cell as a CSV field. Raises: UsageError: it is no single value."""
     if isinstance(value, bytes | dict) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "
-            f"{value!r:.80}); several labels need task='{task.kind}_multi_label' and "
-            f"one label column"
+            f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
         )
-    return _shown(value)
+    return str(value)

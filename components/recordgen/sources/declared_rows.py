@@ -10,26 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recordgen.dataset.splits import parse_ml_use
 from recordgen.errors import SourceError, UsageError
 from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
-from recordgen.sources.header import NOWHERE, Given
+from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells
+from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
 from recordgen.sources.odd_lines import note_header
 from recordgen.tasks import Declared
-from recordgen.tasks.task import AnnotationError, Task
+from recordgen.tasks.task import AnnotationError, Task, named_split
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from recordgen.tables.schema import Schema
-
-SOURCE = "DataFrame"
-
-
-_BY_NAMES = Given()
 
 
 def parse_lines(
@@ -38,16 +33,11 @@ def parse_lines(
     source: str,
     task: Task,
     adjusted: Adjustments,
-    given: Given = _BY_NAMES,
+    given: Given = NOTHING_GIVEN,
 ) -> Iterator[Row | Reject]:
-    r"""Parse the physical lines of a CSV.
+    """Parse the physical lines of a CSV.
 
-    Args:
-        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
-        source: the file's name, for rows and messages.
-        task: has the schema.
-        adjusted: gets headers and byte order marks among the rows.
-        given: whether there is a header.
+    Args: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`.
 
     Raises:
         SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`; or its
@@ -85,14 +75,13 @@ def parse_lines(
             yield _row(record, source, item.line, task, group)
 
 
-def frame_rows(frame: pd.DataFrame, task: Task, given: Given = _BY_NAMES) -> Iterator[Row | Reject]:
-    """Yield a Row or a Reject for each row of ``frame``.
+def frame_rows(
+    frame: pd.DataFrame, task: Task, given: Given = NOTHING_GIVEN
+) -> Iterator[Row | Reject]:
+    """Yield a Row or a Reject for each row of a frame with the columns of the schema.
 
-    Args:
-        frame: has the columns of the schema, others beside them are left out. Missing values are
-            empty fields; a value of ``floats`` may be a list or an array.
-        task: has the schema.
-        given: the column of groups.
+    Other columns are left out. Missing values are empty fields; a value of ``floats`` may be a list
+    or an array.
 
     Raises:
         UsageError: it lacks a column, or has one twice.
@@ -102,21 +91,10 @@ def frame_rows(frame: pd.DataFrame, task: Task, given: Given = _BY_NAMES) -> Ite
     names = [str(name) for name in frame.columns]
     at = [_place(name, names, "the DataFrame", UsageError) for name in schema.columns]
     group_at = given.find_group(names, SOURCE)
-    values = frame.to_numpy(dtype=object)
-    present = frame.notna().to_numpy()
-    for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
-        record = {
-            name: row[index] if there[index] else ""
-            for name, index in zip(schema.columns, at, strict=True)
-        }
-        has_group = group_at != NOWHERE and there[group_at]
-        yield _row(record, SOURCE, line, task, _cell(row[group_at]) if has_group else "")
-
-
-def _cell(value: Any) -> str:
-    # pandas makes floats of whole numbers in a column with gaps.
-    is_whole = isinstance(value, float) and value.is_integer()
-    return str(int(value) if is_whole else value).strip()
+    for line, cells in enumerate(frame_cells(frame), start=1):
+        record = {name: cells[index] for name, index in zip(schema.columns, at, strict=True)}
+        group = str(as_before_gaps(cells[group_at])).strip() if group_at != NOWHERE else ""
+        yield _row(record, SOURCE, line, task, group)
 
 
 def declared(task: Task) -> Declared:
@@ -157,18 +135,13 @@ def _row(
 ) -> Row | Reject:
     table = task.table
     uri = str(record[table.only_image]).strip() if table.only_image is not None else ""
-    shown = uri if uri.isprintable() else ascii(uri)
     split = None
     try:
         if table.split is not None:
-            try:
-                split = parse_ml_use(str(record[table.split]).strip())
-            except ValueError as exc:
-                message = f"column {table.split!r}: {exc}"
-                raise AnnotationError(RejectCode.UNKNOWN_ML_USE, message) from exc
+            split = named_split(str(record[table.split]).strip(), table.split)
         [said] = task.from_record(record, Adjustments())
     except AnnotationError as exc:
-        return Reject(source, line, shown, exc.code.value, exc.message)
+        return exc.reject(source, line, uri)
     return Row(source, line, split, said.uri, said.annotation, group or None)
 
 

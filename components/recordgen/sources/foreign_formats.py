@@ -225,11 +225,7 @@ _YOLO_NAMES = frozenset({"data.yaml", "data.yml", "classes.txt", "obj.names", "_
 
 
 def of_file(head: bytes) -> ForeignFormat | None:
-    """Return the format of a file, or None if it may be an import file.
-
-    Args:
-        head: its first bytes, up to ``HEAD_BYTES``.
-    """
+    """Return the format of a file that begins so, or None if it may be an import file."""
     text = head.removeprefix(b"\xef\xbb\xbf")
     lower = text.lower()
     if head[_TAR_MARK_AT:].startswith(_TAR_MARK):
@@ -254,11 +250,7 @@ def of_file(head: bytes) -> ForeignFormat | None:
 
 
 def of_json(head: bytes) -> ForeignFormat | None:
-    """Return the format of a JSON document, or of the first of several objects.
-
-    Args:
-        head: its first bytes; it may go on.
-    """
+    """Return the format of a JSON document that begins so, or of the first of several objects."""
     there = key_paths(head.decode("utf-8", "replace"))
     for found in _FORMATS:
         for keys in found.keys:
@@ -278,8 +270,7 @@ def of_header(fields: Iterable[str]) -> ForeignFormat | None:
 def of_folder(names: Sequence[str]) -> tuple[ForeignFormat, str] | None:
     """Return the format of a folder, and a file that gives it away.
 
-    Args:
-        names: all files below the folder, relative to it, sorted.
+    ``names`` are all files below the folder, relative to it, sorted.
     """
     # A folder has many images and few other files: look closely at the others alone.
     others = [name for name in names if not IMAGE_SUFFIX.search(name)]

@@ -145,9 +145,7 @@ class Given:
     def find_group(self, header: Sequence[str], where: str) -> int:
         """Return the column of groups, or :data:`NOWHERE`: none is given.
 
-        Args:
-            header: the first line; without a header, the column is given by number.
-            where: that line.
+        Without a header, the column is given by number.
 
         Raises:
             UsageError: there is no column of that name, or there are several.
@@ -158,10 +156,6 @@ class Given:
 
     def numbered(self, fields: Sequence[str], where: str) -> list[str]:
         """Return a header made of the given column numbers, for a file without one.
-
-        Args:
-            fields: of the first line.
-            where: that line.
 
         Raises:
             UsageError: a column is given by name, or the line has fewer fields.
@@ -177,6 +171,9 @@ class Given:
         return self.rename(header, where)
 
 
+#: Options say nothing about columns.
+NOTHING_GIVEN = Given()
+
 # By role: the known names that lose their meaning beside a given column.
 _ALSO = {
     "path": PATH_COLUMNS | TEXT_FILE_COLUMNS,
@@ -189,11 +186,7 @@ _ALSO = {
 def _find(name: str, header: Sequence[str], role: str, where: str) -> int:
     """Return the column of a name, or of a number from 1 if no column is named so.
 
-    Args:
-        name: name or number.
-        header: the names of the columns.
-        role: what the column is for, in messages; empty: for groups.
-        where: file and line, for messages.
+    ``role`` says in messages what the column is for; empty: for groups.
     """
     found = [index for index, column in enumerate(header) if column == name]
     if len(found) == 1:

@@ -241,11 +241,7 @@ def _is_known(first: Sequence[str], rows: Sequence[Sequence[str]], task: str) ->
 
 
 def odd_first_line(rows: Sequence[Sequence[str]]) -> str:
-    """Return why the first line of a file may be a header; "" if it reads as a row.
-
-    Args:
-        rows: the stripped fields of the first lines.
-    """
+    """Return why the first line of a file may be a header; "" if it reads as a row."""
     first, rest = without_padding(rows[0]), rows[1:]
     if len(first) > 1 and list(first) == [str(at) for at in range(len(first))]:
         return "its fields count the columns, as pandas does if they have no names"
@@ -276,11 +272,7 @@ def _is_name(field: str) -> bool:
 
 
 def is_table(rows: Sequence[Sequence[str]]) -> bool:
-    """Say whether the first line names columns that the lines behind it fill.
-
-    Args:
-        rows: the stripped fields of the first lines.
-    """
+    """Say whether the first line names columns that the lines behind it fill."""
     names, others = list(rows[0]), rows[1:]
     whole = [row for row in others if len(row) == len(names)]
     if not whole or len(whole) * 2 < len(others):

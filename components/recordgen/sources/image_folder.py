@@ -16,9 +16,10 @@ from recordgen import storage
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Row
+from recordgen.rows.row import Adjustments, Row
 from recordgen.sources import foreign_formats
-from recordgen.tasks.task import AnnotationError, check_label, check_text
+from recordgen.sources.header import Given
+from recordgen.tasks.task import AnnotationError, Task, check_label, check_text
 
 _IMPORT_SUFFIXES = (".csv", ".jsonl", ".ndjson")
 
@@ -76,13 +77,16 @@ def files_below(folder: str, path: str = "") -> Iterator[str]:
             yield f"{path}{name}"
 
 
-def read_folder(folder: str) -> Iterator[Row | Reject]:
+def read_folder(
+    folder: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
     """Yield a row for each file below a folder, whose path ends with ``/``.
 
     Raises:
         SourceError: there are no files, or some folders are named as splits and others are not.
         StorageError: storage failed.
     """
+    del task, adjusted, given
     files = list_images(folder)
     tops = sorted({name.split("/")[0] for name in files if "/" in name})
     named = [top for top in tops if is_ml_use(top)]
@@ -102,7 +106,7 @@ def read_folder(folder: str) -> Iterator[Row | Reject]:
             check_text(name)
             label = check_label(folders[0]) if folders else None
         except AnnotationError as exc:
-            yield Reject(folder, line, ascii(name), exc.code.value, exc.message)
+            yield exc.reject(folder, line, name)
             continue
         if len(folders) > 1:
             message = (

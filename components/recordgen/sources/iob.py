@@ -22,6 +22,7 @@ from recordgen.dataset.splits import is_ml_use, parse_ml_use
 from recordgen.errors import SourceError
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row
+from recordgen.sources.header import Given
 from recordgen.sources.image_folder import files_below
 from recordgen.sources.lines import decode_line, open_lines, text_of_first
 from recordgen.sources.odd_lines import MARK, note_mark
@@ -41,20 +42,19 @@ def is_of_sentences(path: str) -> bool:
     return SENTENCES in name and name.endswith(".txt")
 
 
-def read_sentences(path: str, task: Task, adjusted: Adjustments) -> Iterator[Row | Reject]:
+def read_sentences(
+    path: str, task: Task, adjusted: Adjustments, given: Given
+) -> Iterator[Row | Reject]:
     """Yield a row for each sentence of a file, or of all such files below a folder.
 
-    Args:
-        path: the file of sentences; or a folder, whose path ends with ``/``.
-        task: the task of the rows.
-        adjusted: gets the entities that begin with ``I-``.
+    A folder's path ends with ``/``. ``adjusted`` gets the entities that begin with ``I-``.
 
     Raises:
         SourceError: the file is not named as one of sentences, or there is none; the tags are not
             beside it, or have another number of lines; or a file is UTF-16.
         StorageError: storage failed.
     """
-    del task
+    del task, given
     if not path.endswith("/"):
         yield from _read_file(path, adjusted)
         return
@@ -127,7 +127,7 @@ def _row(
     except TagError as exc:
         return Reject(source, line, "", RejectCode.BAD_ANNOTATION.value, str(exc))
     except AnnotationError as exc:
-        return Reject(source, line, "", exc.code.value, exc.message)
+        return exc.reject(source, line)
     for span in begun:
         adjusted.add(TAGS_BEGUN, f"the entity {span} begins with I-{span.label}; expected B-")
     return Row(source, line, split, uri, annotation)

@@ -49,12 +49,8 @@ _INSIDE = re.compile(r"[BIESLU]-\S+")
 def read_layout(lines: Iterable[bytes], source: str) -> tuple[str, Iterator[bytes]]:
     r"""Return the separator of a CSV file, and its physical lines.
 
-    The first line comes back without its byte order mark; Excel's ``sep=;`` comes back empty, which
-    keeps the numbers of the other lines.
-
-    Args:
-        lines: with or without their ending (``\n`` or ``\r\n``).
-        source: the file's name.
+    Lines may have their ending (``\n`` or ``\r\n``). The first comes back without its byte order
+    mark; Excel's ``sep=;`` comes back empty, which keeps the numbers of the other lines.
 
     Raises:
         SourceError: the file is UTF-16 or no text, its lines end with ``\r`` alone or are quoted as

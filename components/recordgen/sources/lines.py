@@ -24,13 +24,8 @@ CHUNK_BYTES = 1 << 20
 def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
     """Return the first line of an import file without its byte order mark.
 
-    Args:
-        raw: the line.
-        source: the file's name.
-        remedy: the encoding to save it in if it is UTF-16: ``CSV UTF-8``.
-
     Raises:
-        SourceError: it is UTF-16.
+        SourceError: it is UTF-16; ``remedy`` is the encoding to save it in.
     """
     if raw.startswith(UTF16_MARKS):
         raise SourceError(f"{source}: this file is UTF-16; save it as {remedy}")
@@ -40,13 +35,8 @@ def text_of_first(raw: bytes, source: str, remedy: str) -> bytes:
 def decode_line(raw: bytes, what: str, remedy: str) -> str:
     """Return the text of a line.
 
-    Args:
-        raw: the line.
-        what: what it is called in messages: ``line``, ``sentence``.
-        remedy: what to do if it is longer than a record may be.
-
     Raises:
-        AnnotationError: it is too long, or not UTF-8.
+        AnnotationError: it is not UTF-8, or longer than a record may be, with the remedy for that.
     """
     if len(raw) > MAX_RECORD_BYTES:
         message = f"a {what} must be at most {MAX_RECORD_BYTES} bytes long; {remedy}"
@@ -80,10 +70,6 @@ def bounded_lines(file: IO[bytes], source: str) -> Iterator[bytes]:
 
     Such a line is still longer than ``MAX_RECORD_BYTES``, so the parser sees what it is. Lines are
     cut here because the files of some storage libraries cannot read a line of bounded length.
-
-    Args:
-        file: is read from where it stands.
-        source: its name.
 
     Raises:
         SourceError: the file has a known format that is not one of import files.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TypeVar
 
@@ -50,20 +50,13 @@ class PreviewRow:
 
     def to_json(self) -> Mapping[str, str | None]:
         """Return the row as ``--json`` prints it."""
-        return {
-            "where": self.where,
-            "split": self.split,
-            "subject": self.subject,
-            "annotation": self.annotation,
-        }
+        return asdict(self)
 
 
 def preview_files(files: Sequence[ImportFile], options: ConvertOptions) -> tuple[PreviewRow, ...]:
     """Return rows from the beginning, the middle and the end of the first thousand.
 
-    Args:
-        files: import files, with the lists of videos that they name.
-        options: with task and format as they were decided.
+    The files are those of :func:`recordgen.sources.readers.with_lists`.
 
     Raises:
         SourceError: a file cannot be read.

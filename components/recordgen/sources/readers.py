@@ -17,19 +17,19 @@ from recordgen.options import ConvertOptions
 from recordgen.rejects import Finding, Reject
 from recordgen.rows.row import Adjustments, Row, RowBatch, batched, one_by_one, with_findings
 from recordgen.sources import (
-    automl_csv,
     automl_jsonl,
     declared_rows,
     image_folder,
     iob,
     table_csv,
-    text_csv,
     video_lists,
 )
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import Given
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import open_lines
 from recordgen.sources.secrets import without_url_secrets
+from recordgen.sources.text_csv import TextParser
 from recordgen.tasks import TASKS, task_for
 from recordgen.tasks.task import Task
 
@@ -50,9 +50,9 @@ def _in_lines(parse: Callable[..., Rows]) -> ReadRows:
 
 
 #: CSV: ``[ML_USE],PATH`` and the fields that the task's ``from_fields`` takes.
-read_paths = _in_lines(automl_csv.parse_lines)
+read_paths = _in_lines(LineParser.parse_lines)
 #: CSV: ``[ML_USE],TEXT`` and the same; the text may also be the path of its file.
-read_texts = _in_lines(text_csv.parse_lines)
+read_texts = _in_lines(TextParser.parse_lines)
 #: CSV: a header, and a field for each of its columns.
 read_table = _in_lines(table_csv.parse_lines)
 #: CSV: the columns of a declared schema.
@@ -61,22 +61,10 @@ read_declared = _in_lines(declared_rows.parse_lines)
 read_videos = _in_lines(video_lists.parse_lines)
 #: JSON Lines: objects that the task's ``from_record`` takes.
 read_json = _in_lines(automl_jsonl.parse_lines)
-
-
-def read_folder(
-    path: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
-    """Read a folder of images by label."""
-    del task, adjusted, given
-    return image_folder.read_folder(path)
-
-
-def read_sentences(
-    path: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | Reject]:
-    """Read sentences with a file of tags beside them."""
-    del given
-    return iob.read_sentences(path, task, adjusted)
+#: A folder of images by label.
+read_folder = image_folder.read_folder
+#: Sentences with a file of tags beside them.
+read_sentences = iob.read_sentences
 
 
 def formats_of(task: str) -> tuple[str, ...]:
@@ -86,10 +74,6 @@ def formats_of(task: str) -> tuple[str, ...]:
 
 def with_lists(files: Sequence[ImportFile], options: ConvertOptions) -> list[ImportFile]:
     """Return import files, each with the lists of videos behind it that its lines name.
-
-    Args:
-        files: import files.
-        options: task and format, which must be decided by now; and what lines may reach.
 
     Raises:
         SourceError: a list is missing, or may not be read; says which line names it.

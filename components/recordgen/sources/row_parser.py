@@ -13,9 +13,10 @@ from recordgen.options import AUTO
 from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments, Row, RowBatch
 from recordgen.sources import foreign_formats
-from recordgen.sources.csv_records import Item, Plain, records_of
+from recordgen.sources.csv_records import Item, Plain, read_blocks, records_of
 from recordgen.sources.header import (
     KNOWN_COLUMNS,
+    NOTHING_GIVEN,
     NOWHERE,
     SPLIT_COLUMNS,
     Given,
@@ -53,18 +54,38 @@ class RowParser(ABC):
         self._task = task.for_file()
         self._adjusted = adjusted
 
+    @classmethod
+    def parse_lines(
+        cls,
+        lines: Iterable[bytes],
+        *,
+        source: str,
+        task: Task,
+        adjusted: Adjustments,
+        given: Given = NOTHING_GIVEN,
+    ) -> Iterator[Row | RowBatch | Reject]:
+        r"""Parse the physical lines of an import file.
+
+        Args:
+            lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
+            source: the file's name, for rows and messages.
+            task: reads the fields of annotations.
+            adjusted: gets what is changed to make rows usable.
+            given: what options say about columns.
+
+        Raises:
+            SourceError: the file as a whole is no CSV of rows: :mod:`recordgen.sources.layout`.
+            UsageError: as :meth:`begin`.
+        """
+        items = read_blocks(lines, source, adjusted)
+        return cls(task, adjusted).parse_records(items, source, given)
+
     def parse_records(
         self, items: Iterable[Item], source: str, given: Given
     ) -> Iterator[Row | RowBatch | Reject]:
         """Parse the records of an import file, the first of which may be a header.
 
-        Args:
-            items: what the file holds; rejects among them stay what they are.
-            source: the file's name, for rows and messages.
-            given: what options say about columns.
-
-        Raises:
-            UsageError: as :meth:`begin`.
+        Raises: as :meth:`begin`.
         """
         parse: Parser | None = None
         repeated: Sequence[str] | None = None
@@ -104,13 +125,9 @@ class RowParser(ABC):
     def parse_alike(
         self, lines: Plain, parse: Parser, repeated: Sequence[str] | None, source: str
     ) -> RowBatch | None:
-        """Parse lines that have the same columns; None: look at them one by one.
+        """Parse lines without quotes that have the same columns; None: look at them one by one.
 
-        Args:
-            lines: none of them has quotes.
-            parse: what parses each.
-            repeated: the fields of a header; None: there is none.
-            source: the file's name.
+        ``repeated`` are the fields of the header; None: there is none.
         """
         del lines, parse, repeated, source
         return None
@@ -131,11 +148,6 @@ class RowParser(ABC):
 
     def begin(self, fields: Sequence[str], given: Given, where: str) -> tuple[Parser, bool]:
         """Return the parser of a file's lines, and whether its first line is a header.
-
-        Args:
-            fields: of the first line.
-            given: what options say about columns.
-            where: file and line, for messages.
 
         Raises:
             UsageError: the line is a header of which no row can be made; or the given columns are
@@ -236,10 +248,7 @@ class RowParser(ABC):
     ) -> Parser:
         """Return the parser of lines whose columns a header in known names says.
 
-        Args:
-            header: names all columns.
-            is_whole: lines have no more columns than these.
-            group: the column of groups.
+        ``is_whole``: lines have no more columns than these.
         """
         columns = self.columns_of(header)
         check_twice(header, columns)

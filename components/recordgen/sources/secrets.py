@@ -24,12 +24,7 @@ _Item = TypeVar("_Item", bound="Row | RowBatch | Reject | Finding")
 
 
 def without_url_secrets(items: Iterable[_Item], task: Task) -> Iterator[_Item]:
-    """Yield what a reader gives with public sources, uris and messages.
-
-    Args:
-        items: as a reader gives them.
-        task: knows which payloads a row names.
-    """
+    """Yield what a reader gives with public sources, uris and messages."""
     for item in items:
         if isinstance(item, Row):
             yield _public_row(item, task)  # type: ignore[misc]  # a Row for a Row
@@ -70,14 +65,12 @@ def _public_batch(batch: RowBatch, task: Task) -> RowBatch:
     if not may_hold_secrets("\n".join(texts)):
         return batch
     rows = [_public_row(row, task) for row in batch.rows]
-    return RowBatch(
-        without_secrets(batch.source),
-        batch.lines,
-        batch.splits,
-        [row.uri for row in rows],
-        [row.annotation for row in rows],
-        batch.groups,
-        [row.addresses for row in rows] if any(row.addresses for row in rows) else None,
+    addresses = [row.addresses for row in rows]
+    return batch._replace(
+        source=without_secrets(batch.source),
+        uris=[row.uri for row in rows],
+        annotations=[row.annotation for row in rows],
+        addresses=addresses if any(addresses) else None,
     )
 
 

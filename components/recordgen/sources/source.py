@@ -33,10 +33,6 @@ AnySource = Union[str, "os.PathLike[str]", Sequence[str], "pd.DataFrame"]
 def open_source(source: AnySource, options: ConvertOptions) -> tuple[Source, ConvertOptions]:
     """Find the import files, or take the rows of a DataFrame.
 
-    Args:
-        source: as for :func:`convert`.
-        options: how to read it.
-
     Returns:
         The source; and the options, with task and format as they are or were found to be.
 

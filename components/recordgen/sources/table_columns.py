@@ -27,7 +27,7 @@ from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import without_headers
 from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
 from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
-from recordgen.tables.csv_fields import split_plain
+from recordgen.tables.csv_fields import is_number, split_plain
 from recordgen.types import Weight
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ _WHOLE = r"^[+-]?[0-9]+(\.0*)?$"
 
 
 def find_table(files: Sequence[ImportFile], options: ConvertOptions) -> Table:
-    """Return the columns of import files.
-
-    Args:
-        files: the first of them begins with a header; others may.
-        options: name columns, and the schema.
+    """Return the columns of import files, the first of which begins with a header.
 
     Raises:
         SourceError: a file is missing or cannot be read; or its first line is another header.
@@ -159,19 +155,11 @@ def check_header(fields: Sequence[str], where: str) -> list[str]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SourceError(f"{where}: two columns are named {twice!r}; rename one")
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise SourceError(
             f"{where}: a table begins with a header that names its columns (got {','.join(names)})"
         )
     return names
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], path: str) -> None:
@@ -179,9 +167,9 @@ def _check_first_row(first: Record, header: Sequence[str], seen: list[_Seen], pa
     fields = first.fields
     named = len(set(fields) & set(header))
     # A row has a number somewhere, a header hardly; of texts alone, one name is enough.
-    is_header = named * 2 > len(header) or (named > 0 and not any(map(_is_number, fields)))
+    is_header = named * 2 > len(header) or (named > 0 and not any(map(is_number, fields)))
     misfit = any(
-        item.dtype != "bytes" and text.strip() and not _is_number(text)
+        item.dtype != "bytes" and text.strip() and not is_number(text)
         for text, item in zip(fields, seen, strict=False)
     )
     if is_header or misfit or len(fields) != len(header):
@@ -373,13 +361,7 @@ def decide_table(
     options: ConvertOptions,
     types: Mapping[str, str],
 ) -> Table:
-    """Return the table that columns make.
-
-    Args:
-        header: the names of the columns.
-        seen: what they hold.
-        options: which of them are for what.
-        types: those that are given, by column.
+    """Return the table that columns make, given what they hold and their types as far as given.
 
     Raises:
         UsageError: the options, or the types, do not go with the columns.

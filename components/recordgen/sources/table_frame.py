@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import RowBatch
+from recordgen.rows.row import Row, RowBatch
 from recordgen.sources.csv_records import TOO_LONG, Record
-from recordgen.sources.dataframe import SOURCE, is_list
+from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
 from recordgen.sources.table_csv import lines_of
 from recordgen.tables.columns import Table
@@ -40,7 +39,7 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     return decide_table(header, look_at_all(_records(frame), header), options, types)
 
 
-def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
+def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[Row | RowBatch | Reject]:
     """Yield the rows of a frame as lines of CSV, and a reject for each that cannot be one."""
     return lines_of(_records(frame), SOURCE, table)
 
@@ -65,12 +64,10 @@ def _was_whole(column: pd.Series[Any]) -> bool:
 def _records(frame: pd.DataFrame) -> Iterator[Record | Reject]:
     names = [str(name) for name in frame.columns]
     whole = [_was_whole(frame.iloc[:, at]) for at in range(len(names))]
-    present = frame.notna().to_numpy()
-    values = frame.to_numpy(dtype=object)
-    for line, (row, there) in enumerate(zip(values, present, strict=True), start=1):
+    for line, cells in enumerate(frame_cells(frame), start=1):
         fields = [
-            _to_text(int(value) if is_whole else value, name, line) if known else ""
-            for value, known, name, is_whole in zip(row, there, names, whole, strict=True)
+            single_text(as_before_gaps(cell) if is_whole else cell, name, line)
+            for cell, name, is_whole in zip(cells, names, whole, strict=True)
         ]
         yield _record(line, fields)
 
@@ -89,13 +86,3 @@ def _record(line: int, fields: list[str]) -> Record | Reject:
     if size > MAX_RECORD_BYTES:
         return Reject(SOURCE, line, "", RejectCode.BAD_LINE.value, TOO_LONG)
     return Record(line, text, fields)
-
-
-def _to_text(value: Any, column: str, line: int) -> str:
-    """Return a cell as a CSV field. Raises: UsageError: it is no single value."""
-    if isinstance(value, bytes | dict) or is_list(value):
-        raise UsageError(
-            f"row {line} of the DataFrame: column {column!r} must hold single values (got "
-            f"{value!r:.80})"
-        )
-    return str(value)

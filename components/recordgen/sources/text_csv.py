@@ -15,46 +15,18 @@ repeats it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from recordgen.dataset.splits import is_ml_use, near_ml_use, parse_ml_use
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row, RowBatch
-from recordgen.sources.csv_records import read_blocks
+from recordgen.rows.row import Row
 from recordgen.sources.field_kinds import is_file, is_known_url, is_media
-from recordgen.sources.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, Given, find_columns
+from recordgen.sources.header import TEXT_COLUMNS, TEXT_FILE_COLUMNS, find_columns
 from recordgen.sources.row_parser import RowParser, without_padding
-from recordgen.tasks.task import AnnotationError, Task, check_uri
+from recordgen.tasks.task import AnnotationError, check_uri, named_split
 from recordgen.tasks.text_task import TextContent, inline, stored
 
 _CAPITALS = re.compile(r"[A-Z]+", re.ASCII)
-_BY_POSITION = Given()
-
-
-def parse_lines(
-    lines: Iterable[bytes],
-    *,
-    source: str,
-    task: Task,
-    adjusted: Adjustments,
-    given: Given = _BY_POSITION,
-) -> Iterator[Row | RowBatch | Reject]:
-    r"""Parse the physical lines of an import file of texts.
-
-    Args:
-        lines: without their ``\n``, see :mod:`recordgen.sources.csv_records`.
-        source: the file's name, for rows and messages.
-        task: reads the fields behind the text.
-        adjusted: gets what is changed to make rows usable.
-        given: what options say about columns.
-
-    Raises:
-        SourceError: the file as a whole is no CSV of rows, see :mod:`recordgen.sources.layout`.
-        UsageError: the columns that options name are not there; or the first line names columns
-            of which none but the text's is known.
-    """
-    parser = TextParser(task, adjusted)
-    return parser.parse_records(read_blocks(lines, source, adjusted), source, given)
 
 
 def names_text_column(fields: Sequence[str]) -> bool:
@@ -88,7 +60,12 @@ class TextParser(RowParser):
         first = used[0].strip() if used else ""
         has_ml_use = bool(used) and is_ml_use(first) and (len(used) > 1 or len(fields) > 1)
         if (media := next(filter(is_media, used[has_ml_use : has_ml_use + 1]), None)) is not None:
-            return _no_text(media.strip(), source, line)
+            message = (
+                "the row names an image or a video, and the file is one of texts; keep the rows of "
+                "each task in files of their own (if it is a text: a header such as "
+                "split,text,label says so)"
+            )
+            return AnnotationError(RejectCode.BAD_LINE, message).reject(source, line, media.strip())
         if has_ml_use:
             text, labels = used[1] if len(used) > 1 else "", used[2:]
             return self._of_text(first, text, labels, source, line)
@@ -118,16 +95,12 @@ class TextParser(RowParser):
         if stripped:  # a column of texts may hold URLs; names of files are texts there
             uri = stripped if is_known_url(stripped) else ""
         try:
-            split = parse_ml_use(ml_use)
-        except ValueError as exc:
-            return Reject(source, line, uri, RejectCode.UNKNOWN_ML_USE.value, str(exc))
-        try:
+            split = named_split(ml_use)
             labels = without_padding([field.strip() for field in fields])
             said = TextContent.decode(self._task.from_fields(labels, self._adjusted)).said
             row = stored(check_uri(uri), said) if uri else inline(text, said)
         except AnnotationError as exc:
-            shown = uri if uri.isprintable() else ascii(uri)
-            return Reject(source, line, shown, exc.code.value, exc.message)
+            return exc.reject(source, line, uri)
         return Row(source, line, split, *row)
 
 
@@ -135,13 +108,3 @@ def _is_misspelt(field: str) -> bool:
     """Say whether a field can only be a misspelt ML_USE."""
     # "BEST" and "TEXT" are about as close to "TEST" as its own misspellings.
     return _CAPITALS.fullmatch(field) is not None and near_ml_use(field, 0.8) is not None
-
-
-def _no_text(name: str, source: str, line: int) -> Reject:
-    """Return the reject of a row that is about an image or a video."""
-    message = (
-        "the row names an image or a video, and the file is one of texts; keep the rows of each "
-        "task in files of their own (if it is a text: a header such as split,text,label says so)"
-    )
-    shown = name if name.isprintable() else ascii(name)
-    return Reject(source, line, shown, RejectCode.BAD_LINE.value, message)

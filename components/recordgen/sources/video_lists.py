@@ -24,10 +24,10 @@ from recordgen.errors import (
 )
 from recordgen.rejects import Reject, RejectCode, reject
 from recordgen.rows.row import Adjustments, Row, one_by_one
-from recordgen.sources import automl_csv
+from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.csv_records import Record, read_records
 from recordgen.sources.field_kinds import LIST_SUFFIX, is_list
-from recordgen.sources.header import Given
+from recordgen.sources.header import NOTHING_GIVEN, Given
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.lines import bounded_lines, open_lines
 from recordgen.storage import RequestContext
@@ -38,22 +38,19 @@ from recordgen.tasks.task import Task
 _MAX_LIST_BYTES = 256_000_000
 
 
-_BY_POSITION = Given()
-
-
 def parse_lines(
     lines: Iterable[bytes],
     *,
     source: str,
     task: Task,
     adjusted: Adjustments,
-    given: Given = _BY_POSITION,
+    given: Given = NOTHING_GIVEN,
 ) -> Iterator[Row | Reject]:
     """Parse the lines of an import file but those that name lists, which are read separately.
 
-    Args and Raises: as :func:`recordgen.sources.automl_csv.parse_lines`.
+    Args and Raises: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`.
     """
-    rows = automl_csv.parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
+    rows = LineParser.parse_lines(lines, source=source, task=task, adjusted=adjusted, given=given)
     for item in one_by_one(rows):
         if isinstance(item, Reject) or not is_list(item.uri):
             yield item
@@ -66,7 +63,7 @@ def parse_lines(
 
 
 def find_lists(
-    path: str, task: Task, access: Access, given: Given = _BY_POSITION
+    path: str, task: Task, access: Access, given: Given = NOTHING_GIVEN
 ) -> Iterator[ImportFile]:
     """Yield the lists that an import file names, in the order of its lines, with their sizes.
 
@@ -75,7 +72,7 @@ def find_lists(
         StorageError: storage failed.
     """
     with open_lines(path) as lines:
-        parser = automl_csv.LineParser(task, Adjustments())
+        parser = LineParser(task, Adjustments())
         items = _first_and_lists(read_records(lines, path, strip=True))
         rows = parser.parse_records(items, path, given)
         for item in rows:
@@ -88,20 +85,12 @@ def read_list(
     path: str,
     task: Task,
     adjusted: Adjustments,
-    given: Given = _BY_POSITION,
+    given: Given = NOTHING_GIVEN,
     *,
     named_by: str,
     access: Access,
 ) -> Iterator[Row | Reject]:
-    """Read the rows of a list.
-
-    Args:
-        path: the list.
-        task: reads the fields behind the path.
-        adjusted: as :func:`parse_lines`.
-        given: what options say about the columns of segments.
-        named_by: the import file that names it.
-        access: what that may reach.
+    """Read the rows of a list, which the import file ``named_by`` names.
 
     Raises:
         SourceError: it is missing, or may not be read.
@@ -109,7 +98,7 @@ def read_list(
     """
     _check_access(path, named_by, named_by, access)
     with _open_list(path, named_by, access) as lines:
-        rows = automl_csv.parse_lines(lines, source=path, task=task, adjusted=adjusted, given=given)
+        rows = LineParser.parse_lines(lines, source=path, task=task, adjusted=adjusted, given=given)
         for item in one_by_one(rows):
             if isinstance(item, Row) and is_list(item.uri):
                 message = (
