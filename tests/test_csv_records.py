@@ -413,7 +413,7 @@ def test_blanks_before_the_fields_of_a_table(tmp_path: Path) -> None:
         ("job", "bytes"),
         ("kind", "bytes"),
     ]
-    header, lines = RowReader(found.options).read_batches(ImportFile(str(path)))
+    lines, header = RowReader(found.options).read_batches(ImportFile(str(path)))
     assert isinstance(lines, RowBatch)
     assert isinstance(header, OddLine)
     assert list(lines.lines) == [2, 4, 5]

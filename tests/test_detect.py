@@ -218,263 +218,223 @@ SPLIT_LAST = "a.jpg,cat,TRAIN\nb.jpg,dog,TRAIN\nc.jpg,cat,TEST\n"
 
 # lines of a file, what the error says, the options that settle it, the task and the split, subject
 # and labels of the first row that they give
-STOPS: list[tuple[str, str, dict[str, str], str, tuple[str, str, str]]] = [
+STOPS: list[tuple[str, str, dict[str, str], str]] = [
     (
         SPLIT,
         r"column 2 holds words of ML_USE .* --columns path=1,split=2,label=3",
         {"columns": "path=1,split=2,label=3"},
-        "image_classification",
-        ("train", "img/a0.jpg", "'dog'"),
+        "image_classification: train | img/a0.jpg | 'dog'",
     ),
     (
         SPLIT_LAST,
         r"column 3 holds words of ML_USE .* --columns path=1,split=3,label=2",
         {"columns": "path=1,split=3,label=2"},
-        "image_classification",
-        ("train", "a.jpg", "'cat'"),
+        "image_classification: train | a.jpg | 'cat'",
     ),
     (
         "a.jpg,train\nb.jpg,bus\n",
         "labels are words of ML_USE .train., which name splits; say --columns path=1,label=2",
         {"columns": "path=1,label=2"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'train'"),
+        "image_classification: (assigned) | a.jpg | 'train'",
     ),
     (
         "image_uri,label\na.jpg,train\nb.jpg,test\n",
         "all labels are words of ML_USE .* --task image_classification",
         {"task": "image_classification"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'train'"),
+        "image_classification: (assigned) | a.jpg | 'train'",
     ),
     (
         WHEAT,
         r":1: the columns bbox are boxes in a form .* --columns path=image_id,label=…",
         {"columns": "path=image_id,label=source"},
-        "image_classification",
-        ("(assigned)", "b6ab77fd0", "'usask_1'"),
+        "image_classification: (assigned) | b6ab77fd0 | 'usask_1'",
     ),
     (
         CLOTHES,
         r":1: this line may be a header: 'Review Text' reads .* --header no .* --header yes",
         {"columns": "text=Review Text,label=Department"},
-        "text_classification",
-        ("(assigned)", "It fits me well 0", "'Tops'"),
+        "text_classification: (assigned) | It fits me well 0 | 'Tops'",
     ),
     (
         CLOTHES,
         r"this line may be a header",
         {"header": "no"},
-        "text_classification",
-        ("(assigned)", "Review Text", "'Department'"),
+        "text_classification: (assigned) | Review Text | 'Department'",
     ),
     (
         "Image Index,Findings\n0.png,Cardio\n1.png,No Finding\n",
         ":1: this line may be a header: all lines behind it name files, and it does not",
         {"header": "yes", "columns": "path=1,label=2"},
-        "image_classification",
-        ("(assigned)", "0.png", "'Cardio'"),
+        "image_classification: (assigned) | 0.png | 'Cardio'",
     ),
     (
         "id,breed\n000bec,collie\n",
         ":1: this line may be a header: 'id' reads as the name of a column",
         {"columns": "path=id,label=breed"},
-        "image_classification",
-        ("(assigned)", "000bec", "'collie'"),
+        "image_classification: (assigned) | 000bec | 'collie'",
     ),
     (
         "id_code,diagnosis\n000c14,2\n001639,4\n",
         ":1: this line names columns, and none is known that holds labels .id_code,diagnosis",
         {"columns": "path=id_code,label=diagnosis"},
-        "image_classification",
-        ("(assigned)", "000c14", "'2'"),
+        "image_classification: (assigned) | 000c14 | '2'",
     ),
     (
         "text,target\nGood and cheap,1\n",
         "names columns, and none is known that holds labels",
         {"columns": "text=text,label=target"},
-        "text_classification",
-        ("(assigned)", "Good and cheap", "'1'"),
+        "text_classification: (assigned) | Good and cheap | '1'",
     ),
     (
         HAM,
         r"column 1 reads as the label \(ham, spam\) and column 2 as the text",
         {"columns": "label=1,text=2"},
-        "text_classification",
-        ("(assigned)", "Go until jurong point", "'ham'"),
+        "text_classification: (assigned) | Go until jurong point | 'ham'",
     ),
     (
         "cat,a.jpg\ndog,b.jpg\ncat,c.jpg\n",
         "column 1 reads as the label .* --columns label=1,path=2",
         {"columns": "label=1,path=2"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "".join(f"TRAIN,{('ham', 'spam')[n % 2]},Go until {n} o clock\n" for n in range(4)),
         r"column 2 reads as the label .* and column 3 as the text; say --columns split=1,label=",
         {"columns": "split=1,label=2,text=3"},
-        "text_classification",
-        ("train", "Go until 0 o clock", "'ham'"),
+        "text_classification: train | Go until 0 o clock | 'ham'",
     ),
     (
         "0,a.jpg,cat\n1,b.jpg,dog\n2,c.jpg,cat\n",
         "column 1 reads as the number of the row .* --columns path=2,label=3",
         {"columns": "path=2,label=3"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "cat,train,a.jpg\ndog,test,b.jpg\n",
         "column 2 holds words of ML_USE .* --columns path=3,split=2,label=1",
         {"columns": "path=3,split=2,label=1"},
-        "image_classification",
-        ("train", "a.jpg", "'cat'"),
+        "image_classification: train | a.jpg | 'cat'",
     ),
     (
         "a.jpg,train,cat,.1,.2,,,.5,.6,,\nb.jpg,test,cat,.1,.2,,,.5,.6,,\n",
         "column 2 holds words of ML_USE .* let each row begin with it: TRAIN,PATH,LABEL,",
         {"columns": "path=1,split=2,label=3,xmin=4,ymin=5,xmax=8,ymax=9"},
-        "object_detection",
-        ("train", "a.jpg", '[["cat",0.1,0.2,0.5,0.6]]'),
+        'object_detection: train | a.jpg | [["cat",0.1,0.2,0.5,0.6]]',
     ),
     (
         "a.mp4,run,0,inf,TEST\nb.mp4,run,0,inf,TRAIN\n",
         "column 5 holds words of ML_USE .* let each row begin with it",
         {"columns": "path=1,label=2,start=3,end=4,split=5"},
-        "video_classification",
-        ("test", "a.mp4", '["run", 0.0, null]'),
+        'video_classification: test | a.mp4 | ["run", 0.0, null]',
     ),
     (
         "a.mp4,run,0,inf,TEST\n",
         "column 5 holds words of ML_USE .* let each row begin with it",
         {"columns": "path=1,label=2,start=3,end=4,split=5"},
-        "video_classification",
-        ("test", "a.mp4", '["run", 0.0, null]'),
+        'video_classification: test | a.mp4 | ["run", 0.0, null]',
     ),
     (
         "filepaths,labels,data set\na.jpg,cat,train\nb.jpg,dog,valid\n",
         r":1: the column 'data set' holds words of ML_USE .* --columns 'split=data set'; if",
         {"columns": "split=data set"},
-        "image_classification",
-        ("train", "a.jpg", "'cat'"),
+        "image_classification: train | a.jpg | 'cat'",
     ),
     (
         "filename,category,label\na.jpg,pet,cat\nb.jpg,pet,dog\n",
         ":1: the columns category and label may hold the label, .* --columns label=label",
         {"columns": "label=label"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "text,label,fold\nGood and cheap,praise,test\n",
         r"the column 'fold' holds words of ML_USE .* if it is not, .* --columns text=text",
         {"columns": "text=text"},
-        "text_classification",
-        ("(assigned)", "Good and cheap", "'praise'"),
+        "text_classification: (assigned) | Good and cheap | 'praise'",
     ),
     (
         "v1,v2\n" + "".join(f"{('ham', 'spam')[n % 2]},Go until {n} o clock\n" for n in range(10)),
         r":1: this line may be a header: 'v1' occurs in no .* --columns text=v2,label=v1",
         {"columns": "text=v2,label=v1"},
-        "text_classification",
-        ("(assigned)", "Go until 0 o clock", "'ham'"),
+        "text_classification: (assigned) | Go until 0 o clock | 'ham'",
     ),
     (
         "0,1\na.jpg,cat\nb.jpg,dog\n",
         ":1: this line may be a header: its fields count the columns, .* --columns path=0,label=1",
         {"columns": "path=0,label=1", "header": "yes"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "a.jpg,cat,usask\nb.jpg,cat,usask\nc.jpg,cat,usask\n",
         "every row has the label 'cat', so it tells nothing",
         {"columns": "path=1,label=2"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "a.jpg,1\nb.jpg,cat\n",
         r"some labels are numbers \(1\) and some are words \(cat\); say --task image_class",
         {"task": "image_classification"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'1'"),
+        "image_classification: (assigned) | a.jpg | '1'",
     ),
     (
         'a.jpg,"[1, 2, 10, 12]"\nb.jpg,"[2, 2, 10, 12]"\n',
         "labels stand in brackets, as lists and boxes do",
         {"task": "image_classification"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'[1, 2, 10, 12]'"),
+        "image_classification: (assigned) | a.jpg | '[1, 2, 10, 12]'",
     ),
     (
         "a.jpg,x,cat\nb.jpg,x,dog\nc.jpg,x,cat\n",
         "every row has the label 'x', so it tells nothing; say --task image_multi_label",
         {"task": "image_multi_label"},
-        "image_multi_label",
-        ("(assigned)", "a.jpg", '["cat", "x"]'),
+        'image_multi_label: (assigned) | a.jpg | ["cat", "x"]',
     ),
     (
         "a.jpg,1024\nb.jpg,1024\nc.jpg,1024\n",
         "every row has the label '1024', so it tells nothing",
         {"task": "image_classification"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'1024'"),
+        "image_classification: (assigned) | a.jpg | '1024'",
     ),
     (
         "So good, and cheap.,praise\nSo bad,poor\n",
         ":1: the label 'and cheap.' reads as part of a text; quote texts that hold commas",
         {"task": "text_multi_label"},
-        "text_multi_label",
-        ("(assigned)", "So good", "'and cheap.', 'praise'"),
+        "text_multi_label: (assigned) | So good | 'and cheap.', 'praise'",
     ),
     (
         "So good, and so very cheap for us\nSo so, so\n",
         ":1: the label 'and so very cheap for us' reads as part of a text",
         {"task": "text_classification"},
-        "text_classification",
-        ("(assigned)", "So good", "'and so very cheap for us'"),
+        "text_classification: (assigned) | So good | 'and so very cheap for us'",
     ),
     (
         "".join(f"Good as gold {n}, part {n},{'yn'[n % 2]}\n" for n in range(12)),
         ":1: the label 'part 0' reads as part of a text",
         {"columns": "text=1,label=3"},
-        "text_classification",
-        ("(assigned)", "Good as gold 0", "'y'"),
+        "text_classification: (assigned) | Good as gold 0 | 'y'",
     ),
     (
         "path,path,label\na.jpg,b.jpg,cat\n",
         r"two columns are named 'path' .* --columns path=1",
         {"columns": "path=1,label=label"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "image,label,x,y,w,h\na.jpg,cat,1,2,3,4\n",
         ":1: the columns x, y, w, h are boxes in a form that is not known",
         {"columns": "path=image,label=label"},
-        "image_classification",
-        ("(assigned)", "a.jpg", "'cat'"),
+        "image_classification: (assigned) | a.jpg | 'cat'",
     ),
     (
         "document,label\n1.png,bill\n2.png,letter\n",
         r":1: .* texts \(document,label\), and it holds the names of images or videos",
         {"columns": "path=document,label=label"},
-        "image_classification",
-        ("(assigned)", "1.png", "'bill'"),
+        "image_classification: (assigned) | 1.png | 'bill'",
     ),
 ]
 
 
-@pytest.mark.parametrize(("lines", "message", "settled", "task", "row"), STOPS)
+@pytest.mark.parametrize(("lines", "message", "settled", "row"), STOPS)
 def test_conflicts_stop_until_an_option_settles_them(
-    lines: str,
-    message: str,
-    settled: dict[str, str],
-    task: str,
-    row: tuple[str, str, str],
-    tmp_path: Path,
+    lines: str, message: str, settled: dict[str, str], row: str, tmp_path: Path
 ) -> None:
     """Nothing is guessed: the run stops, shows rows, and reads them as an option says."""
     path = tmp_path / "a.csv"
@@ -486,9 +446,8 @@ def test_conflicts_stop_until_an_option_settles_them(
     assert 2 <= len(shown) <= 4
     files = [ImportFile(str(path))]
     options = detect(files, ConvertOptions(**settled)).options
-    assert options.task == task
     first = preview_files(files, options)[0]
-    assert (first.split, first.subject, first.annotation) == row
+    assert f"{options.task}: {first.split} | {first.subject} | {first.annotation}" == row
 
 
 @pytest.mark.parametrize(

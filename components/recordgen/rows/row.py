@@ -76,9 +76,7 @@ class RowBatch(NamedTuple):
         return self._replace(splits=[named or split for named in self.splits])
 
 
-def batched(
-    items: Iterable[Row | RowBatch | Reject | Finding],
-) -> Iterator[RowBatch | Reject | Finding]:
+def batched(items: Iterable[Row | RowBatch | _Other]) -> Iterator[RowBatch | _Other]:
     """Put rows that follow each other into batches of :data:`BATCH_ROWS`; all else passes by."""
     rows: list[Row] = []
     for item in items:

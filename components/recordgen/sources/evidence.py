@@ -64,12 +64,7 @@ _BY_KEY: Sequence[tuple[Sequence[str], Sequence[type[Task]]]] = (
 )
 
 #: The published ones among these keys.
-SUBJECT_KEYS = (
-    ImageClassification.uri_key,
-    CONTENT_KEY,
-    TextClassification.uri_key,
-    VideoClassification.uri_key,
-)
+SUBJECT_KEYS = tuple(key for keys, _ in _BY_KEY for key in keys[:2])
 
 
 class Reading(NamedTuple):

@@ -21,6 +21,7 @@ from recordgen.errors import SourceError, UsageError
 from recordgen.lint.columns import NUMBER
 from recordgen.options import AUTO, ConvertOptions
 from recordgen.rejects import Reject
+from recordgen.rows.row import Adjustments
 from recordgen.sources.csv_records import EMPTY_FIELDS, Item, Plain, Record, is_empty, read_blocks
 from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name, no_column
 from recordgen.sources.lines import open_lines
@@ -121,16 +122,13 @@ def _read_all(files: Sequence[ImportFile]) -> tuple[list[str], list[_Seen]]:
             elif first.fields != header:
                 _check_first_row(first, header, seen, file.path)
                 rest.append(first)
-            rows = without_headers(chain(rest, blocks), header, on_repeated=_ignore)
+            # Who reads the rows says which of them are headers.
+            rows = without_headers(chain(rest, blocks), header, file.path, Adjustments())
             for lines_of in in_blocks(_whole(rows, len(header))):
                 note_values(lines_of, header, seen)
     if not header:
         raise SourceError(f"{files[0].path}: this table is empty; it needs a header and rows")
     return header, seen
-
-
-def _ignore(line: int) -> None:
-    """Leave a header among the rows to those who read the rows."""
 
 
 def _check_format(fields: Sequence[str], where: str) -> None:

@@ -6,12 +6,11 @@ age,job           header
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 
 from recordgen.dataset.splits import parse_ml_use
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Adjustments, Row, RowBatch
+from recordgen.rows.row import Adjustments, Row, RowBatch, batched
 from recordgen.sources.csv_records import (
     EMPTY_FIELDS,
     Item,
@@ -31,7 +30,7 @@ from recordgen.tasks.task import AnnotationError, Task, named_split
 
 def parse_lines(
     lines: Iterable[bytes], *, source: str, task: Task, adjusted: Adjustments, given: Given
-) -> Iterator[Row | RowBatch | Reject]:
+) -> Iterator[RowBatch | Reject]:
     """Yield the lines of an import file that have a field for every column, and rejects of others.
 
     Args: as :meth:`recordgen.sources.row_parser.RowParser.parse_lines`; the columns are decided.
@@ -43,93 +42,108 @@ def parse_lines(
     if not isinstance(task, Tabular):
         raise TypeError(f"{task.name} has no table")
     items = read_blocks(lines, source, adjusted)
-    items = without_headers(items, task.table.names, partial(note_header, adjusted, source))
+    items = without_headers(items, task.table.names, source, adjusted)
     return lines_of(items, source, task.table)
 
 
 def without_headers(
-    items: Iterable[Item], names: Sequence[str], on_repeated: Callable[[int], None]
+    items: Iterable[Item], names: Sequence[str], source: str, adjusted: Adjustments
 ) -> Iterator[Item]:
     """Yield what is no header: files that were put together have one wherever another begins.
 
-    ``on_repeated`` is called with the line of each header behind the first record.
+    ``adjusted`` gets the headers behind the first record.
     """
     sure = max(names, key=len)  # no line without it is a header
-    is_top = True
+    is_top = True  # there was no record yet
     for item in items:
-        found: list[int] = []
         if isinstance(item, Plain):
-            if sure in "\n".join(item.texts):
+            if is_top or sure in "\n".join(item.texts):
                 texts = list(item.texts)
                 for at, text in enumerate(item.texts):
                     if split_plain(text) == names:
-                        found.append(item.line + at)
-                        texts[at] = ""
-                is_top = is_top and all(
-                    map(is_empty, item.texts[: found[0] - item.line if found else None])
-                )
+                        if not is_top:
+                            note_header(adjusted, source, item.line + at)
+                        texts[at], is_top = "", False
+                    elif is_top:
+                        is_top = is_empty(text)
                 item = item._replace(texts=texts)
             yield item
-        elif isinstance(item, Record) and item.fields == names:
-            found.append(item.line)
-        else:
-            yield item
-        for line in found[1:] if is_top else found:
-            on_repeated(line)
-        is_top = is_top and not found and isinstance(item, Plain) and all(map(is_empty, item.texts))
-
-
-def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[Row | RowBatch | Reject]:
-    """Yield the records that have a field for every column, and a reject for each other one."""
-    for item in items:
-        if isinstance(item, Plain) and (batch := _alike(item, source, table)) is not None:
-            yield batch
             continue
-        for record in records_of(item, strip=False):
-            yield record if isinstance(record, Reject) else _row(record, source, table)
+        if not isinstance(item, Record) or item.fields != names:
+            yield item
+        elif not is_top:
+            note_header(adjusted, source, item.line)
+        is_top = False
 
 
-def _alike(lines: Plain, source: str, table: Table) -> RowBatch | None:
-    """Return lines as rows; None: look at them one by one."""
-    texts, commas = lines.texts, len(table.columns) - 1
-    if any(text.count(",") != commas or not text.strip(EMPTY_FIELDS) for text in texts):
-        return None
-    count, groups = len(texts), None
-    splits: list[str | None] = [None] * count
-    if table.split is not None:
-        words = _column(texts, table.names.index(table.split))
-        try:
-            split_of = {word: parse_ml_use(word.strip()) for word in set(words)}
-        except ValueError:  # one of them is a reject
+def lines_of(items: Iterable[Item], source: str, table: Table) -> Iterator[RowBatch | Reject]:
+    """Yield the records that have a field for every column, and a reject for each other one."""
+    return batched(_Parser(source, table).parse(items))
+
+
+class _Parser:
+    """Makes rows of the records of a table."""
+
+    def __init__(self, source: str, table: Table) -> None:
+        self._source = source
+        names, self._count = table.names, len(table.columns)
+        self._split, self._splits = table.split or "", dict[str, str | None]()
+        self._split_at = None if table.split is None else names.index(table.split)
+        self._group_at = None if table.group is None else names.index(table.group)
+
+    def parse(self, items: Iterable[Item]) -> Iterator[Row | RowBatch | Reject]:
+        for item in items:
+            if isinstance(item, Plain) and (batch := self._alike(item)) is not None:
+                yield batch
+                continue
+            for record in records_of(item, strip=False):
+                yield record if isinstance(record, Reject) else self._row(record)
+
+    def _alike(self, lines: Plain) -> RowBatch | None:
+        """Return lines as rows; None: look at them one by one."""
+        texts, count = lines.texts, len(lines.texts)
+        commas = self._count - 1
+        usual = [t for t in texts if t.count(",") == commas and t.strip(EMPTY_FIELDS)]
+        if len(usual) < count:
             return None
-        splits = list(map(split_of.__getitem__, words))
-    if table.group is not None:
-        column = _column(texts, table.names.index(table.group))
-        groups = [group.strip() or None for group in column]
-    numbers = range(lines.line, lines.line + count)
-    return RowBatch(source, numbers, splits, [""] * count, texts, groups)
+        groups = None
+        splits: list[str | None] = [None] * count
+        if self._split_at is not None:
+            words = _column(texts, self._split_at)
+            try:
+                split_of = {word: parse_ml_use(word.strip()) for word in set(words)}
+            except ValueError:  # one of them is a reject
+                return None
+            splits = list(map(split_of.__getitem__, words))
+        if self._group_at is not None:
+            groups = [group.strip() or None for group in _column(texts, self._group_at)]
+        numbers = range(lines.line, lines.line + count)
+        return RowBatch(self._source, numbers, splits, [""] * count, texts, groups)
+
+    def _row(self, record: Record) -> Row | Reject:
+        line, text, fields = record
+        split = group = None
+        try:
+            if len(fields) != self._count:
+                many = len(fields) > self._count
+                raise AnnotationError(
+                    RejectCode.TOO_MANY_FIELDS if many else RejectCode.BAD_LINE,
+                    f"expected {self._count} fields as in the header (got {len(fields)}); quote a "
+                    f"field that holds a comma: {text[:80]!r}",
+                )
+            if not any(fields):
+                raise AnnotationError(RejectCode.BAD_LINE, "no field has a value")
+            if self._split_at is not None:
+                word = fields[self._split_at]
+                if word not in self._splits:
+                    self._splits[word] = named_split(word.strip(), self._split)
+                split = self._splits[word]
+        except AnnotationError as exc:
+            return exc.reject(self._source, line)
+        if self._group_at is not None:
+            group = fields[self._group_at].strip() or None
+        return Row(self._source, line, split, "", text, group)
 
 
 def _column(texts: Iterable[str], at: int) -> list[str]:
     return [text.split(",", at + 1)[at] for text in texts]
-
-
-def _row(record: Record, source: str, table: Table) -> Row | Reject:
-    line, text, fields = record
-    found, count = dict(zip(table.names, fields, strict=False)), len(table.columns)
-    try:
-        if len(fields) != count:
-            raise AnnotationError(
-                RejectCode.TOO_MANY_FIELDS if len(fields) > count else RejectCode.BAD_LINE,
-                f"expected {count} fields as in the header (got {len(fields)}); quote a field that "
-                f"holds a comma: {text[:80]!r}",
-            )
-        if not any(fields):
-            raise AnnotationError(RejectCode.BAD_LINE, "no field has a value")
-        split = None
-        if table.split is not None:
-            split = named_split(found[table.split].strip(), table.split)
-    except AnnotationError as exc:
-        return exc.reject(source, line)
-    group = None if table.group is None else found[table.group].strip() or None
-    return Row(source, line, split, "", text, group)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen.options import ConvertOptions
 from recordgen.rejects import Reject, RejectCode
-from recordgen.rows.row import Row, RowBatch
+from recordgen.rows.row import RowBatch
 from recordgen.sources.csv_records import TOO_LONG, Record
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells, single_text
 from recordgen.sources.table_columns import check_header, decide_table, look_at_all, schema_types
@@ -39,7 +39,7 @@ def frame_table(frame: pd.DataFrame, options: ConvertOptions) -> Table:
     return decide_table(header, look_at_all(_records(frame), header), options, types)
 
 
-def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[Row | RowBatch | Reject]:
+def frame_lines(frame: pd.DataFrame, table: Table) -> Iterator[RowBatch | Reject]:
     """Yield the rows of a frame as lines of CSV, and a reject for each that cannot be one."""
     return lines_of(_records(frame), SOURCE, table)
 

@@ -172,12 +172,9 @@ class Table:
         """Return inferred columns as one line of JSON."""
         values = asdict(self)
         values["columns"] = [[column.name, column.dtype] for column in self.columns]
-        if not self.has_gaps:
-            del values["has_gaps"]  # as tables without gaps always said it
-        if self.group is None:
-            del values["group"]
-        if not self.target_kind:
-            del values["target_kind"]
+        for name in ("has_gaps", "group", "target_kind"):
+            if not values[name]:
+                del values[name]  # as tables without it always said it
         return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod

@@ -109,11 +109,6 @@ class Declared(TableTask):
     def can_append(self) -> bool:
         return self.table.only_image is not None
 
-    def from_fields(self, fields: Sequence[str], adjusted: Adjustments) -> str | None:
-        record = dict(zip(self.schema.columns, fields, strict=True))
-        [(_, annotation)] = self.from_record(record, adjusted)
-        return annotation
-
     def from_record(self, record: Mapping[str, Any], adjusted: Adjustments) -> Sequence[RowContent]:
         only = self.table.only_image
         uri = "" if only is None else _value(self.table.column(only), record.get(only))

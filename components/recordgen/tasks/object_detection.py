@@ -404,13 +404,8 @@ def _as_stored(box: Box) -> Box:
 
 def _upright(box: Box) -> Box:
     """Return a box whose corners are in order."""
-    return Box(
-        box.label,
-        min(box.xmin, box.xmax),
-        min(box.ymin, box.ymax),
-        max(box.xmin, box.xmax),
-        max(box.ymin, box.ymax),
-    )
+    one, other = box[1:3], box[3:]
+    return Box(box.label, *map(min, one, other), *map(max, one, other))
 
 
 def _called(fields: Sequence[str], names: frozenset[str]) -> list[str]:
