@@ -27,7 +27,7 @@ from recordgen.sources.header import NOWHERE, SPLIT_COLUMNS, Given, column_name,
 from recordgen.sources.lines import open_lines
 from recordgen.sources.table_csv import without_headers
 from recordgen.tables.arrow import decimals, parse, trimmed, whole_numbers
-from recordgen.tables.columns import BLOCK_CHARACTERS, BLOCK_LINES, Column, Prediction, Table
+from recordgen.tables.columns import Column, Prediction, Table
 from recordgen.tables.csv_fields import is_number, split_plain
 from recordgen.types import Weight
 
@@ -42,6 +42,10 @@ _SPLIT_SHARE = 0.75
 # words, and few of its fields are empty.
 _UNNAMED_SPLIT_SHARE = 0.95
 _UNNAMED_SPLIT_FILLED = 0.5
+
+# Lines that are looked at together, at most; of the characters, one line more.
+_BLOCK_LINES = 20_000
+_BLOCK_CHARACTERS = 16 << 20
 
 #: So many different whole numbers are classes, unless ``prediction`` says otherwise.
 MAX_CLASSES = 20
@@ -266,7 +270,7 @@ def in_blocks(parts: Iterable[Sequence[str]]) -> Iterator[list[str]]:
     for lines in parts:
         block += lines
         size += sum(map(len, lines))
-        if len(block) >= BLOCK_LINES or size >= BLOCK_CHARACTERS:
+        if len(block) >= _BLOCK_LINES or size >= _BLOCK_CHARACTERS:
             yield block
             block, size = [], 0
     if block:
@@ -349,7 +353,7 @@ def _look_for_misfits(item: _Seen, values: Any, counts: Any) -> None:
         item.misfit = str(others[0].as_py())
     item.misfits += int(counts[~np.asarray(is_number)].sum())
     # Enough to stop: what follows is only a hint that is not given.
-    if item.misfits > BLOCK_LINES and item.misfits * 2 > item.values:
+    if item.misfits > _BLOCK_LINES and item.misfits * 2 > item.values:
         item.misfits = None
 
 

@@ -17,10 +17,6 @@ from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.types import ColumnType, FloatInput, IntegerInput, StringInput, Weight
 
-#: Lines that are looked at together, at most; of the characters, one line more.
-BLOCK_LINES = 20_000
-BLOCK_CHARACTERS = 16 << 20
-
 #: What a reader gets for a missing value.
 MISSING: dict[str, int | float | bytes] = {"int64": -1, "float32": math.nan, "bytes": b""}
 
