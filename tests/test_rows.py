@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from recordgen.rejects import Finding, Reject, RejectCode, reject, to_lines
+from recordgen.rows.columns import PlannedBatch, columns_of
 from recordgen.rows.placing import Place, placing, row_name
+from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import (
     Adjustments,
     Row,
@@ -125,3 +127,16 @@ def test_places_never_change(seed: int, name: str | bytes, place: Place) -> None
     find = placing(seed)
     find("another")
     assert find(name) == place
+
+
+def test_a_part_of_a_batch_has_its_rows() -> None:
+    """They are made from Arrow's columns with all others, once."""
+    rows = [
+        PlannedRow(at, "a.csv", at, f"{at}.jpg", None, 10 * at, "", assigned=False)
+        for at in range(5)
+    ]
+    batch = PlannedBatch(columns_of(PlannedRow, rows))
+    part = batch.slice(2, 2)
+    assert part.rows == rows[2:4]
+    assert part.rows[0] is batch.rows[2]
+    assert (part.payload_bytes, batch.slice(5, 1).payload_bytes) == (50, 0)

@@ -169,6 +169,7 @@ def page_template(package: str, file: str, **filters: Callable[..., Any]) -> Tem
         finalize=_visible,
         loader=FunctionLoader(lambda name: _file("recordgen.report", name)),
         keep_trailing_newline=True,
+        optimized=False,  # a process renders a page once: that costs more than it saves
     )
     environment.filters.update(
         count=lambda number: f"{number:,}",

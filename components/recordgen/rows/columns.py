@@ -188,16 +188,23 @@ class PlannedBatch:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
+        self._rows = lambda: list(rows_of(PlannedRow, columns))
 
     @cached_property
     def rows(self) -> Sequence[PlannedRow]:
         """The rows one by one."""
-        return list(rows_of(PlannedRow, self.columns))
+        return self._rows()
 
-    @property
+    @cached_property
     def payload_bytes(self) -> int:
         """What the payloads take."""
-        return pc.sum(self.columns["bytes"]).as_py() or 0
+        return int(self.columns["bytes"].to_numpy().sum())
+
+    def slice(self, start: int, count: int) -> PlannedBatch:
+        """Return some of the rows; all are made at once when the first are wanted one by one."""
+        part = PlannedBatch(self.columns.slice(start, count))
+        part._rows = lambda: list(self.rows[start : start + count])
+        return part
 
 
 def packed(columns: Columns) -> bytes:

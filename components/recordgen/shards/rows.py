@@ -82,10 +82,10 @@ class PlannedRows:
             labels.update(task.count_labels(batch.columns["annotation"].combine_chunks()))
         return [(label, vocabulary.index(label)) for label in sorted(labels)]
 
-    def _in_turn(self) -> Iterator[PlannedBatch]:
+    def _in_turn(self, count: int = _ROWS_AT_ONCE) -> Iterator[PlannedBatch]:
         """Yield the rows in parts: Arrow's arrays hold no more than 2 GB of text each."""
-        for start in range(0, len(self.columns), _ROWS_AT_ONCE):
-            yield PlannedBatch(self.columns.slice(start, _ROWS_AT_ONCE))
+        for start in range(0, len(self.columns), count):
+            yield PlannedBatch(self.columns.slice(start, count))
 
     def _payloads(self, task: Task) -> Iterator[Sequence[PlannedRow]]:
         """Yield the payloads in storage that each row needs, see :func:`payload_rows`."""
@@ -140,12 +140,14 @@ class PlannedRows:
             return max(1, batch_rows // _SMALLEST_SHARE, min(batch_rows, left // (2 * threads)))
 
         ends = np.cumsum(self.columns["bytes"].to_numpy())  # where each row's payload ends
-        start = done = 0
-        while start < len(ends):
-            full = int(np.searchsorted(ends, done + _BATCH_BYTES, side="right"))
-            stop = max(start + 1, min(start + at_most(len(ends) - start), full, len(ends)))
-            yield PlannedBatch(self.columns.slice(start, stop - start))
-            start, done = stop, int(ends[stop - 1])
+        start = done = behind = 0
+        for part in self._in_turn(max(batch_rows, _ROWS_AT_ONCE)):
+            first, behind = behind, behind + len(part.columns)
+            while start < behind:
+                full = int(ends.searchsorted(done + _BATCH_BYTES, side="right"))
+                stop = max(start + 1, min(start + at_most(len(ends) - start), full, behind))
+                yield part.slice(start - first, stop - start)
+                start, done = stop, int(ends[stop - 1])
 
 
 def payload_rows(batch: PlannedBatch, task: Task) -> list[Sequence[PlannedRow]]:
