@@ -15,9 +15,11 @@ from PIL import ExifTags, Image
 from pipelines.samples.digits import write_digits
 from recordgen import convert, read_dataset, storage
 from recordgen.cli import main
+from recordgen.console.summaries import conversion_summary
 from recordgen.conversion.api import plan
 from recordgen.dataset.manifest import Dataset, dataset_digest
 from recordgen.errors import DataError, RecordError, SourceError, UsageError
+from recordgen.payloads import resizing
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.runs import lease
@@ -210,8 +212,11 @@ def test_append_or_overwrite(tmp_path: Path, lines: list[str]) -> None:
         )
 
 
-def test_a_dataset_in_two_parts_is_that_of_one(tmp_path: Path) -> None:
+def test_a_dataset_in_two_parts_is_that_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """dataset.json counts what both runs did: the same as one run over all rows."""
+    monkeypatch.setattr(resizing, "_MEASURED_SHARE", 1)  # every JPEG is in the sample
     lines: list[str] = []
     for number in range(24):
         exif = Image.Exif()
@@ -228,14 +233,20 @@ def test_a_dataset_in_two_parts_is_that_of_one(tmp_path: Path) -> None:
         if number % 12 == 5:
             lines.append(f"{use},missing{number}.png")
     half = next(at for at, line in enumerate(lines) if ",12.png" in line)
-    options = {**OPTIONS, "task": "object_detection"}
+    options = {**OPTIONS, "task": "object_detection", "encode": "jpeg"}
     parts, whole = tmp_path / "parts", tmp_path / "whole"
     first = convert(write(tmp_path, "a.csv", lines[:half]), parts, **options).dataset
-    found = convert(write(tmp_path, "b.csv", lines[half:]), parts, append=True, **options).dataset
+    added = convert(write(tmp_path, "b.csv", lines[half:]), parts, append=True, **options)
+    found = added.dataset
     expected = convert(write(tmp_path, "all.csv", lines), whole, **options).dataset
     for one in (first.rows, found.rows):
         assert all((one.merged, one.duplicates, one.adjusted, one.rejected, one.assigned))
     assert (found.rows, found.reencoded) == (expected.rows, expected.reencoded)
+    assert expected.psnr["images"] == 24
+    assert found.psnr == pytest.approx(expected.psnr, abs=0.011)
+    mean = found.psnr["mean_db"]
+    assert f"PSNR       {mean} dB, the mean of 24 JPEGs" in conversion_summary(added)
+    assert f"<td>{mean}</td>" in (parts / "report.html").read_text()
     assert found.warnings == expected.warnings
     assert list(found.splits) == list(expected.splits) == ["train", "eval", "test"]
     for name, split in expected.splits.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.once
 KINDS = (
     "image_classification",
     "object_detection",
+    "raw",
     "text_entities",
     "tabular",
     "video_classification",
@@ -40,7 +42,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """An output of each kind, with its index."""
     root = tmp_path_factory.mktemp("croissant")
     for name in KINDS:
-        convert(str(ROOT / "examples" / SAMPLES[name]), root / name, **NEEDED.get(name, {}))
+        options = {"pixels": "raw"} if name == "raw" else NEEDED.get(name, {})
+        sample = SAMPLES.get(name, SAMPLES["object_detection"])
+        convert(str(ROOT / "examples" / sample), root / name, **options)
         assert main(["croissant", str(root / name)]) == 0
     return {name: root / name for name in KINDS}
 
@@ -157,6 +161,20 @@ def test_each_feature_is_a_field_of_its_type(outputs: Mapping[str, Path]) -> Non
     assert fields["image/height"] == ("Int64", None)
     assert fields["image/object/bbox/xmin"] == ("Float32", "-1")
     assert fields["split"] == ("Text", None)
+
+
+def test_pixels_are_no_image_file(outputs: Mapping[str, Path]) -> None:
+    """Of raw pixels, no reader decodes a file; it is said how they lie."""
+    described = [
+        field
+        for field in load(outputs["raw"]).metadata.record_sets[3].fields
+        if field.name == "image/encoded"
+    ]
+    assert [str(field.data_types[0]).rpartition("/")[2] for field in described] == ["Text"]
+    assert "uint8 [height, width, 3]" in described[0].description
+    dataset = read_dataset(str(outputs["raw"]))
+    mixed = replace(dataset, options={**dataset.options, "pixels": "mixed"})
+    assert "where image/format is raw, its pixels" in croissant_text(mixed, {})
 
 
 def test_files_have_their_sha256(outputs: Mapping[str, Path]) -> None:

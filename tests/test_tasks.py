@@ -333,7 +333,7 @@ def test_rows_of_turned_images_are_known(orientation: int, tmp_path: Path) -> No
 
 
 def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
-    """A box of which nothing is stored is dropped; its row can be appended again."""
+    """A box of which nothing is stored is dropped, and counted; its row can be appended again."""
     (tmp_path / "a.png").write_bytes(painted(1))
     source = tmp_path / "a.csv"
     source.write_text(
@@ -344,6 +344,7 @@ def test_boxes_outside_of_a_crop(tmp_path: Path) -> None:
     done = recordgen.convert(str(source), tmp_path / "out", **crop)
     assert done.dataset.splits["train"].labels == {"red": 1}
     assert done.dataset.splits["train"].unlabelled == 1
+    assert done.dataset.rows.adjusted == {"boxes_cut": 1, "boxes_outside": 2}
     again = recordgen.convert(str(source), tmp_path / "out", append=True, **crop)
     assert (again.dataset.rows.existing, again.rejects) == (2, ())
 

@@ -18,6 +18,7 @@ from tests.golden import NEEDED, ROOT, SAMPLES
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "image_classification": {},
     "object_detection": {},
+    "raw": {"pixels": "raw"},
     "text_entities": {},
     "tabular": {"target_column": "cultivar"},
     "video_classification": {},
@@ -32,7 +33,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     root = tmp_path_factory.mktemp("schema")
     for name, options in KINDS.items():
-        convert(str(ROOT / "examples" / SAMPLES[name]), root / name, **options)
+        sample = SAMPLES.get(name, SAMPLES["object_detection"])
+        convert(str(ROOT / "examples" / sample), root / name, **options)
     return {name: root / name for name in KINDS}
 
 
@@ -66,12 +68,14 @@ def test_a_dataset_fits_its_own_schema(
     assert anomalies(outputs[name], outputs[name]) == {}
 
 
-def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any) -> None:
-    """Whoever computes statistics of all features sees no anomaly either."""
-    output = outputs["object_detection"]
+@pytest.mark.parametrize("name", ["object_detection", "raw"])
+def test_payloads_may_have_statistics(outputs: Mapping[str, Path], tfdv: Any, name: str) -> None:
+    """Whoever computes statistics of all features sees no anomaly either, nor the payloads."""
+    output = outputs[name]
     statistics = tfdv.generate_statistics_from_tfrecord(str(output / "Split-train/*"))
     schema = tfdv.load_schema_text(str(output / "schema.pbtxt"))
     assert not tfdv.validate_statistics(statistics, schema).anomaly_info
+    assert statistics.ByteSize() < 50_000
 
 
 def test_a_drifted_span_of_images(

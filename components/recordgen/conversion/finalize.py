@@ -15,6 +15,7 @@ from recordgen.dataset.manifest import (
     RowCounts,
     Split,
     dataset_digest,
+    mean_psnr,
     shard_file,
 )
 from recordgen.dataset.vocabulary import Vocabulary
@@ -40,6 +41,7 @@ from recordgen.storage import RequestContext
 from recordgen.storage.access import RowUrlPolicy
 from recordgen.storage.hosts import unreachable_text
 from recordgen.tasks import task_for
+from recordgen.tasks.task import MEASURED, PSNR
 from recordgen.version import __version__
 
 # Results stay small, however much was changed in rows.
@@ -179,15 +181,18 @@ def to_dataset(
                 assigned=sum(result.assigned for result in mine),
             )
     reencoded: Counter[str] = Counter()
+    adjusted = Counter(staged.adjusted)
     for result in results:
         reencoded.update(result.reencoded)
+        adjusted.update(result.changes)
+    psnr = mean_psnr((adjusted.pop(MEASURED, 0), adjusted.pop(PSNR, 0) / 100))
     rejects = all_rejects(staged, results)
     rows = RowCounts(
         read=staged.read,
         examples=sum(split.examples for split in splits.values()),
         duplicates=staged.duplicates,
         merged=staged.merged,
-        adjusted=dict(sorted(staged.adjusted.items())),
+        adjusted=dict(sorted(adjusted.items())),
         dropped=staged.dropped,
         existing=staged.existing,
         assigned=sum(result.assigned for result in results),
@@ -205,6 +210,7 @@ def to_dataset(
         splits=splits,
         rows=rows,
         reencoded=dict(sorted(reencoded.items())),
+        psnr=psnr,
         warnings=staged.vocabulary.warnings,
         digest=dataset_digest([shard for split in splits.values() for shard in split.shards]),
         features=task.stored_features(),

@@ -246,6 +246,8 @@ class Dataset:
         features: how the features of written examples are stored, by name; empty for images.
         folder: where relative ``video/uri`` start; empty: records name no files.
         lint: how many findings ``lint.jsonl`` has, by code.
+        psnr: of the JPEGs that were encoded, how many ``images`` were measured and their
+            ``mean_db`` in decibels; empty: none was.
     """
 
     task: str
@@ -264,6 +266,7 @@ class Dataset:
     features: Mapping[str, FeatureSpec] = field(default_factory=dict)
     folder: str = ""
     lint: Mapping[str, int] = field(default_factory=dict)
+    psnr: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def examples(self) -> int:
@@ -293,7 +296,7 @@ class Dataset:
             if name == "labels" and self.labels:
                 values["labels_digest"] = self.labels_digest
         values["features"] = {name: spec.to_json() for name, spec in self.features.items()}
-        for name in ("features", "folder", "lint"):
+        for name in ("features", "folder", "lint", "psnr"):
             if not values[name]:
                 del values[name]
         return values
@@ -366,6 +369,14 @@ def dataset_digest(shards: Sequence[Shard]) -> str:
     lines = sorted((shard.file, shard.digest) for shard in shards)
     text = "".join(f"{digest}  {file}\n" for file, digest in lines)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def mean_psnr(*parts: tuple[int, float]) -> dict[str, Any]:
+    """Return the mean PSNR of parts of a dataset, given by images and the sum of their decibels."""
+    images = sum(count for count, _ in parts)
+    if not images:
+        return {}
+    return {"images": images, "mean_db": round(sum(total for _, total in parts) / images, 2)}
 
 
 def write_dataset(root: str, dataset: Dataset) -> None:

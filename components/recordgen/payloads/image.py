@@ -26,6 +26,7 @@ import simplejpeg
 from PIL import ExifTags, Image, JpegImagePlugin, UnidentifiedImageError
 
 from recordgen.errors import PayloadError
+from recordgen.features import RAW
 from recordgen.lint.looks import SmallPicture, bounded, jpeg_factor, small_picture
 from recordgen.options import ConvertOptions
 from recordgen.payloads.apart import check_apart
@@ -36,7 +37,7 @@ from recordgen.payloads.jpeg import jpeg_header
 from recordgen.payloads.kinds import kind_of
 from recordgen.payloads.libtiff import first_fault, libtiff_errors
 from recordgen.payloads.png import check_chunks, check_png
-from recordgen.payloads.resizing import Encoding, Placed, change_of
+from recordgen.payloads.resizing import Encoding, Placed, change_of, measured_psnr
 from recordgen.payloads.tiff import JPEGS, LENIENT, tiff_header
 from recordgen.rejects import RejectCode
 
@@ -92,6 +93,7 @@ class CheckedImage(NamedTuple):
         small: the image in small; None: no check asks, or its pixels were not decoded.
         is_gray: it has one channel, by its header; None: not known.
         placed: where the upright picture lies in it, if an option changed the size; else None.
+        psnr: see :func:`recordgen.payloads.resizing.measured_psnr`.
     """
 
     data: bytes
@@ -103,6 +105,7 @@ class CheckedImage(NamedTuple):
     small: SmallPicture | None = None
     is_gray: bool | None = None
     placed: Placed | None = None
+    psnr: int | None = None
 
 
 class Prepared(NamedTuple):
@@ -540,8 +543,9 @@ def _encoded(
     """Store an upright picture of mode ``L`` or ``RGB``, at any scale, whose file had a format."""
     image, encoding = placed.apply(image), Encoding.of(options)
     kind = encoding.kind(kind, placed)
+    data = encoding.encoded(image, kind, settings)
     return CheckedImage(
-        encoding.encoded(image, kind, settings),
+        data,
         kind,
         image.height,
         image.width,
@@ -549,6 +553,7 @@ def _encoded(
         small=_in_small(image, options),
         is_gray=_is_gray(image),
         placed=placed if placed.is_changed else None,
+        psnr=None if kind == RAW else measured_psnr(image, data),
     )
 
 

@@ -23,6 +23,7 @@ from recordgen.dataset.manifest import (
     RowCounts,
     Split,
     dataset_digest,
+    mean_psnr,
     read_dataset,
 )
 from recordgen.dataset.splits import split_order
@@ -260,5 +261,12 @@ def merge(old: Dataset, new: Dataset) -> Dataset:
         rows=rows,
         warnings=(),  # the checks look at both together
         reencoded=dict(sorted((Counter(old.reencoded) + Counter(new.reencoded)).items())),
+        psnr=mean_psnr(
+            *(
+                (item.psnr["images"], item.psnr["images"] * item.psnr["mean_db"])
+                for item in (old, new)
+                if item.psnr
+            )
+        ),
         digest=dataset_digest(shards),
     )

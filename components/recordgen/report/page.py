@@ -31,7 +31,9 @@ from recordgen.report.units import megabytes
 from recordgen.tasks import TASKS
 from recordgen.tasks.object_detection import (
     BOXES_CLIPPED,
+    BOXES_CUT,
     BOXES_DROPPED,
+    BOXES_OUTSIDE,
     BOXES_SWAPPED,
     FILES_IN_PIXELS,
     ObjectDetection,
@@ -60,6 +62,8 @@ _WORDS = {
     FILES_IN_PIXELS: "files with boxes in pixels: divided by the width and height in their rows",
     BOXES_CLIPPED: "boxes clipped: they reached over the image's edge",
     BOXES_SWAPPED: "boxes turned round: their corners were inverted",
+    BOXES_CUT: "boxes cut: a part of them is outside of what resize=center_crop stores",
+    BOXES_OUTSIDE: "boxes left out: resize=center_crop stores nothing of them",
     BOXES_DROPPED: "boxes left out: they were empty, or the option bad_boxes says so",
 }
 

@@ -9,7 +9,7 @@ row by itself is a tuple; only what has to be looked at one by one becomes one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, TypeAlias, TypeVar
@@ -188,7 +188,7 @@ class PlannedBatch:
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self._rows = lambda: list(rows_of(PlannedRow, columns))
+        self._rows: Callable[[], Sequence[PlannedRow]] = lambda: [*rows_of(PlannedRow, columns)]
 
     @cached_property
     def rows(self) -> Sequence[PlannedRow]:
@@ -203,7 +203,7 @@ class PlannedBatch:
     def slice(self, start: int, count: int) -> PlannedBatch:
         """Return some of the rows; all are made at once when the first are wanted one by one."""
         part = PlannedBatch(self.columns.slice(start, count))
-        part._rows = lambda: list(self.rows[start : start + count])
+        part._rows = lambda: self.rows[start : start + count]
         return part
 
 

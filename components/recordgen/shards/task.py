@@ -90,6 +90,7 @@ class ShardResult:
         fingerprint: the task's, see :meth:`ShardTask.fingerprint`.
         kept: it is the work of an earlier run.
         unlabelled: examples without a label.
+        changes: see :class:`recordgen.tasks.task.BuiltBatch`.
         facts: what the checks need of its planned rows; None: not read. It travels by itself.
     """
 
@@ -103,6 +104,7 @@ class ShardResult:
     fingerprint: str
     kept: bool = False
     unlabelled: int = 0
+    changes: Mapping[str, int] = field(default_factory=dict)
     facts: Any = field(default=None, compare=False, repr=False)
 
     def to_json(self) -> str:
@@ -144,6 +146,7 @@ class ShardStats:
         found.rejects += built.rejects
         found.facts.extend(built.facts)
         found.payload_bytes += built.payload_bytes
+        found.changes.update(built.changes)
         for part in built.digested:
             self._digest.update(part)
         if self._on_progress is not None:
@@ -162,6 +165,7 @@ class ShardStats:
             ImageStats.of(found.images),
             fingerprint,
             unlabelled=found.unlabelled,
+            changes=dict(sorted(found.changes.items())),
             facts=facts.together(
                 task.rows.columns,
                 found.facts,

@@ -318,8 +318,27 @@ def _examples(dataset: Dataset) -> dict[str, Any] | None:
         "@id": "examples",
         "name": "examples",
         "description": "Features of the TFRecords; each column is named as its feature.",
-        "field": [split, *(_field("examples", *item, source) for item in features.items())],
+        "field": [
+            split,
+            *(
+                _field("examples", *item, source) | _pixels(dataset, item[0])
+                for item in features.items()
+            ),
+        ],
     }
+
+
+def _pixels(dataset: Dataset, name: str) -> dict[str, Any]:
+    """Return what is different of a field whose images may lie there as their pixels."""
+    pixels = dataset.options.get("pixels")
+    if pixels not in ("raw", "mixed") or not is_image(name):
+        return {}
+    shape = ", ".join(name.removesuffix("encoded") + part for part in ("height", "width"))
+    layout = f"uint8 [height, width, 3] in C order, RGB; its sides are in {shape}"
+    if pixels == "raw":
+        return {"dataType": _TYPES["bytes"], "description": f"Pixels: {layout}."}
+    kind = name.removesuffix("encoded") + "format"
+    return {"description": f"An image file or, where {kind} is raw, its pixels: {layout}."}
 
 
 def _rows_files() -> dict[str, Any]:

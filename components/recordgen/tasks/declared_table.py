@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +44,7 @@ from recordgen.tasks.task import (
     check_label,
     check_uri,
     printable,
+    psnr_changes,
     source_ids,
     stored_uri,
 )
@@ -176,6 +178,7 @@ class Declared(TableTask):
         values = self._values(row.annotation)
         made: dict[str, FeatureValue] = {}
         reencoded = image = picture = is_gray = None
+        changes: Counter[str] = Counter()
         images = self.table.images
         uris = [values.get(name, row.uri) for name in images]
         named = zip(images, payloads, uris, source_ids(row, uris, options), strict=True)
@@ -189,6 +192,7 @@ class Declared(TableTask):
             stored = zip(IMAGE_PARTS, (*parts, source_id.encode()), strict=True)
             made |= {self.table.image_feature(name, part): value for part, value in stored}
             reencoded = reencoded or checked.reencoded
+            changes.update(psnr_changes(checked.psnr))
             if len(images) == 1:
                 image, picture = (checked.format, checked.height, checked.width), checked.small
                 is_gray = checked.is_gray
@@ -216,6 +220,7 @@ class Declared(TableTask):
             content,
             picture,
             is_gray=is_gray,
+            changes=changes,
         )
 
     def said(self, values: Mapping[str, Sequence[Any]]) -> RowContent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +16,15 @@ from recordgen.options import ConvertOptions
 from recordgen.records.example import FeatureValue, parse_example, serialize_example
 from recordgen.rows.planned import PlannedRow
 from recordgen.rows.row import Adjustments
-from recordgen.tasks.task import BuiltExample, RowContent, Task, source_ids, stored_uri, uri_in
+from recordgen.tasks.task import (
+    BuiltExample,
+    RowContent,
+    Task,
+    psnr_changes,
+    source_ids,
+    stored_uri,
+    uri_in,
+)
 
 if TYPE_CHECKING:
     from recordgen.payloads.image import CheckedImage
@@ -47,15 +56,20 @@ class ImageTask(Task):
         Args and Raises: as :meth:`from_fields`; ``record`` is the parsed line.
         """
 
-    def as_stored(self, annotation: str, image: CheckedImage) -> str | None:
+    def as_stored(self, annotation: str, image: CheckedImage, changes: Counter[str]) -> str | None:
         """Return the annotation of an image as it is stored: turned upright, cropped or with bars.
 
         None: nothing of it is left.
 
+        Args:
+            annotation: of the payload as it was.
+            image: what is stored of it.
+            changes: counts what became of it, see :class:`recordgen.tasks.task.BuiltBatch`.
+
         Raises:
             PayloadError: the annotation is not one of this image.
         """
-        del image
+        del image, changes
         return annotation
 
     @abstractmethod
@@ -81,8 +95,9 @@ class ImageTask(Task):
         annotation = row.annotation
         labels: Sequence[str] = ()
         said: Mapping[str, FeatureValue] = {}
+        changes = Counter(psnr_changes(image.psnr))
         if annotation is not None:
-            annotation = self.as_stored(annotation, image)
+            annotation = self.as_stored(annotation, image, changes)
         if annotation is not None:
             labels = self.labels(annotation)
             said = self.to_features(annotation, vocabulary)
@@ -110,6 +125,7 @@ class ImageTask(Task):
             sha256.digest(),
             image.small,
             is_gray=image.is_gray,
+            changes=changes,
         )
 
     def digested(self, record: bytes) -> bytes:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -60,6 +61,11 @@ FILES_IN_PIXELS = "files_in_pixels"
 BOXES_CLIPPED = "boxes_clipped"
 BOXES_SWAPPED = "boxes_swapped"
 BOXES_DROPPED = "boxes_dropped"
+BOXES_CUT = "boxes_cut"
+BOXES_OUTSIDE = "boxes_outside"
+
+# Coordinates are float32 in records.
+_ROUNDED = 1e-6
 
 _EXPECTED_BOX = "xmin,ymin,,,xmax,ymax,, or all four corners"
 _KEYS = ("xMin", "yMin", "xMax", "yMax")
@@ -279,7 +285,7 @@ class ObjectDetection(ImageTask):
     def labels(self, annotation: str) -> Sequence[str]:
         return sorted({box.label for box in decode_boxes(annotation)})
 
-    def as_stored(self, annotation: str, image: CheckedImage) -> str | None:
+    def as_stored(self, annotation: str, image: CheckedImage, changes: Counter[str]) -> str | None:
         size = _decode_size(annotation)
         if size is not None:
             self._check_size(size, image)
@@ -288,9 +294,15 @@ class ObjectDetection(ImageTask):
             return annotation
         boxes = (turned(box, way) for box in decode_boxes(annotation))
         if self.moves_boxes and image.placed is not None:
-            view = image.placed.view
-            boxes = (there for box in boxes if (there := seen_through(box, view)) is not None)
-            return _encode(boxes)
+            found = []
+            for box in boxes:
+                if (there := seen_through(box, image.placed.view)) is None:
+                    changes[BOXES_OUTSIDE] += 1
+                    continue
+                found.append(there)
+                if _reaches_over(box, image.placed.view):
+                    changes[BOXES_CUT] += 1
+            return _encode(found)
         return _encode(boxes) or annotation
 
     def _check_size(self, size: ImageSize, image: CheckedImage) -> None:
@@ -371,6 +383,15 @@ def seen_through(box: Box, view: View) -> Box | None:
     xmin, xmax, ymin, ymax = (min(1.0, max(0.0, value)) for value in (*xs, *ys))
     there = _as_stored(Box(box.label, xmin, ymin, xmax, ymax))
     return there if there.xmin < there.xmax and there.ymin < there.ymax else None
+
+
+def _reaches_over(box: Box, view: View) -> bool:
+    """Say whether a part of a box is not stored."""
+    return (
+        min(box.xmin - view.left, box.ymin - view.top) < -_ROUNDED
+        or box.xmax - view.left - view.width > _ROUNDED
+        or box.ymax - view.top - view.height > _ROUNDED
+    )
 
 
 def decode_boxes(annotation: str | None) -> list[Box]:

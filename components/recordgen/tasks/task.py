@@ -99,6 +99,7 @@ class BuiltExample(NamedTuple):
         picture: its image in small, if a check asks for it.
         text: its text, if a check asks for it.
         is_gray: its image has one channel; None: not known.
+        changes: see :class:`BuiltBatch`; None: there are none.
     """
 
     record: tuple[bytes, ...]
@@ -110,6 +111,17 @@ class BuiltExample(NamedTuple):
     picture: SmallPicture | None = None
     text: SeenText | None = None
     is_gray: bool | None = None
+    changes: Mapping[str, int] | None = None
+
+
+#: Names in :attr:`BuiltBatch.changes`.
+MEASURED = "measured"
+PSNR = "psnr_hundredths"
+
+
+def psnr_changes(psnr: int | None) -> dict[str, int]:
+    """Return what the PSNR of an image, in hundredths of a decibel, counts as; None: as nothing."""
+    return {} if psnr is None else {MEASURED: 1, PSNR: psnr}
 
 
 @dataclass
@@ -127,6 +139,9 @@ class BuiltBatch:
         images: examples by the format, height and width of their image.
         rejects: rows whose payload was refused.
         payload_bytes: of all rows.
+        changes: what storing images did: :data:`MEASURED` images and the sum of their PSNR
+            (:data:`PSNR`), and what became of annotations, a count by a name in ``rows.adjusted``
+            of ``dataset.json``.
         facts: what was noted of all rows for the checks, :class:`recordgen.lint.facts.Notes`.
     """
 
@@ -140,6 +155,7 @@ class BuiltBatch:
     images: Counter[tuple[str, int | None, int | None]] = field(default_factory=Counter)
     rejects: list[Reject] = field(default_factory=list)
     payload_bytes: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
     facts: Any = None
 
     def add(self, made: BuiltExample, *, assigned: bool) -> None:
@@ -154,6 +170,8 @@ class BuiltBatch:
             self.reencoded[made.reencoded] += 1
         if made.image is not None:
             self.images[made.image] += 1
+        if made.changes:
+            self.changes.update(made.changes)
 
 
 class Task(ABC):
