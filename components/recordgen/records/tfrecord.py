@@ -200,16 +200,7 @@ def read_records(path: str) -> Iterator[bytes]:
         RecordError: the file is truncated or damaged; says at which offset.
         FileNotFoundError: there is no such file.
     """
-    with storage.open_read(path) as raw:
-        file = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
-        offset = 0
-        try:
-            while head := file.read(_HEAD_BYTES):
-                record = _read_one(file, head, path, offset)
-                yield record
-                offset += _HEAD_BYTES + len(record) + _CRC.size
-        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
-            raise RecordError(f"{path}: damaged gzip stream after offset {offset}: {exc}") from exc
+    return (record for _, record in _numbered(path, None))
 
 
 def read_around(path: str) -> Iterator[bytes | RecordError]:
@@ -272,18 +263,23 @@ def read_chosen(path: str, indexes: Iterable[int]) -> Iterator[tuple[int, bytes]
 
     Raises: as :func:`read_records`.
     """
-    wanted = sorted(set(indexes))
+    return _numbered(path, sorted(set(indexes)))
+
+
+def _numbered(path: str, wanted: list[int] | None) -> Iterator[tuple[int, bytes]]:
+    """Yield the wanted records, with their indexes; None: all of them."""
     with storage.open_read(path) as raw:
         file = gzip.GzipFile(fileobj=raw) if path.endswith(".gz") else raw
         index = offset = 0
         try:
-            while wanted and (head := file.read(_HEAD_BYTES)):
-                if index == wanted[0]:
+            while wanted != [] and (head := file.read(_HEAD_BYTES)):
+                if wanted is None or index == wanted[0]:
                     record = _read_one(file, head, path, offset)
-                    yield wanted.pop(0), record
-                    offset += _HEAD_BYTES + len(record) + _CRC.size
+                    yield index, record
+                    offset += FRAME_BYTES + len(record)
+                    wanted = wanted and wanted[1:]
                 else:
-                    offset += _HEAD_BYTES + _record_bytes(head, path, offset) + _CRC.size
+                    offset += FRAME_BYTES + _record_bytes(head, path, offset)
                     file.seek(offset)
                 index += 1
         except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
