@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count, islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -64,8 +64,6 @@ FINDINGS_AT_ONCE = 10_000
 #: and some runners group by that.
 ALL = -1
 
-_T = TypeVar("_T")
-
 #: Split and number of a shard: plain, so that it encodes to the same bytes everywhere.
 ShardKey: TypeAlias = "tuple[str, int]"
 
@@ -73,26 +71,28 @@ ShardKey: TypeAlias = "tuple[str, int]"
 class Step(beam.DoFn):
     """A step that leaves its error in the staging folder: runners lose an error's type."""
 
-    def __init__(self, staging: Staging) -> None:
-        self._staging = staging
+    staging: Staging
 
-    def _reported(self, items: Iterator[_T]) -> Iterator[_T]:
+    def process(self, element: Any) -> Any:  # noqa: D102
         try:
-            yield from items
+            yield from self._results(element)
         except RecordgenError as exc:
-            self._staging.write_error(exc)
+            self.staging.write_error(exc)
             raise
         except MemoryError as exc:
             error = RunnerError(OUT_OF_MEMORY)
-            self._staging.write_error(error)
+            self.staging.write_error(error)
             raise error from exc
+
+    def _results(self, element: Any) -> Iterator[Any]:
+        raise NotImplementedError
 
 
 class PlanningStep(Step):
     """A step that says how many rows it has read or planned."""
 
     def setup(self) -> None:  # noqa: D102
-        self._heartbeat = self._staging.planning_heartbeat()
+        self._heartbeat = self.staging.planning_heartbeat()
 
 
 def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
@@ -100,24 +100,17 @@ def summarised(summary: ReadSummary) -> tuple[int, ReadSummary]:
     return 0, summary
 
 
+@dataclass(eq=False)
 class ReadRows(PlanningStep):
     """ImportFile, or rows of a DataFrame → (bucket, RowBlock), and (0, ReadSummary)."""
 
-    def __init__(
-        self, options: ConvertOptions, buckets: int, folder: str, staging: Staging
-    ) -> None:
-        super().__init__(staging)
-        self._options = options
-        self._buckets = buckets
-        self._folder = folder
-        self._block_rows = _block_rows(buckets)
-        self._rows = counter(counters.ROWS_READ)
-        self._rejected = counter(counters.ROWS_REJECTED)
+    options: ConvertOptions
+    buckets: int
+    folder: str
+    staging: Staging
 
-    def process(self, source: Any) -> Any:  # noqa: D102
-        return self._reported(self._blocks(source))
-
-    def _blocks(self, source: Any) -> Iterator[Any]:
+    def _results(self, source: Any) -> Iterator[Any]:
+        block_rows = _block_rows(self.buckets)
         batches: list[RowBatch] = []
         rejects: list[Reject] = []
         findings: list[Finding] = []
@@ -135,7 +128,7 @@ class ReadRows(PlanningStep):
                 odd_lines.append(item)
             else:
                 findings.append(item)
-            if rows + len(rejects) >= self._block_rows or size >= _BLOCK_CHARACTERS:
+            if rows + len(rejects) >= block_rows or size >= _BLOCK_CHARACTERS:
                 yield from self._flushed(batches, rejects)
                 batches, rejects, rows, size = [], [], 0, 0
             if len(findings) == FINDINGS_AT_ONCE:
@@ -150,46 +143,43 @@ class ReadRows(PlanningStep):
 
     def _items(self, source: Any) -> Iterator[RowBatch | Reject | Finding]:
         items: Iterator[RowBatch | Reject | Finding] = (
-            RowReader(self._options).read_batches(source)
+            RowReader(self.options).read_batches(source)
             if isinstance(source, ImportFile)
             else iter(source)
         )
-        if not task_for(self._options).by_address:
+        if not task_for(self.options).by_address:
             return items
         return chain.from_iterable(map(self._located, items))
 
     def _located(self, item: RowBatch | Reject | Finding) -> Iterable[RowBatch | Reject | Finding]:
         if not isinstance(item, RowBatch):
             return [item]
-        access = self._options.access
-        return batched(located(row, self._folder, access) for row in item.rows)
+        access = self.options.access
+        return batched(located(row, self.folder, access) for row in item.rows)
 
     def _flushed(self, batches: Sequence[RowBatch], rejects: Sequence[Reject]) -> Iterator[Any]:
         """Yield what was read, the rows by bucket, and its summary."""
         read = sum(len(batch.lines) for batch in batches) + len(rejects)
         named = any(any(batch.splits) for batch in batches)
         groups: list[str | None] | None = None
-        if (by := self._options.grouping) is not None:
-            found = [with_groups(batch, by, self._options.eval_share) for batch in batches]
+        if (by := self.options.grouping) is not None:
+            found = [with_groups(batch, by, self.options.eval_share) for batch in batches]
             batches = [batch for batch, _ in found]
             rejects = [*rejects, *chain.from_iterable(lost for _, lost in found)]
             groups = list(chain.from_iterable(batch.groups or () for batch in batches))
         if any(batch.lines for batch in batches):
-            task = task_for(self._options)
-            names = chain.from_iterable(
-                task.placing_names(batch, self._folder) for batch in batches
-            )
-            rows = placed(batches, names, self._options.seed, groups)
-            for bucket, columns in by_bucket(rows, self._buckets):
+            task = task_for(self.options)
+            names = chain.from_iterable(task.placing_names(batch, self.folder) for batch in batches)
+            rows = placed(batches, names, self.options.seed, groups)
+            for bucket, columns in by_bucket(rows, self.buckets):
                 yield bucket, RowBlock(packed(columns))
-        self._rows.inc(read)
-        self._rejected.inc(len(rejects))
+        count_up({counters.ROWS_READ: read, counters.ROWS_REJECTED: len(rejects)})
         self._heartbeat.add(read, 0, len(rejects))
         yield summarised(ReadSummary(read, named, tuple(rejects)))
 
     def _left(self, findings: Sequence[Finding], number: int) -> tuple[int, ReadSummary]:
         """Leave findings in the staging folder; memory does not grow with them."""
-        file = self._staging.write_findings(findings, number)
+        file = self.staging.write_findings(findings, number)
         adjusted = Counter(item.code for item in findings)
         return summarised(ReadSummary(adjusted=adjusted, findings=(file,)))
 
@@ -214,45 +204,38 @@ def located(row: Row, folder: str, access: Access) -> Row | Reject:
     return row._replace(uri=storage.from_folder(path, folder, outside=outside))
 
 
+@dataclass(eq=False)
 class ReadExisting(Step):
     """ExistingShard → (bucket, KnownBlock)."""
 
-    def __init__(
-        self, options: ConvertOptions, buckets: int, folder: str, staging: Staging
-    ) -> None:
-        super().__init__(staging)
-        self._options = options
-        self._buckets = buckets
-        self._folder = folder
-        self._block_rows = _block_rows(buckets)
+    options: ConvertOptions
+    buckets: int
+    folder: str
+    staging: Staging
 
-    def process(self, shard: ExistingShard) -> Any:  # noqa: D102
-        return self._reported(self._blocks(shard))
-
-    def _blocks(self, shard: ExistingShard) -> Iterator[Any]:
-        rows = known_rows(shard, self._options, self._folder)
-        while some := list(islice(rows, self._block_rows)):
-            for bucket, columns in by_bucket(columns_of(KnownRow, some), self._buckets):
+    def _results(self, shard: ExistingShard) -> Iterator[Any]:
+        rows = known_rows(shard, self.options, self.folder)
+        while some := list(islice(rows, _block_rows(self.buckets))):
+            for bucket, columns in by_bucket(columns_of(KnownRow, some), self.buckets):
                 yield bucket, KnownBlock(packed(columns))
 
 
+@dataclass(eq=False)
 class SettleBuckets(PlanningStep):
     """(bucket, all that is of it) → (ALL, SettledFile | ReadSummary); leaves the settled rows."""
 
-    def __init__(self, options: ConvertOptions, folders: frozenset[str], staging: Staging) -> None:
-        super().__init__(staging)
-        self._options = options
-        self._folders = folders
+    options: ConvertOptions
+    folders: frozenset[str]
+    staging: Staging
 
-    def process(self, element: Any) -> Any:  # noqa: D102
-        return self._reported(self._settle(*element))
-
-    def _settle(self, bucket: int, grouped: Iterable[Any]) -> Iterator[Any]:
+    def _results(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
+        bucket, grouped = element
         parts = list(grouped)
-        found = settled(parts, self._options, self._folders)
-        facts = facts_of(found.rows, task_for(self._options), self._options)
-        file = self._staging.write_settled(bucket, found.rows)
-        yield ALL, SettledFile(bucket, file, packed(facts), replace(found, rows=None))
+        found = settled(parts, self.options, self.folders)
+        facts = facts_of(found.rows, task_for(self.options), self.options)
+        file = self.staging.write_settled(bucket, found.rows)
+        left = replace(found, rows=found.rows.select([]))
+        yield ALL, SettledFile(bucket, file, packed(facts), left)
         yield from summaries_in(parts)
 
 
@@ -279,92 +262,80 @@ def summaries_in(parts: Iterable[Any]) -> Iterator[tuple[int, ReadSummary]]:
             yield ALL, part
 
 
+@dataclass(eq=False)
 class DecideTogether(Step):
     """(ALL, [SettledFile | ReadSummary]) → (bucket, DecidedFile), and (0, ReadSummary)."""
 
-    def __init__(self, options: ConvertOptions, staging: Staging) -> None:
-        super().__init__(staging)
-        self._options = options
+    options: ConvertOptions
+    staging: Staging
 
-    def process(self, element: Any) -> Any:  # noqa: D102
-        return self._reported(self._decide(*element))
-
-    def _decide(self, _: int, items: Iterable[SettledFile | ReadSummary]) -> Iterator[Any]:
+    def _results(self, element: tuple[int, Iterable[SettledFile | ReadSummary]]) -> Iterator[Any]:
         files: dict[int, SettledFile] = {}
         facts = {}
-        for item in items:
+        for item in element[1]:
             if isinstance(item, ReadSummary):
                 yield summarised(item)
             else:
                 [facts[item.bucket]] = unpacked(item.facts)
                 files[item.bucket] = replace(item, facts=b"")
-        for bucket, columns in decide(facts, self._options):
+        for bucket, columns in decide(facts, self.options):
             yield bucket, DecidedFile(files[bucket], packed(columns))
 
 
+@dataclass(eq=False)
 class ResolveBuckets(PlanningStep):
     """(bucket, all that is of it) → (ALL, summary) of any kind; leaves the planned rows.
 
     What is of a bucket is blocks of rows; or a DecidedFile, where all rows together decide.
     """
 
-    def __init__(self, options: ConvertOptions, folders: frozenset[str], staging: Staging) -> None:
-        super().__init__(staging)
-        self._options = options
-        self._folders = folders
-        self._planned_rows = counter(counters.ROWS_PLANNED)
-        self._rejected = counter(counters.ROWS_REJECTED)
-        self._duplicates = counter(counters.ROWS_DUPLICATE)
-        self._merged = counter(counters.ROWS_MERGED)
-        self._dropped = counter(counters.ROWS_DROPPED)
-        self._existing = counter(counters.ROWS_EXISTING)
+    options: ConvertOptions
+    folders: frozenset[str]
+    staging: Staging
 
-    def process(self, element: Any) -> Any:  # noqa: D102
-        return self._reported(self._resolve(*element))
-
-    def _resolve(self, bucket: int, grouped: Iterable[Any]) -> Iterator[Any]:
+    def _results(self, element: tuple[int, Iterable[Any]]) -> Iterator[Any]:
+        bucket, grouped = element
         parts = list(grouped)
-        options, decided = self._options, None
+        options, decided = self.options, None
         if file := next((part for part in parts if isinstance(part, DecidedFile)), None):
             [decided] = unpacked(file.decided)
-            rows = self._staging.read_settled(file.settled.file)
+            rows = self.staging.read_settled(file.settled.file)
             found = replace(file.settled.settled, rows=rows)
         else:
-            found = settled(parts, options, self._folders)
+            found = settled(parts, options, self.folders)
         planned, summary = plan_bucket(
             bucket, found, options=options, task=task_for(options), decided=decided
         )
         self._count(summary)
-        yield ALL, self._staging.write_bucket(bucket, planned)
+        yield ALL, self.staging.write_bucket(bucket, planned)
         yield ALL, summary
         yield from summaries_in(parts)
 
     def _count(self, summary: BucketSummary) -> None:
         planned = sum(summary.rows.values())
-        self._planned_rows.inc(planned)
-        self._rejected.inc(len(summary.rejects))
-        self._duplicates.inc(summary.duplicates)
-        self._merged.inc(summary.merged)
-        self._dropped.inc(summary.dropped)
-        self._existing.inc(summary.existing)
+        count_up(
+            {
+                counters.ROWS_PLANNED: planned,
+                counters.ROWS_REJECTED: len(summary.rejects),
+                counters.ROWS_DUPLICATE: summary.duplicates,
+                counters.ROWS_MERGED: summary.merged,
+                counters.ROWS_DROPPED: summary.dropped,
+                counters.ROWS_EXISTING: summary.existing,
+            }
+        )
         self._heartbeat.add(0, planned, len(summary.rejects))
 
 
+@dataclass(eq=False)
 class MakePlan(Step):
     """(ALL, all summaries) → (ShardKey, ShardOutline); leaves the plan."""
 
-    def __init__(self, options: ConvertOptions, base: Base, staging: Staging) -> None:
-        super().__init__(staging)
-        self._options = options
-        self._base = base
+    options: ConvertOptions
+    base: Base
+    staging: Staging
 
-    def process(self, element: Any) -> Any:  # noqa: D102
-        return self._reported(self._make(*element))
-
-    def _make(
-        self, _: int, summaries: Iterable[ReadSummary | BucketSummary | BucketFile]
-    ) -> Iterator[tuple[ShardKey, ShardOutline]]:
-        summaries = list(summaries)
+    def _results(self, element: Any) -> Iterator[tuple[ShardKey, ShardOutline]]:
+        summaries = list(element[1])
         read = [item for item in summaries if isinstance(item, ReadSummary)]
         resolved = [item for item in summaries if isinstance(item, BucketSummary)]
         files = [item for item in summaries if isinstance(item, BucketFile)]
@@ -374,49 +345,46 @@ class MakePlan(Step):
             read=sum(summary.read for summary in read),
             parse_rejected=Counter(item.code for item in parse_rejects),
             adjusted=sum((Counter(summary.adjusted) for summary in read), Counter()),
-            options=self._options,
-            base=self._base,
+            options=self.options,
+            base=self.base,
         )
         rejects = parse_rejects + [item for summary in resolved for item in summary.rejects]
         findings = sorted(file for summary in read for file in summary.findings)
         odd_lines = sorted(item for summary in read for item in summary.odd_lines)
-        self._staging.write_plan(plan, rejects, findings, odd_lines)
+        self.staging.write_plan(plan, rejects, findings, odd_lines)
         # With too many rejects the run fails anyway: do not read a single payload for it.
-        if not too_many(plan.rejects, plan.read, self._options):
+        if not too_many(plan.rejects, plan.read, self.options):
             for outline in cut(plan, files):
                 yield (outline.split, outline.index), outline
 
 
+@dataclass(eq=False)
 class WorkOnShards(Step):
     """(ShardKey, [ShardOutline]) → the shard's file name; the rest goes to staging."""
 
-    def __init__(self, work: Callable[..., ShardResult], staging: Staging) -> None:
-        super().__init__(staging)
-        self._work = work
-        self._vocabulary: Vocabulary | None = None
-        self._examples = counter(counters.EXAMPLES_WRITTEN)
-        self._rejects = counter(counters.PAYLOADS_REJECTED)
-        self._bytes = counter(counters.PAYLOAD_BYTES)
-        self._shard_bytes = counter(counters.SHARD_BYTES)
+    work: Callable[..., ShardResult]
+    staging: Staging
+    _vocabulary: Vocabulary | None = field(default=None, init=False)
 
-    def process(self, element: Any) -> Any:  # noqa: D102
+    def _results(self, element: tuple[ShardKey, Iterable[ShardOutline]]) -> Iterator[str]:
         [outline] = element[1]
-        return self._reported(self._run(outline))
-
-    def _run(self, outline: ShardOutline) -> Iterator[str]:
         if self._vocabulary is None:
-            self._vocabulary = self._staging.read_vocabulary()
-        rows = self._staging.read_rows(outline)
+            self._vocabulary = self.staging.read_vocabulary()
+        rows = self.staging.read_rows(outline)
         task = ShardTask(outline.split, outline.label, outline.index, outline.count, rows)
-        heartbeat = self._staging.heartbeat(task.split, task.index)
-        result = self._work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
+        heartbeat = self.staging.heartbeat(task.split, task.index)
+        result = self.work(task, vocabulary=self._vocabulary, on_progress=heartbeat.beat)
         size = rows.payload_bytes
         heartbeat.finish(result.shard.examples, len(result.rejects), size)
-        self._staging.write_result(result, task.index)
-        self._examples.inc(result.shard.examples)
-        self._rejects.inc(len(result.rejects))
-        self._bytes.inc(size)
-        self._shard_bytes.inc(result.shard.bytes)
+        self.staging.write_result(result, task.index)
+        count_up(
+            {
+                counters.EXAMPLES_WRITTEN: result.shard.examples,
+                counters.PAYLOADS_REJECTED: len(result.rejects),
+                counters.PAYLOAD_BYTES: size,
+                counters.SHARD_BYTES: result.shard.bytes,
+            }
+        )
         yield result.shard.file
 
 
@@ -425,6 +393,7 @@ def _block_rows(buckets: int) -> int:
     return max(BATCH_ROWS, min(buckets * _BLOCK_ROWS_PER_BUCKET, _MAX_BLOCK_ROWS))
 
 
-def counter(name: str) -> Any:
-    """Return Beam's counter of one of :mod:`recordgen.runs.counters`."""
-    return Metrics.counter(counters.NAMESPACE, name)
+def count_up(amounts: Mapping[str, int]) -> None:
+    """Add to Beam's counters, by the names in :mod:`recordgen.runs.counters`."""
+    for name, amount in amounts.items():
+        Metrics.counter(counters.NAMESPACE, name).inc(amount)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from recordgen.planning.resolve import Settled
 from recordgen.rejects import OddLine, Reject
 
 if TYPE_CHECKING:

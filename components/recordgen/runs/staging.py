@@ -62,6 +62,9 @@ STAGING = ".recordgen-staging"
 # Object stores answer in tens of milliseconds, so ask for many files at once.
 STORAGE_THREADS = 32
 
+# What the launcher gets of a Plan as it is.
+_COUNTED = ("read", "duplicates", "merged", "adjusted", "dropped", "existing")
+
 
 @dataclass(frozen=True)
 class StagedPlan:
@@ -155,22 +158,13 @@ class Staging:
         """Leave the plan for the launcher, and its vocabulary for workers."""
         vocabulary = json.dumps(asdict(plan.vocabulary), ensure_ascii=False)
         storage.write_text(self.path("vocabulary.json"), vocabulary)
+        parts = ("rows", "bytes", "first", "shards")
         data = {
             "splits": {
-                name: {
-                    "rows": split.rows,
-                    "bytes": split.bytes,
-                    "first": split.first,
-                    "shards": split.shards,
-                }
+                name: {part: getattr(split, part) for part in parts}
                 for name, split in plan.splits.items()
             },
-            "read": plan.read,
-            "duplicates": plan.duplicates,
-            "merged": plan.merged,
-            "adjusted": dict(plan.adjusted),
-            "dropped": plan.dropped,
-            "existing": plan.existing,
+            **{name: getattr(plan, name) for name in _COUNTED},
             "rejects": rejects,
             "findings": [item.file for item in findings],
             "odd_lines": odd_lines,
@@ -183,15 +177,10 @@ class Staging:
             data = json.loads(storage.read_text(self.path("plan.json")))
         except FileNotFoundError:
             return None
-        rejects = tuple(Reject(*item) for item in data.pop("rejects"))
-        findings = tuple(data.pop("findings"))
-        return StagedPlan(
-            vocabulary=self.read_vocabulary(),
-            rejects=rejects,
-            findings=findings,
-            odd_lines=tuple(OddLine(*item) for item in data.pop("odd_lines")),
-            **data,
-        )
+        for name, kind in (("rejects", Reject), ("odd_lines", OddLine)):
+            data[name] = tuple(kind(*item) for item in data[name])
+        data["findings"] = tuple(data["findings"])
+        return StagedPlan(vocabulary=self.read_vocabulary(), **data)
 
     def read_vocabulary(self) -> Vocabulary:
         """Return the labels of all planned rows.
@@ -362,11 +351,8 @@ class Staging:
             else:
                 counts.append((examples, rejects, size))
         counts += finished.values()
-        return (
-            sum(count[0] for count in counts),
-            sum(count[1] for count in counts),
-            sum(count[2] for count in counts),
-        )
+        examples, rejects, size = map(sum, zip((0, 0, 0), *counts, strict=True))
+        return examples, rejects, size
 
 
 def _read_facts(path: str) -> Columns:
