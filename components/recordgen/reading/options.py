@@ -189,11 +189,25 @@ class RecordOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelOptions(RecordOptions):
-    """How labels are read: the fields of :class:`RecordOptions`, and these.
+class TaskOptions(RecordOptions):
+    """How examples of a task are read: the fields of :class:`RecordOptions`, and this.
 
     Attributes:
         task: the task, a name of :data:`recordgen.tasks.TASKS`; ``auto``: as in ``dataset.json``.
+    """
+
+    task: str = AUTO
+
+    def __post_init__(self) -> None:
+        RecordOptions.__post_init__(self)
+        check_one_of("task", self.task, TASK_CHOICES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelOptions(TaskOptions):
+    """How labels are read: the fields of :class:`TaskOptions`, and these.
+
+    Attributes:
         label_mode: Keras's words: ``int`` (int64 []), ``categorical`` (float32 [classes]) or, for
             two classes, ``binary`` (float32 [1]); ``multi_hot`` (float32 [classes]) for any number
             of labels; or None: no labels, unlabelled records are read too. ``auto``: ``multi_hot``
@@ -206,7 +220,6 @@ class LabelOptions(RecordOptions):
         extras: further features to return, such as ``image/source_id`` or ``source_id``.
     """
 
-    task: str = AUTO
     label_mode: str | None = AUTO
     labels: Collection[str] | None = None
     vocabulary: Sequence[str] | None = None
@@ -214,8 +227,7 @@ class LabelOptions(RecordOptions):
     extras: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        RecordOptions.__post_init__(self)
-        check_one_of("task", self.task, TASK_CHOICES)
+        TaskOptions.__post_init__(self)
         check_one_of("label_mode", self.label_mode, LABEL_MODES)
         if isinstance(self.weights, str):
             check_one_of("weights", self.weights, (BALANCED,))
@@ -318,11 +330,10 @@ class ReadOptions(LabelOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntityOptions(RecordOptions):
-    """How tokens and their tags are read: the fields of :class:`RecordOptions`, and these.
+class EntityOptions(TaskOptions):
+    """How tokens and their tags are read: the fields of :class:`TaskOptions`, and these.
 
     Attributes:
-        task: ``text_entities``, or ``auto``.
         tokenizer: a function from tokens (string [batch, n]) to numbers ([batch, n]), such as the
             result of :func:`recordgen.token_lookup`; None: return the tokens themselves.
         buckets: shuffled batches hold texts of similar length: ``auto``; or lengths in tokens, and
@@ -333,15 +344,13 @@ class EntityOptions(RecordOptions):
         extras: further features to return, such as ``source_id`` or ``text``; lists are ragged.
     """
 
-    task: str = AUTO
     tokenizer: Callable[[Any], Any] | None = None
     buckets: str | Sequence[int] | None = None
     sequence_length: int | None = None
     extras: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        RecordOptions.__post_init__(self)
-        check_one_of("task", self.task, TASK_CHOICES)
+        TaskOptions.__post_init__(self)
         check_list_of_names("extras", self.extras)
         for name in self.extras:
             check_one_of("extras", name, tuple(TEXT_ENTITIES))

@@ -15,14 +15,13 @@ from recordgen.errors import DataError
 from recordgen.reading.checks import check_one_of
 from recordgen.reading.classes import ClassPlan, check_mode
 from recordgen.reading.decoding import as_written
-from recordgen.reading.options import RecordOptions
+from recordgen.reading.options import TaskOptions
 from recordgen.reading.parsing import to_parsing_spec
 from recordgen.reading.plan import ReadPlan, plan_records
 from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import encoded_labels, number_table
 from recordgen.reading.tuning import AUTO
-from recordgen.registry import TASK_CHOICES
 
 LABEL_MODES = (AUTO, "int", "categorical", "binary", None)
 
@@ -35,21 +34,18 @@ _SEGMENT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VideoOptions(RecordOptions):
-    """How segments of videos are read: the fields of :class:`RecordOptions`, and these.
+class VideoOptions(TaskOptions):
+    """How segments of videos are read: the fields of :class:`TaskOptions`, and this.
 
     Attributes:
-        task: ``video_classification`` for other tools' files; ``auto``: as in ``dataset.json``.
         label_mode: ``int`` (int64), ``categorical`` (float32 [classes]), ``binary`` for two classes
             (float32 [1]), or None: no labels, unlabelled segments are read too; ``auto``: ``int``.
     """
 
-    task: str = AUTO
     label_mode: str | None = AUTO
 
     def __post_init__(self) -> None:
-        RecordOptions.__post_init__(self)
-        check_one_of("task", self.task, TASK_CHOICES)
+        TaskOptions.__post_init__(self)
         check_one_of("label_mode", self.label_mode, LABEL_MODES)
 
     @property
