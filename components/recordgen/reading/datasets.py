@@ -94,13 +94,7 @@ def train_dataset(
 
     ``model.fit(train_dataset(out), epochs=10)``; with ``epochs="endless"`` the dataset repeats
     without end, in full batches, and ``fit`` needs ``steps_per_epoch=steps_per_epoch(out, 32)``.
-
-    Args:
-        source: as in :func:`input_fn`.
-        batch_size: examples per batch.
-        image_size: as in :func:`input_fn`.
-        split: as in :func:`input_fn`.
-        **options: as in :func:`input_fn`.
+    The arguments are those of :func:`input_fn`.
 
     Returns:
         Batches of images (float32 [batch, height, width, 3] in [0, 1], or as ``dtype`` says) and
@@ -135,18 +129,7 @@ def eval_dataset(
 ) -> tf.data.Dataset:
     """Return one pass over a split in the order of the shards.
 
-    Args:
-        source: as in :func:`input_fn`.
-        batch_size: examples per batch.
-        image_size: as in :func:`input_fn`.
-        split: as in :func:`input_fn`.
-        **options: as in :func:`input_fn`.
-
-    Returns:
-        As :func:`train_dataset`.
-
-    Raises:
-        RecordgenError: as :func:`input_fn`.
+    Arguments, batches and errors are those of :func:`train_dataset`.
     """
     given = _given(options, batch_size, image_size)
     return _dataset(find_shards(source, split), given, trains=False)
@@ -245,14 +228,7 @@ def reading_plan(
 ) -> ReadPlan:
     """Return the decisions that :func:`input_fn` takes for the same arguments, for ``print``.
 
-    Args:
-        source: as in :func:`input_fn`.
-        split: as in :func:`input_fn`.
-        batch_size: as in :func:`input_fn`.
-        image_size: as in :func:`input_fn`.
-        **options: as in :func:`input_fn`.
-
-    Raises: as :func:`input_fn`.
+    Its errors are the same, too.
     """
     given = _given(options, batch_size, image_size)
     _, _, plan = _planned(find_shards(source, split), given, trains=_trains(split))
@@ -273,14 +249,8 @@ def steps_per_epoch(
 
     Counts come from ``dataset.json``. Other tools' files, and what ``predicate``, ``labels`` and
     ``shard`` select together, are counted by reading, without decoding images. The user's cache
-    folder keeps the count, unless there is a ``predicate``.
-
-    Args:
-        source: as in :func:`input_fn`.
-        batch_size: examples per batch.
-        split: as in :func:`input_fn`.
-        image_size: ignored; accepted so that the dataset's arguments fit here.
-        **options: as in :func:`input_fn`.
+    folder keeps the count, unless there is a ``predicate``. The arguments are those of
+    :func:`input_fn`; ``image_size`` is ignored.
 
     Raises:
         UsageError: not one whole batch can be filled.
