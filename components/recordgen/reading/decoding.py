@@ -100,7 +100,10 @@ class ImageDecoder:
             return self._as_they_are(encoded)
         ratio = self._common_ratio()
         decode = self._one if ratio is None else partial(self._at, ratio)
-        return self._mapped(decode, _items(encoded, sizes, seed, is_raw))
+        items = _items(encoded, sizes, seed, is_raw)
+        return tf.map_fn(
+            lambda item: decode(*item), items, fn_output_signature=self._spec(tf.float32)
+        )
 
     @property
     def are_raw(self) -> bool:
@@ -135,12 +138,6 @@ class ImageDecoder:
         # With ``fit``, one side is as large as the target, and the other smaller.
         tight = max(times) if self.resize == "fit" else min(times)
         return max(ratio for ratio in _RATIOS if ratio <= max(tight, 1))
-
-    def _mapped(self, decode: Callable[..., tf.Tensor], items: tuple[tf.Tensor, ...]) -> tf.Tensor:
-        """Decode each item; return a batch."""
-        return tf.map_fn(
-            lambda item: decode(*item), items, fn_output_signature=self._spec(tf.float32)
-        )
 
     def _as_they_are(self, encoded: tf.Tensor) -> tf.Tensor:
         """Decode JPEGs and PNGs, or raw pixels, that have the size already."""
@@ -366,6 +363,26 @@ def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tens
     return tf.image.resize(tf.cast(image, tf.float32), size, antialias=True)
 
 
+def stored_sizes(
+    part: Callable[[str], tf.Tensor], *, are_checked: bool, has_raw: bool
+) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+    """Return what :meth:`ImageDecoder.decode` takes as ``sizes`` and ``is_raw``.
+
+    Args:
+        part: returns a feature of the images, by the end of its name: ``height``, ``width`` or
+            ``format``.
+        are_checked: whether sizes can be trusted. Those of raw pixels always are.
+        has_raw: whether images may be raw pixels, so that their formats are needed.
+    """
+    if not (are_checked or has_raw):
+        return None, None
+    sizes = tf.stack([part("height"), part("width")], 1)
+    if not has_raw:
+        return sizes, None
+    is_raw = part("format") == RAW
+    return sizes if are_checked else tf.where(is_raw[:, None], sizes, 0), is_raw
+
+
 @as_written
 def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor:
     """Return heights and widths (int32 [batch, 2]).
@@ -386,10 +403,9 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
         data, found = item
         return tf.cond(found[0] > 0, lambda: tf.cast(found, tf.int32), lambda: read(data))
 
-    signature = tf.TensorSpec((2,), tf.int32)
     if known is None:
-        return tf.map_fn(read, encoded, fn_output_signature=signature)
-    return tf.map_fn(size, (encoded, known), fn_output_signature=signature)
+        known = tf.zeros((tf.shape(encoded)[0], 2), tf.int64)
+    return tf.map_fn(size, (encoded, known), fn_output_signature=tf.TensorSpec((2,), tf.int32))
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import boxes
-from recordgen.reading.classes import DETECTION, ClassPlan
+from recordgen.reading.classes import DETECTION
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.targets import ClassNumbers
@@ -93,14 +93,6 @@ class BoxTargets:
 
     numbers: ClassNumbers
     options: ReadOptions
-
-    @classmethod
-    def of(cls, classes: ClassPlan, options: ReadOptions) -> BoxTargets:
-        """Return the targets for a plan's classes."""
-        numbers = ClassNumbers.of(
-            classes, text=features.IMAGE_OBJECT_TEXT, label=features.IMAGE_OBJECT_LABEL
-        )
-        return cls(numbers, options)
 
     @property
     def spec(self) -> dict[str, Any]:

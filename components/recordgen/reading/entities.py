@@ -15,9 +15,8 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen import features
-from recordgen.errors import DataError
 from recordgen.features import TEXT_ENTITIES
-from recordgen.reading.foreign import first_record
+from recordgen.reading.foreign import check_first
 from recordgen.reading.options import EntityOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
@@ -52,14 +51,9 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
     needed = _NEEDED if numbers is None else (*_NEEDED, features.TAGS_TEXT)
     names = dict.fromkeys((*needed, *options.extras))
     if shards.dataset is None or shards.dataset.features:
-        path, first = first_record(plan.files)
-        for name in names:
-            if name not in first and TEXT_ENTITIES[name].default is None:
-                raise DataError(
-                    f"{path}: record 0 has no feature {name!r}, only "
-                    f"{', '.join(sorted(first)) or 'none'}; recordgen.read(files, "
-                    f"feature_spec=…) reads any features"
-                )
+        required = [name for name in names if TEXT_ENTITIES[name].default is None]
+        remedy = "recordgen.read(files, feature_spec=…) reads any features"
+        check_first(plan.files, required, remedy)
     spec = parsing_spec(names, task=TextEntities.name)
     keep = keeping(options.predicate, partial(parsing_spec, task=TextEntities.name))
     is_free = options.buckets is not None and plan.shuffle_buffer > 0

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from recordgen.dataset import splits
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.decoding import as_written
-from recordgen.reading.foreign import first_record
+from recordgen.reading.foreign import check_first, first_record
 from recordgen.reading.naming import Search, naming_records
 from recordgen.reading.options import RecordOptions, decode_options
 from recordgen.reading.parsing import DTYPES, parsed_as
@@ -93,7 +93,11 @@ def read_features(
     if any(name.endswith("/label") for name in spec):
         shards.check_numbers()
     if feature_spec is not None:
-        _check_first(plan.files, spec)
+        fixed = {
+            k: v.stored for k, v in spec.items() if isinstance(v.stored, tf.io.FixedLenFeature)
+        }
+        needed = [name for name, item in fixed.items() if item.default_value is None]
+        check_first(plan.files, needed, "give it a default_value if others have it")
 
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
@@ -177,16 +181,3 @@ def _from_ours(spec: FeatureSpec) -> Any:
     if spec.dtype in DTYPES:
         return parsed_as(spec)
     return tf.TensorSpec(spec.shape, tf.dtypes.as_dtype(spec.dtype))
-
-
-def _check_first(paths: Sequence[str], spec: Mapping[str, _Feature]) -> None:
-    """Check that the first record has the features that every record must have."""
-    path, first = first_record(paths)
-    for name, item in spec.items():
-        wanted = item.stored
-        required = isinstance(wanted, tf.io.FixedLenFeature) and wanted.default_value is None
-        if required and name not in first:
-            raise DataError(
-                f"{path}: record 0 has no feature {name!r}, only "
-                f"{', '.join(sorted(first)) or 'none'}; give it a default_value if others have it"
-            )

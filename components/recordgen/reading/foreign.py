@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,8 +13,13 @@ from recordgen import features
 from recordgen.errors import DataError, RecordError, UsageError
 from recordgen.features import FeatureSpec
 from recordgen.reading.classes import DETECTION
+from recordgen.reading.detection import BoxTargets
+from recordgen.reading.options import LabelOptions
 from recordgen.reading.parsing import parsing_spec, to_parsing_spec
+from recordgen.reading.plan import ReadPlan
+from recordgen.reading.records import Keep, keeping
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.targets import Targets
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_around
 from recordgen.tasks import TASKS
@@ -45,6 +51,24 @@ def first_record(paths: Sequence[str]) -> tuple[str, Mapping[str, list[Any]]]:
             except ValueError as exc:
                 problem = problem or RecordError(f"{path}: record {number}: {exc}")
     raise problem or DataError(f"{paths[0]}: no record in {len(paths)} files")
+
+
+def check_first(paths: Sequence[str], needed: Iterable[str], remedy: str) -> None:
+    """Check that the first record has some features.
+
+    Raises:
+        DataError: there is no record, or it lacks one.
+        RecordError: the first file is damaged.
+    """
+    path, first = first_record(paths)
+    for name in needed:
+        if name not in first:
+            raise _missing(path, first, name, remedy)
+
+
+def _missing(path: str, first: Iterable[str], name: str, remedy: str) -> DataError:
+    there = ", ".join(sorted(first)) or "none"
+    return DataError(f"{path}: record 0 has no feature {name!r}, only {there}; {remedy}")
 
 
 def is_ours(shards: ShardSet, payload: str) -> bool:
@@ -96,9 +120,7 @@ def check_record(
     has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
     for name in (_payload(task), *(labels if has_labels else ())):
         if name not in first and not is_ours:
-            raise DataError(
-                f"{path}: record 0 has no feature {name!r}, only {there}; {_remedy(name, first)}"
-            )
+            raise _missing(path, first, name, _remedy(name, first))
     for name in extras:
         if not first.get(name):
             raise UsageError(f"extras: {path}: record 0 has no feature {name!r}, only {there}")
@@ -129,7 +151,33 @@ def _remedy(name: str, there: Iterable[str]) -> str:
     return "label_mode=None reads examples without labels"
 
 
-def predicate_spec(
+def keeping_labelled(
+    plan: ReadPlan,
+    options: LabelOptions,
+    targets: Targets | BoxTargets,
+    described: Mapping[str, FeatureSpec],
+    *,
+    is_ours: bool,
+) -> Keep | None:
+    """Return the function that selects labelled records; None: all are read.
+
+    Args:
+        plan: the decisions.
+        options: the user's options, with the predicate.
+        targets: how labels or boxes are read.
+        described: features of the records beside those of the task.
+        is_ours: whether the files were converted.
+    """
+    numbers = targets.numbers
+    lists = (numbers.label, numbers.text) if numbers.classes.mode == "multi_hot" else ()
+    spec = partial(_predicate_spec, plan.files, plan.task, lists, described, is_ours=is_ours)
+    is_wanted = None
+    if isinstance(targets, Targets) and numbers.classes.filters:
+        is_wanted = targets.is_wanted
+    return keeping(options.predicate, spec, is_wanted)
+
+
+def _predicate_spec(
     paths: Sequence[str],
     task: str,
     lists: Sequence[str],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
@@ -18,9 +18,14 @@ from recordgen import features
 from recordgen.reading.augmentation import augment, augmented_views
 from recordgen.reading.caching import DECODED, picture_size
 from recordgen.reading.classes import BOX_MODE
-from recordgen.reading.decoding import ImageDecoder, as_written, image_sizes
+from recordgen.reading.decoding import (
+    ImageDecoder,
+    as_written,
+    image_sizes,
+    stored_sizes,
+)
 from recordgen.reading.detection import Boxes, BoxTargets
-from recordgen.reading.foreign import check_record, is_ours, predicate_spec
+from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
@@ -29,7 +34,6 @@ from recordgen.reading.records import (
     Keep,
     cached,
     finished,
-    keeping,
     mixed,
     parallel_calls,
     read_records,
@@ -38,7 +42,7 @@ from recordgen.reading.records import (
 )
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.skipping import Skipping, has_examples
-from recordgen.reading.targets import Targets
+from recordgen.reading.targets import ClassNumbers, Targets
 from recordgen.reading.windows import crop_view
 from recordgen.scales import scale_for
 
@@ -57,9 +61,9 @@ class ImageReading:
         targets: how labels or boxes are read.
         extras: specs of the further features.
         decoder: how images are decoded.
-        trusts_sizes: whether records hold the sizes of their images.
+        is_ours: whether the files were converted.
+        has_raw: whether formats must be read to know which images are raw pixels.
         described: features of the records beside those of the task, for a predicate.
-        has_raw: whether images may be raw pixels, which have no header to read a size from.
     """
 
     plan: ReadPlan
@@ -67,9 +71,9 @@ class ImageReading:
     targets: Targets | BoxTargets
     extras: Mapping[str, Any]
     decoder: ImageDecoder
-    trusts_sizes: bool
+    is_ours: bool
+    has_raw: bool
     described: Mapping[str, features.FeatureSpec] = field(default_factory=dict)
-    has_raw: bool = False
 
     @classmethod
     def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
@@ -84,7 +88,10 @@ class ImageReading:
             raise TypeError("a plan for images has classes")
         targets: Targets | BoxTargets
         if plan.classes.mode == BOX_MODE:
-            targets = BoxTargets.of(plan.classes, options)
+            numbers = ClassNumbers.of(
+                plan.classes, text=features.IMAGE_OBJECT_TEXT, label=features.IMAGE_OBJECT_LABEL
+            )
+            targets = BoxTargets(numbers, options)
         else:
             targets = Targets.of(plan.classes, options)
         ours = is_ours(shards, features.IMAGE_ENCODED)
@@ -93,27 +100,16 @@ class ImageReading:
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
         decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
-        has_raw = ours and may_be_raw(shards)
-        return cls(plan, options, targets, extras, decoder, ours, has_raw=has_raw)
+        are_all_raw = decoder.are_raw and plan.is_checked
+        has_raw = ours and shards.may_be_raw and not are_all_raw
+        return cls(plan, options, targets, extras, decoder, ours, has_raw)
 
     @property
     def keep(self) -> Keep | None:
         """The function that selects records; None: all are read."""
-        classes = self.targets.numbers.classes
-        is_wanted = None
-        if isinstance(self.targets, Targets) and classes.filters:
-            is_wanted = self.targets.is_wanted
-        is_multi = classes.mode == "multi_hot"
-        lists = (features.IMAGE_CLASS_LABEL, features.IMAGE_CLASS_TEXT) if is_multi else ()
-        spec = partial(
-            predicate_spec,
-            self.plan.files,
-            self.plan.task,
-            lists,
-            self.described,
-            is_ours=self.trusts_sizes,
+        return keeping_labelled(
+            self.plan, self.options, self.targets, self.described, is_ours=self.is_ours
         )
-        return keeping(self.options.predicate, spec, is_wanted)
 
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
@@ -201,10 +197,9 @@ class ImageReading:
         """Return labels and extras of records (string [batch]), and what was parsed."""
         wanted = {features.IMAGE_ENCODED: tf.io.FixedLenFeature((), tf.string)}
         wanted |= {**self.extras, **self.targets.spec}
-        if self.trusts_sizes:
-            wanted |= parsing_spec([features.IMAGE_HEIGHT, features.IMAGE_WIDTH])
-        if self._may_be_raw:
-            wanted |= parsing_spec([features.IMAGE_FORMAT])
+        if self.plan.is_checked or self.has_raw:
+            sizes = [features.IMAGE_HEIGHT, features.IMAGE_WIDTH]
+            wanted |= parsing_spec([*sizes, features.IMAGE_FORMAT] if self.has_raw else sizes)
         parsed = tf.io.parse_example(records, wanted)
         extras = parsed
         if not self.extras.keys().isdisjoint(self.targets.spec):
@@ -224,7 +219,7 @@ class ImageReading:
         found, parsed = self._parsed(records)
         encoded = parsed[features.IMAGE_ENCODED]
         crop_seed = tf.stack([seed, 0]) if self.options.draws_pixels else None
-        sizes, is_raw = self._sizes(parsed), self._is_raw(parsed)
+        sizes, is_raw = self._sizes(parsed)
         found[_IMAGE] = self.decoder.decode(encoded, sizes, crop_seed, is_raw)
         if isinstance(self.targets, BoxTargets):
             if not self.plan.is_checked:
@@ -233,21 +228,12 @@ class ImageReading:
             found[_LABEL] = found[_LABEL].seen_through(views)
         return found
 
-    @property
-    def _may_be_raw(self) -> bool:
-        """Whether formats must be read to know which images are raw pixels."""
-        return self.has_raw and not (self.decoder.are_raw and self.plan.is_checked)
-
-    def _is_raw(self, parsed: Mapping[str, tf.Tensor]) -> tf.Tensor | None:
-        """Return which images are raw pixels (bool [batch]); None: all or none of them."""
-        return parsed[features.IMAGE_FORMAT] == features.RAW if self._may_be_raw else None
-
-    def _sizes(self, parsed: Mapping[str, tf.Tensor]) -> tf.Tensor | None:
-        """Return heights and widths (int64 [batch, 2]); 0 or None: not to be trusted."""
-        is_raw = self._is_raw(parsed)
-        if self.plan.is_checked:
-            return _sizes(parsed)
-        return None if is_raw is None else tf.where(is_raw[:, None], _sizes(parsed), 0)
+    def _sizes(self, parsed: Mapping[str, tf.Tensor]) -> tuple[tf.Tensor | None, tf.Tensor | None]:
+        return stored_sizes(
+            lambda part: parsed[f"image/{part}"],
+            are_checked=self.plan.is_checked,
+            has_raw=self.has_raw,
+        )
 
     @as_written
     def _kept_images(self, records: tf.Tensor) -> dict[str, Any]:
@@ -258,7 +244,7 @@ class ImageReading:
         found, parsed = self._parsed(records)
         whole = replace(self.decoder, image_size=picture_size(self.options), resize="stretch")
         encoded = parsed[features.IMAGE_ENCODED]
-        pictures, sizes = whole.pictures(encoded, _sizes(parsed), self._is_raw(parsed))
+        pictures, sizes = whole.pictures(encoded, *self._sizes(parsed))
         return {**found, _IMAGE: pictures, _SIZE: sizes}
 
     @as_written
@@ -306,17 +292,6 @@ class ImageReading:
         shape = tf.shape(images)
         views, mirrored = augmented_views(shape[0], shape[1:3], how, _augment_seed(seed))
         return boxes.seen_through(views).mirrored(mirrored)
-
-
-def may_be_raw(shards: ShardSet) -> bool:
-    """Return whether images may be stored as raw pixels."""
-    dataset = shards.dataset
-    return dataset is not None and dataset.options.get("pixels", "encoded") != "encoded"
-
-
-def _sizes(parsed: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Return heights and widths (int64 [batch, 2])."""
-    return tf.stack([parsed[features.IMAGE_HEIGHT], parsed[features.IMAGE_WIDTH]], 1)
 
 
 def _augment_seed(seed: tf.Tensor) -> tf.Tensor:

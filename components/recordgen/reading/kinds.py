@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
-
-import tensorflow as tf
+from typing import Any
 
 from recordgen.dataset.manifest import EXAMPLES
 from recordgen.errors import UsageError
@@ -20,35 +18,20 @@ from recordgen.reading.options import (
     TextOptions,
 )
 from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
-from recordgen.reading.records import Keep
+from recordgen.reading.records import BatchReading
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tables import (
     TableOptions,
-    TableReading,
     are_labelled_images,
     plan_images,
     plan_table,
     read_images,
+    read_table,
 )
 from recordgen.reading.texts import read_texts
 from recordgen.reading.tuning import AUTO
 from recordgen.reading.videos import VideoOptions, plan_videos, read_videos
 from recordgen.tasks import TASKS, Declared
-
-
-class Reading(Protocol):
-    """A planned reading."""
-
-    @property
-    def keep(self) -> Keep | None:
-        """The function that selects records (string [] → bool []); None: all are read."""
-
-    @property
-    def to_batch(self) -> Callable[..., Any]:
-        """The function that makes a batch of records (string [batch])."""
-
-    def dataset(self) -> tf.data.Dataset:
-        """Return the dataset: all stages, in their order."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +47,7 @@ class Kind:
 
     options: type[RecordOptions]
     plan: Callable[[ShardSet, Any], ReadPlan]
-    reading: Callable[[ShardSet, ReadPlan, Any], Reading]
+    reading: Callable[[ShardSet, ReadPlan, Any], BatchReading | ImageReading]
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -78,7 +61,7 @@ ENTITIES = Kind(
 )
 # Of a table with one column of images and one of labels, unless columns are named.
 DECLARED = Kind(options=ReadOptions, plan=plan_images, reading=read_images)
-TABLES = Kind(options=TableOptions, plan=plan_table, reading=TableReading.of)
+TABLES = Kind(options=TableOptions, plan=plan_table, reading=read_table)
 VIDEOS = Kind(options=VideoOptions, plan=plan_videos, reading=read_videos)
 
 

@@ -96,6 +96,13 @@ class ShardSet:
         return self._stats.images if self._stats is not None else None
 
     @property
+    def may_be_raw(self) -> bool:
+        """Whether images may be stored as raw pixels, which have no header with a size."""
+        return (
+            self.dataset is not None and self.dataset.options.get("pixels", "encoded") != "encoded"
+        )
+
+    @property
     def labels(self) -> dict[str, int] | None:
         """Labelled examples by class; None: not known."""
         if self._stats is None or self.dataset is None or self.dataset.label_kind == "none":

@@ -14,14 +14,14 @@ from typing import Any
 import tensorflow as tf
 
 from recordgen.errors import UsageError
-from recordgen.features import RAW
 from recordgen.reading.checks import check_one_of
-from recordgen.reading.decoding import ImageDecoder, as_written
-from recordgen.reading.images import ImageReading, may_be_raw
+from recordgen.reading.classes import ClassPlan
+from recordgen.reading.decoding import ImageDecoder, as_written, stored_sizes
+from recordgen.reading.images import ImageReading
 from recordgen.reading.options import LabelOptions, ReadOptions
 from recordgen.reading.parsing import parsed_as
 from recordgen.reading.plan import ReadPlan, plan_labelled, plan_reading, plan_records
-from recordgen.reading.records import Keep, batches, finished, keeping
+from recordgen.reading.records import BatchReading, keeping
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 from recordgen.reading.tuning import AUTO
@@ -54,7 +54,6 @@ class TableOptions(LabelOptions):
     """How rows of tables are read; what :class:`LabelOptions` has, and the following.
 
     Attributes:
-        task: ``tabular`` or ``declared``; ``auto``: as ``dataset.json`` says.
         columns: the columns that are handed out; None: all but the target and the weights.
         defaults: by column, what stands where a value is missing; of columns that are not named
             NaN for numbers, -1 for whole numbers, and empty text.
@@ -67,7 +66,6 @@ class TableOptions(LabelOptions):
         extras: none: every column is one of those that are handed out.
     """
 
-    task: str = AUTO
     columns: Sequence[str] | None = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
     image_size: tuple[int, int] = (224, 224)
@@ -196,8 +194,8 @@ class TableReader:
         dtype: of images; see :class:`ReadOptions`.
         scale: of images; see :class:`ReadOptions`.
         vectors: what lists of any length become: ``padded`` or ``ragged``.
-        trusts_sizes: records say how large their images are.
-        has_raw: images may be raw pixels; see :class:`recordgen.reading.images.ImageReading`.
+        are_checked: see :func:`recordgen.reading.decoding.stored_sizes`, as for ``has_raw``.
+        has_raw: whether images may be raw pixels.
     """
 
     table: Table
@@ -207,7 +205,7 @@ class TableReader:
     dtype: str = "float32"
     scale: str = AUTO
     vectors: str = "padded"
-    trusts_sizes: bool = False
+    are_checked: bool = False
     has_raw: bool = False
 
     @property
@@ -215,7 +213,7 @@ class TableReader:
         """How ``tf.io.parse_example`` parses what is needed."""
         wanted: set[str] = set(self.names)
         parts = ["encoded"]
-        if self.trusts_sizes or self.has_raw:
+        if self.are_checked or self.has_raw:
             parts += ["height", "width"]
         if self.has_raw:
             parts.append("format")
@@ -248,110 +246,71 @@ class TableReader:
         def part(of: str) -> tf.Tensor:
             return parsed[self.table.image_feature(name, of)]
 
-        sizes = is_raw = None
-        if self.trusts_sizes or self.has_raw:
-            sizes = tf.stack([part("height"), part("width")], 1)
-        if self.has_raw:
-            is_raw = part("format") == RAW
-        if not self.trusts_sizes and is_raw is not None:
-            sizes = tf.where(is_raw[:, None], sizes, 0)
+        sizes, is_raw = stored_sizes(part, are_checked=self.are_checked, has_raw=self.has_raw)
         pixels = self.decoder.decode(part("encoded"), sizes, is_raw=is_raw)
         if self.dtype == "uint8":
             return tf.cast(tf.round(pixels), tf.uint8)
         return tf.cast(scale_for(self.scale, self.dtype).apply(pixels, white=255), self.dtype)
 
 
-@dataclass(frozen=True)
-class TableReading:
-    """A reading of rows.
-
-    Attributes:
-        plan: which files, and in which order.
-        options: what was asked for.
-        reader: how columns are read.
-        targets: how a target of classes is read; None: it is a number, or not wanted.
-    """
-
-    plan: ReadPlan
-    options: TableOptions
-    reader: TableReader
-    targets: Targets | None
-
-    @classmethod
-    def of(cls, shards: ShardSet, plan: ReadPlan, options: TableOptions) -> TableReading:
-        """Prepare a planned reading. Raises: UsageError: an option does not go with the table."""
-        table = stored_table(shards)
-        # Of several images nothing is known in common.
-        images = shards.images if table.only_image is not None else None
-        decoder = ImageDecoder(options.image_size, options.resize, options.tuning.decoder, images)
-        reader = TableReader(
-            table,
-            _wanted(table, options),
-            _defaults(table, options.defaults),
-            decoder,
-            options.dtype,
-            options.scale,
-            options.vectors,
-            plan.is_checked,
-            may_be_raw(shards),
-        )
-        targets = None
-        if table.has_labels and plan.classes is not None:
-            text, label = table.target, ""
-            if table.label is not None:
-                text, label = table.label_features
-            dtype = tf.string
-            if table.label is None and table.column(str(text)).dtype == "int64":
-                dtype = tf.int64
-            targets = Targets.of(
-                plan.classes, options, text=str(text), label=label, text_dtype=dtype
-            )
-        return cls(plan, options, reader, targets)
-
-    @property
-    def _number(self) -> str | None:
-        """The target, if it is a number that is wanted."""
-        wants = self.targets is None and self.options.label_mode is not None
-        return self.reader.table.target if wants else None
-
-    @property
-    def keep(self) -> Keep | None:
-        """What says (bool []) whether a serialised record (string []) is wanted; None: all are."""
-        filters = self.targets is not None and self.targets.numbers.classes.filters
-        is_wanted = self.targets.is_wanted if self.targets is not None and filters else None
-        return keeping(self.options.predicate, self._spec_of_predicates, is_wanted)
-
-    def _spec_of_predicates(self) -> dict[str, Any]:
-        table = self.reader.table
-        payloads = {table.image_feature(name, "encoded") for name in table.images}
-        return {n: spec for n, spec in self.reader.specs.items() if n not in payloads}
-
-    def dataset(self) -> tf.data.Dataset:
-        """Return the dataset: all stages, in their order."""
-        plan, options = self.plan, self.options
-        return finished(batches(plan, options, self.keep, self.to_batch), plan, options)
+def read_table(shards: ShardSet, plan: ReadPlan, options: TableOptions) -> BatchReading:
+    """Prepare a planned reading. Raises: UsageError: an option does not go with the table."""
+    table = stored_table(shards)
+    # Of several images nothing is known in common.
+    images = shards.images if table.only_image is not None else None
+    decoder = ImageDecoder(options.image_size, options.resize, options.tuning.decoder, images)
+    reader = TableReader(
+        table,
+        _wanted(table, options),
+        _defaults(table, options.defaults),
+        decoder,
+        options.dtype,
+        options.scale,
+        options.vectors,
+        plan.is_checked,
+        shards.may_be_raw,
+    )
+    specs, weight = reader.specs, table.weight
+    targets = None if plan.classes is None else _targets(table, plan.classes, options)
+    is_wanted = (
+        targets.is_wanted if targets is not None and targets.numbers.classes.filters else None
+    )
+    is_number = targets is None and options.label_mode is not None
+    number = table.target if is_number else None
 
     @as_written
-    def to_batch(self, records: tf.Tensor) -> Any:
-        """Turn records (string [batch]) into what is handed out."""
-        reader, targets, number = self.reader, self.targets, self._number
-        weight = reader.table.weight
-        own = {name: reader.specs[name] for name in (number, weight) if name is not None}
+    def to_batch(records: tf.Tensor) -> Any:
+        own = {name: specs[name] for name in (number, weight) if name is not None}
         parsed = tf.io.parse_example(records, reader.spec | own)
         columns = reader.columns(parsed)
         if number is not None:
-            target = tf.cast(parsed[number], tf.float32)
+            parts = [tf.cast(parsed[number], tf.float32)]
         elif targets is not None and targets.mode is not None:
             # By itself: a column may be handed out as it is, and be the target.
-            target = targets.labels(tf.io.parse_example(records, targets.spec))
-            target = tf.ensure_shape(target, (records.shape[0], *target.shape[1:]))
+            labels = targets.labels(tf.io.parse_example(records, targets.spec))
+            parts = targets.parts(labels, records.shape[0])
         else:
             return columns
         if weight is not None:
-            return columns, target, parsed[weight]
-        if targets is not None and targets.weights:
-            return columns, target, targets.weights_of(target)
-        return columns, target
+            parts.append(parsed[weight])
+        return (columns, *parts)
+
+    def predicate_spec() -> dict[str, Any]:
+        payloads = {table.image_feature(name, "encoded") for name in table.images}
+        return {name: spec for name, spec in specs.items() if name not in payloads}
+
+    keep = keeping(options.predicate, predicate_spec, is_wanted)
+    return BatchReading(plan, options, keep, to_batch)
+
+
+def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets:
+    """Return how a target of classes is read."""
+    if table.label is not None:
+        text, label = table.label_features
+        return Targets.of(classes, options, text=text, label=label)
+    text = str(table.target)
+    dtype = tf.int64 if table.column(text).dtype == "int64" else tf.string
+    return Targets.of(classes, options, text=text, label="", text_dtype=dtype)
 
 
 def _wanted(table: Table, options: TableOptions) -> Sequence[str]:

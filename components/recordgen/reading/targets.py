@@ -185,7 +185,7 @@ class Targets:
     def parts(self, label: tf.Tensor, batch_size: int | None) -> list[tf.Tensor]:
         """Return what a batch has of its labels: the labels, and weights if there are any."""
         label = tf.ensure_shape(label, (batch_size, *label.shape[1:]))
-        return [label, self.weights_of(label)] if self.weights else [label]
+        return [label, self._weights_of(label)] if self.weights else [label]
 
     def _with_texts(self, parsed: Mapping[str, tf.SparseTensor]) -> Mapping[str, tf.SparseTensor]:
         """Return parsed features with labels as texts."""
@@ -196,7 +196,7 @@ class Targets:
             for name, item in parsed.items()
         }
 
-    def weights_of(self, labels: tf.Tensor) -> tf.Tensor:
+    def _weights_of(self, labels: tf.Tensor) -> tf.Tensor:
         """Return the weights (float32 [batch]) of a batch of labels."""
         weights = tf.constant(self.weights, tf.float32)
         if self.mode == "categorical":

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.errors import UsageError
-from recordgen.reading.foreign import check_record, is_ours, predicate_spec
+from recordgen.reading.foreign import check_record, is_ours, keeping_labelled
 from recordgen.reading.options import TextOptions
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.records import BatchReading, batches, finished, keeping
+from recordgen.reading.records import BatchReading, batches, finished
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.targets import Targets
 
@@ -51,10 +50,6 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: TextOptions) -> TextRe
     )
     ours = is_ours(shards, features.TEXT)
     extras = check_record(plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=ours)
-    is_multi = plan.classes.mode == "multi_hot"
-    lists = (features.CLASS_LABEL, features.CLASS_TEXT) if is_multi else ()
-    spec = partial(predicate_spec, plan.files, plan.task, lists, {}, is_ours=ours)
-    is_wanted = targets.is_wanted if plan.classes.filters else None
 
     def to_batch(records: tf.Tensor) -> Any:
         wanted = {features.TEXT: tf.io.FixedLenFeature((), tf.string), **targets.spec}
@@ -72,4 +67,5 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: TextOptions) -> TextRe
             parts.append({name: found[name] for name in extras})
         return parts[0] if len(parts) == 1 else tuple(parts)
 
-    return TextReading(plan, options, keeping(options.predicate, spec, is_wanted), to_batch)
+    keep = keeping_labelled(plan, options, targets, {}, is_ours=ours)
+    return TextReading(plan, options, keep, to_batch)
