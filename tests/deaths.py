@@ -58,7 +58,7 @@ DEATHS = {
     "before moving": (Death("recordgen.runs.staging.Staging.start_moving", 1, after=False), False),
     "while moving": (Death("recordgen.storage.move", 4, after=True), False),
     "after moving": (
-        Death("recordgen.storage.write_text", 1, after=False, path=LABELS_FILE),
+        Death("recordgen.storage.replacing", 1, after=False, path=LABELS_FILE),
         False,
     ),
     "before dataset.json": (Death("recordgen.runs.commit.put_dataset", 1, after=False), False),

@@ -10,6 +10,8 @@ from typing import IO
 
 from recordgen import storage
 from recordgen.dataset.manifest import (
+    LINT_FILE,
+    REJECTS_FILE,
     Dataset,
     ImageStats,
     RowCounts,
@@ -32,8 +34,8 @@ from recordgen.lint.labels import find_odd_classes
 from recordgen.lint.run import Lint, run_checks
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import too_many
-from recordgen.rejects import Finding, Reject
-from recordgen.runs.commit import leave_lint, leave_rejects
+from recordgen.rejects import Finding, Reject, to_lines
+from recordgen.runs.commit import leave_failed
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.shards.task import ShardResult
 from recordgen.sources.source import Source
@@ -107,7 +109,7 @@ def stop_unless_usable(
     examples = staged.existing + sum(result.shard.examples for result in results)
     error = why_unusable(examples, staged.read, staged.dropped, rejects, options)
     if error is not None:
-        path = leave_rejects(output, rejects)
+        path = leave_failed(output, REJECTS_FILE, to_lines(rejects))
         raise type(error)(error.message, rejects=rejects, rejects_file=path if rejects else None)
 
 
@@ -223,7 +225,7 @@ def stop_on_findings(lint: Lint, output: str) -> None:
     if lint.fatal:
         counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
         first = next(item for item in lint.findings() if item.code in lint.fatal)
-        path = leave_lint(output, lint.lines())
+        path = leave_failed(output, LINT_FILE, lint.lines())
         raise LintError(
             f"findings that fail_on names: {counts}, such as {first}; nothing was committed: mend "
             f"the data, or leave the code out of fail_on and run it again with --resume; see {path}"

@@ -50,8 +50,8 @@ from recordgen.standards.stored_features import label_files
 from recordgen.standards.tfdv_schema import SCHEMA_FILE, schema_text
 from recordgen.tasks import TASKS
 
-FAILED_REJECTS_FILE = "failed-rejects.jsonl"
-FAILED_LINT_FILE = "failed-lint.jsonl"
+# Before the names of files that say why a run has failed beside an older dataset.
+_FAILED = "failed-"
 
 _STREAMED = (FINDINGS_FILE, LINT_FILE, EXAMPLES_FILE)
 
@@ -179,7 +179,7 @@ def commit(
     lease.check_held(staging.lease)
     if not kept:
         staging.start_replacing()
-    failed = (FAILED_REJECTS_FILE, FAILED_LINT_FILE)
+    failed = (f"{_FAILED}{REJECTS_FILE}", f"{_FAILED}{LINT_FILE}")
     for name in failed if kept else (DATASET_FILE, *failed):
         storage.remove(storage.join(output, name))
     _clear_shards(output, kept)
@@ -199,9 +199,9 @@ def commit(
     for name in _texts_of_all_tasks() - set(texts):
         storage.remove(storage.join(output, name))  # of the dataset that this one replaces
     for name, text in texts.items():
-        _put(staging, output, name, text)
+        _put(staging, output, name, [text.encode()])
     for name in _STREAMED:
-        _put_stream(staging, output, name, streams.get(name, ()))
+        _put(staging, output, name, streams.get(name, ()))
     put_dataset(staging, output, dataset)
 
 
@@ -229,22 +229,14 @@ def put_dataset(staging: Staging, output: str, dataset: Dataset) -> None:
     storage.move(staging.path(DATASET_FILE), storage.join(output, DATASET_FILE))
 
 
-def leave_rejects(output: str, rejects: Iterable[Reject]) -> str:
-    """Write the rejects of a run whose data is no good.
+def leave_failed(output: str, name: str, lines: Iterable[str]) -> str:
+    """Write the rejects or the findings that fail a run.
 
     Returns:
-        Where they were written: ``rejects.jsonl``, or ``failed-rejects.jsonl`` beside a dataset
+        Where they were written: under ``name``, or with ``failed-`` before it beside a dataset
         that was to be overwritten.
     """
-    kept = _has_dataset(output)
-    path = storage.join(output, FAILED_REJECTS_FILE if kept else REJECTS_FILE)
-    storage.write_text(path, "".join(to_lines(rejects)))
-    return path
-
-
-def leave_lint(output: str, lines: Iterable[str]) -> str:
-    """Write the findings that fail a run, and return where, see :func:`leave_rejects`."""
-    path = storage.join(output, FAILED_LINT_FILE if _has_dataset(output) else LINT_FILE)
+    path = storage.join(output, f"{_FAILED}{name}" if _has_dataset(output) else name)
     with storage.replacing(path) as file:
         for line in lines:
             file.write(line.encode())
@@ -374,14 +366,11 @@ def _remove(output: str, runs: Iterable[Staging]) -> None:
         storage.remove(root)
 
 
-def _put(staging: Staging, output: str, name: str, text: str) -> None:
-    """Write a file of the output; what a kill leaves half written lies in the staging folder."""
-    storage.write_text(staging.path(name), text)
-    storage.move(staging.path(name), storage.join(output, name))
+def _put(staging: Staging, output: str, name: str, content: Iterable[bytes]) -> None:
+    """Write a file of the output part by part; where there are none, there is no file.
 
-
-def _put_stream(staging: Staging, output: str, name: str, content: Iterable[bytes]) -> None:
-    """Write a file part by part; where there are none, there is no file."""
+    What a kill leaves half written lies in the staging folder.
+    """
     parts = iter(content)
     first = next(parts, None)
     path = storage.join(output, name)
