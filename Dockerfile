@@ -39,11 +39,11 @@ COPY components/recordgen/version.py components/recordgen/
 ARG LEG=
 # gpu adds NVIDIA's libraries for TensorFlow.
 ARG ACCELERATOR=cpu
-# What the image is for; scripts/setup reads it. gcs,s3,http are enough for conversion (LEG=no-tfx).
+# What the image is for; scripts/setup reads it.
 ARG EXTRAS=tensorflow,gcp,kfp,pandas,gcs,s3,http,dask
-# The image's user cannot write bytecode at import, so it is made now. Left out is what only compiling
-# against TensorFlow needs, and tests of NumPy and its kin. The README is but the package's long
-# description, which nothing reads here.
+# The image's user cannot write bytecode at import, so it is made now. Left out are headers, which only
+# compiling needs, Arrow's Flight (remote calls; 32 MB), and tests of NumPy and its kin. The README is but
+# the package's long description, which nothing reads here.
 RUN --mount=type=cache,target=/root/.cache/uv \
     --mount=type=secret,id=certificates,target=/etc/ssl/certs/ca-certificates.crt \
     --mount=type=secret,id=pip,target=/etc/pip.conf \
@@ -58,7 +58,7 @@ RUN --mount=type=cache,target=/root/.cache/uv \
         *) echo "ACCELERATOR must be cpu or gpu (got '$ACCELERATOR')" >&2 && exit 1 ;; \
     esac \
     && cd .venv/lib/python3.*/site-packages \
-    && rm -rf tensorflow/include \
+    && rm -rf tensorflow/include pyarrow/include pyarrow/*flight* \
     && for package in numpy pandas pyarrow scipy sklearn; do \
         [ ! -d $package ] || find $package -type d -name tests -prune -exec rm -rf {} +; \
     done

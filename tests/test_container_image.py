@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -187,6 +188,28 @@ def test_it_converts_a_mounted_folder(
     assert read_dataset(str(tmp_path / "out")).examples == 8
     owner = {None: 1000, NOBODY: 54321, "0:0": 0}[user]
     assert (tmp_path / "out/dataset.json").stat().st_uid == owner or os.getuid() != 0
+
+
+# --- the image for conversions -------------------------------------------------------------------
+
+
+def test_the_image_for_conversions(
+    engine: Engine,
+    tmp_path: Path,
+    make_images: Callable[[int], list[Path]],
+    make_csv: Callable[..., str],
+) -> None:
+    """It stays below 700 MB and converts without network; docs/image.md says what it omits."""
+    small = dataclasses.replace(engine, image=f"{engine.image}-convert")
+    found = small.call("image", "inspect", "--format={{.Size}}", small.image)
+    if found.returncode != 0:
+        pytest.skip("no image for conversions: scripts/image convert builds it")
+    assert int(found.stdout) < 700e6
+    make_csv(f"images/{path.name},{number % 2}" for number, path in enumerate(make_images(8)))
+    tmp_path.chmod(0o777)
+    command = ["convert", "labels.csv", "out", "--quiet"]
+    output(small, "--workdir=/data", "--network=none", command=command, mounts={tmp_path: "/data"})
+    assert read_dataset(str(tmp_path / "out")).examples == 8
 
 
 # --- the target for Dataflow ---------------------------------------------------------------------

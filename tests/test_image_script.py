@@ -111,6 +111,14 @@ def test_the_name_holds_the_version(machine: Machine) -> None:
     assert call.endswith(" --build-arg=ACCELERATOR=gpu .")
 
 
+def test_the_image_for_conversions_has_a_name_of_its_own(machine: Machine) -> None:
+    machine.add_engine("docker")
+    assert machine.image("convert").returncode == 0
+    (call,) = machine.called("docker build")
+    assert f"--target recordgen --tag recordgen:{__version__}-convert " in call
+    assert "--build-arg=LEG=no-tfx --build-arg=EXTRAS=gcs,s3,http" in call
+
+
 def test_settings_of_pip_that_name_an_index_are_handed_over(machine: Machine) -> None:
     machine.add_engine("docker")
     settings = machine.root / "home/.config/pip/pip.conf"
