@@ -66,7 +66,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "docker ": _CONTAINERS,
         "RECORDGEN_IMAGE=": _CONTAINERS,
     },
-    "docs/kubeflow.md": {"python -m pipelines.kubeflow --run-local": _CONTAINERS},
+    "docs/kubeflow.md": {
+        "python -m pipelines.kubeflow --run-local": _CONTAINERS,
+        "import os\n\nfrom kfp import components, dsl, local": _CONTAINERS,
+    },
     "docs/pipeline.md": {
         "python -m pipelines.local": _PIPELINE,
         "cp checked/schema.pbtxt": _PIPELINE,
