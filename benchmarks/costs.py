@@ -2,15 +2,18 @@
 
     python -m benchmarks.costs
 
-Prints the table of docs/runners.md. Nothing is measured here: the rates below are, or are
-assumed, as it says beside each. Prices are list prices of us-central1 as of November 2026, taken
-over by hand: look them up before you rely on a sum. The ratios do not depend on them.
+Prints the table of docs/runners.md. Nothing is measured here: the rates below were, by the commands
+beside them, or are assumed, as it says there. Prices are list prices of us-central1 as of November
+2026, taken over by hand: look them up before you rely on a sum. The ratios do not depend on them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+
+from recordgen.payloads.sizes import SPARED_BY_PAGE, worth_listing
+from recordgen.storage.listing import PAGE_OBJECTS
 
 # What there is to do.
 IMAGES = {"1 M": 10**6, "100 M": 10**8, "1 B": 10**9}
@@ -25,20 +28,27 @@ STAGED_ROW_BYTES = 120
 BUCKET_BYTES, MAX_BUCKETS = 2_000_000, 4_096  # of import file, of which a row takes some 60 bytes
 CSV_ROW_BYTES = 60
 
+FILE_ROWS = 10**6  # rows of an import file, which one worker reads
+
 # What a worker does: n1-standard-2, 2 vCPUs.
-IMAGES_PER_S = 1_000  # benchmarks.convert on 2 cores; assumes that storage delivers
-LOOKUPS_AT_ONCE = 64
-LOOKUP_S = 0.05  # assumed: one object's size, within a region
+IMAGES_PER_S = 1_000  # from a disk: benchmarks.convert --images (92 kB) on 2 cores
+FAR_CPU = 1.6  # processor time from gs://, in that from a disk: benchmarks.storage --side 448
+ROWS_PER_S = 50_000  # read and planned, without sizes: benchmarks.rows on 2 cores
+
+# Sizes: from pages of a listing if these hold enough of the images of a bucket, else look-ups.
+LOOKUPS_AT_ONCE, PAGES_AT_ONCE = 64, 32
+LOOKUP_S, PAGE_S = 0.05, 0.5  # assumed: within a region
+PAGE_CPU_S = 0.013  # docs/adr/0034-sizes-from-listings.md
+FINGERPRINT_CPU_S = 0.000_08  # for an image: benchmarks.storage --only fingerprint
 
 # What the launcher does alone.
 START_S = 300  # assumed: until Dataflow's workers are there
 MOVES_AT_ONCE = 32
 MOVE_S = 0.1  # assumed: a copy within a bucket, and a removal
 
-# Requests: an image is looked up and read; a shard is written, moved (two: copy and removal, which
-# is free), and leaves its result and its progress; it reads its rows, in one or two stretches, and
-# the launcher its result. A bucket leaves its rows.
-READS_PER_IMAGE = 2
+# Requests: an image is read, and its size asked for; a shard is written, moved (two: copy and
+# removal, which is free), and leaves its result and its progress; it reads its rows, in one or two
+# stretches, and the launcher its result. A bucket leaves its rows.
 READS_PER_SHARD = 3
 WRITES_PER_SHARD = 4
 
@@ -73,9 +83,38 @@ def buckets(images: int) -> int:
     return min(MAX_BUCKETS, images * CSV_ROW_BYTES // BUCKET_BYTES)
 
 
+def in_a_page(images: int) -> int:
+    """How many images of one bucket a page of a listing holds: as many as chance gives."""
+    return PAGE_OBJECTS // max(1, buckets(images))
+
+
+def pages(images: int) -> int:
+    """Requests for sizes that list a folder; 0: all images are looked up."""
+    wanted = in_a_page(images)
+    return images // wanted if worth_listing(wanted, 1) else 0
+
+
+def lookups(images: int) -> int:
+    return 0 if pages(images) else images
+
+
+def reading_hours(images: int, workers: int) -> float:
+    """How long the import files take; each worker reads one after the other."""
+    files = math.ceil(images / FILE_ROWS)
+    return math.ceil(files / workers) * min(images, FILE_ROWS) / ROWS_PER_S / 3600
+
+
 def worker_hours(images: int) -> float:
-    lookups = images * LOOKUP_S / LOOKUPS_AT_ONCE
-    return (lookups + images / IMAGES_PER_S) / 3600
+    """What all workers need for sizes and images."""
+    page_s = max(PAGE_S / PAGES_AT_ONCE, PAGE_CPU_S / 2)
+    sizes = lookups(images) * LOOKUP_S / LOOKUPS_AT_ONCE + pages(images) * page_s
+    return (sizes + images * FAR_CPU / IMAGES_PER_S) / 3600
+
+
+def fingerprint_hours(images: int) -> float:
+    """What precedes each run of a pipeline: one process; rows in the order of the names."""
+    listing = images / PAGE_OBJECTS * PAGE_S / PAGES_AT_ONCE
+    return (listing + images * FINGERPRINT_CPU_S) / 3600
 
 
 def commit_hours(images: int) -> float:
@@ -83,7 +122,13 @@ def commit_hours(images: int) -> float:
 
 
 def hours(images: int, workers: int) -> float:
-    return START_S / 3600 + worker_hours(images) / workers + commit_hours(images)
+    busy = reading_hours(images, workers) + worker_hours(images) / workers
+    return START_S / 3600 + busy + commit_hours(images)
+
+
+def paid_hours(images: int, workers: int) -> float:
+    """Hours of workers: also those that wait for the ones that read import files."""
+    return reading_hours(images, workers) * workers + worker_hours(images)
 
 
 def shuffle_price(gigabytes: float) -> float:
@@ -95,8 +140,8 @@ def shuffle_price(gigabytes: float) -> float:
 
 
 def request_price(images: int) -> float:
-    reads = images * READS_PER_IMAGE + shards(images) * READS_PER_SHARD
-    writes = buckets(images) + shards(images) * WRITES_PER_SHARD
+    reads = images + lookups(images) + shards(images) * READS_PER_SHARD
+    writes = pages(images) + buckets(images) + shards(images) * WRITES_PER_SHARD
     return (reads * READS_1000 + writes * WRITES_1000) / 1000
 
 
@@ -118,19 +163,35 @@ def table() -> str:
         ),
         ("workers of 2 vCPUs", lambda n: WORKERS[n], "chosen"),
         (
+            "reading import files, h",
+            lambda n: reading_hours(IMAGES[n], WORKERS[n]),
+            "1 M rows in a file / 50,000 per s, × files per worker",
+        ),
+        ("pages of listings", lambda n: pages(IMAGES[n]), "images / images of a bucket in 1,000"),
+        ("look-ups", lambda n: lookups(IMAGES[n]), f"images, if those are below {SPARED_BY_PAGE}"),
+        (
             "worker-hours",
             lambda n: worker_hours(IMAGES[n]),
-            "images × (50 ms / 64 at once + 1 / 1,000 per s)",
+            "look-ups × 50 ms / 64 + pages × 500 ms / 32 + images × 1.6 / 1,000 per s",
         ),
         ("shards of 128 MB", lambda n: shards(IMAGES[n]), "payloads / 128 MB"),
         ("commit, h", lambda n: commit_hours(IMAGES[n]), "shards × 100 ms / 32 at once"),
         (
             "in all, h",
             lambda n: hours(IMAGES[n], WORKERS[n]),
-            "5 min + worker-hours / workers + commit",
+            "5 min + reading + worker-hours / workers + commit",
         ),
-        ("objects read per s", lambda n: WORKERS[n] * IMAGES_PER_S, "workers × 1,000"),
-        ("workers, $", lambda n: worker_hours(IMAGES[n]) * WORKER_HOUR, "worker-hours × 0.14"),
+        (
+            "fingerprint before each run of TFX, h",
+            lambda n: fingerprint_hours(IMAGES[n]),
+            "images × (500 ms / 1,000 / 32 + 0.08 ms)",
+        ),
+        ("objects read per s", lambda n: WORKERS[n] * IMAGES_PER_S / FAR_CPU, "workers × 625"),
+        (
+            "workers, $",
+            lambda n: paid_hours(IMAGES[n], WORKERS[n]) * WORKER_HOUR,
+            "(worker-hours + reading × workers) × 0.14",
+        ),
         (
             "shuffle, $",
             lambda n: shuffle_price(shuffled_gb(IMAGES[n])),
@@ -144,7 +205,7 @@ def table() -> str:
         (
             "storage requests, $",
             lambda n: request_price(IMAGES[n]),
-            "2 reads per image, 3 reads and 4 writes per shard, 1 write per bucket",
+            "reads: images, look-ups, 3 × shards; writes: pages, buckets, 4 × shards",
         ),
     ]
     lines = [f"| images of 100 kB | {' | '.join(IMAGES)} | formula |", "|---|---:|---:|---:|---|"]
@@ -156,9 +217,7 @@ def table() -> str:
 
 def _text(figure: float) -> str:
     """Return two significant digits below a hundred, whole numbers above."""
-    if figure >= 100:
-        return f"{figure:,.0f}"
-    return f"{figure:.2g}"
+    return f"{figure:,.0f}" if figure >= 100 else f"{figure:.2g}"
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
-"""How much faster many requests at once are than one at a time, from a storage that is far away.
+"""What a conversion from a storage that is far away takes: time, processor time and requests.
 
     python -m benchmarks.storage --latency-ms 40 --store gs --json
 
 In one run, against a server of this program's own (in a process of its own) that answers every
-request after ``--latency-ms`` and speaks as much of the protocol as a conversion asks:
+request after ``--latency-ms``, a page of a listing after ten times as long, and speaks as much of
+the protocol as a conversion asks:
 
-    one   asks for size and bytes of one image after the other, and does nothing else
-    ours  recordgen.convert of the images, from the import file to the commit
+    one          asks for size and bytes of one image after the other, and does nothing else
+    ours         recordgen.convert of the images, from the import file to the commit
+    disk         the same of the same images on a disk
+    fingerprint  what AutoMLExampleGen looks up before each run (where TFX is installed)
 
-Rates are images per second. ``one`` runs over fewer images, as its rate does not depend on them.
+Rates are images per second, of the fastest round; ``cpu`` is processor time per image, of the
+cheapest; ``requests`` are those of one round. ``one`` runs over fewer images, as its rate does not
+depend on them.
 """
 
 from __future__ import annotations
@@ -19,14 +24,27 @@ import io
 import json
 import multiprocessing
 import os
-import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 STORES = ("gs", "s3", "http")
+
+# How many times as long as other requests a page of a listing takes: an estimate.
+PAGE_LATENCIES = 10
+
+
+def image_name(number: int) -> str:
+    return f"{number:07d}.jpg"
 
 
 def photo(side: int) -> bytes:
@@ -40,16 +58,29 @@ def photo(side: int) -> bytes:
     return out.getvalue()
 
 
-def serve(body: bytes, latency_seconds: float, ready: Connection) -> None:
-    """Answer reads of any object as Google's storage, S3 and web servers do, until killed."""
+def serve(body: bytes, rows: int, latency_seconds: float, ready: Connection) -> None:
+    """Answer as Google's storage, S3 and web servers do, of a bucket of images, until killed.
+
+    ``/counted`` gives the numbers of requests since it was asked last, as JSON.
+    """
     from aiohttp import web
 
+    counted: Counter[str] = Counter()
+
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/counted":
+            numbers = dict(counted)
+            counted.clear()
+            return web.json_response(numbers)
+        is_google = request.path.startswith("/storage/v1/b/")
+        if request.path.endswith("/bucket/o") or "list-type" in request.query:
+            counted["pages"] += 1
+            await asyncio.sleep(PAGE_LATENCIES * latency_seconds)
+            return _page(request.query, rows, len(body), is_google=is_google)
+        counted["look-ups" if is_google or request.method == "HEAD" else "reads"] += 1
         await asyncio.sleep(latency_seconds)
-        if request.path.startswith("/storage/v1/b/"):
-            return web.json_response(
-                {"name": "object", "size": str(len(body)), "generation": "1", "bucket": "bucket"}
-            )
+        if is_google:
+            return web.json_response(_object("object", len(body)))
         headers = {"ETag": '"1"', "Last-Modified": "Sat, 21 Nov 2026 00:00:00 GMT"}
         return web.Response(body=body, headers=headers)
 
@@ -63,12 +94,37 @@ def serve(body: bytes, latency_seconds: float, ready: Connection) -> None:
     asyncio.run(run())
 
 
+def _object(name: str, size: int) -> dict[str, str]:
+    return {"name": name, "size": str(size), "generation": "1", "bucket": "bucket"}
+
+
+def _page(query: Mapping[str, str], rows: int, size: int, *, is_google: bool) -> web.Response:
+    """Return a page of the bucket's listing: from a name on, or where the last page ended."""
+    from aiohttp import web
+
+    first = query.get("startOffset" if is_google else "start-after", "")
+    token = query.get("pageToken" if is_google else "continuation-token")
+    start = int(token or next((n for n in range(rows) if image_name(n) >= first), rows))
+    end = min(start + 1000, rows)
+    names = [image_name(number) for number in range(start, end)]
+    if is_google:
+        more = {"nextPageToken": str(end)} if end < rows else {}
+        return web.json_response({"items": [_object(name, size) for name in names], **more})
+    marks = f"<Size>{size}</Size><ETag>&quot;1&quot;</ETag>"
+    contents = "".join(f"<Contents><Key>{name}</Key>{marks}</Contents>" for name in names)
+    if end < rows:
+        contents += f"<NextContinuationToken>{end}</NextContinuationToken>"
+    return web.Response(
+        text=f"<ListBucketResult>{contents}</ListBucketResult>", content_type="application/xml"
+    )
+
+
 @contextmanager
-def served(body: bytes, latency_seconds: float) -> Iterator[str]:
+def served(body: bytes, rows: int, latency_seconds: float) -> Iterator[str]:
     """Run the server; gives its URL."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(body, latency_seconds, theirs), daemon=True)
+    process = context.Process(target=serve, args=(body, rows, latency_seconds, theirs), daemon=True)
     process.start()
     try:
         yield f"http://127.0.0.1:{ours.recv()}"
@@ -76,29 +132,60 @@ def served(body: bytes, latency_seconds: float) -> Iterator[str]:
         process.kill()
 
 
-def one(paths: list[str]) -> float:
-    """Return the rate of asking for one image after the other."""
+def counted(url: str) -> dict[str, int]:
+    """Return how many requests the server got since this was asked last."""
+    with urllib.request.urlopen(f"{url}/counted") as answer:
+        found: dict[str, int] = json.load(answer)
+        return found
+
+
+def look_at_each(paths: list[str]) -> None:
+    """Ask for one image after the other."""
     from recordgen import storage
 
-    started = time.perf_counter()
     for path in paths:
         storage.info(path)
         storage.read_bytes(path)
-    return len(paths) / (time.perf_counter() - started)
 
 
-def ours(paths: list[str]) -> float:
-    """Return the rate of a whole conversion."""
+def convert_all(paths: list[str]) -> None:
+    """Convert the images."""
     from recordgen.conversion.api import convert
 
+    with import_file(paths) as source:
+        result = convert(source, f"{source}-out", allow_scheme="http")
+    if result.dataset.examples != len(paths):
+        raise SystemExit(f"{result.dataset.examples} of {len(paths)} images were converted")
+
+
+def take_fingerprint(paths: list[str]) -> None:
+    """Ask for the versions of the images, as before each run of a pipeline."""
+    from recordgen.examplegen.fingerprint import image_fingerprint
+    from recordgen.options import ConvertOptions
+    from recordgen.sources.import_file import ImportFile
+
+    with import_file(paths) as source:
+        options = ConvertOptions(task="image_classification", allow_scheme=("http",))
+        image_fingerprint([ImportFile(source)], options)
+
+
+@contextmanager
+def import_file(paths: list[str]) -> Iterator[str]:
+    """Write an import file of the images; gives its path."""
     with tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder:
         source = os.path.join(folder, "labels.csv")
         with open(source, "w", encoding="utf-8") as file:
             file.writelines(f"TRAIN,{path},{number % 10}\n" for number, path in enumerate(paths))
-        result = convert(source, os.path.join(folder, "out"), allow_scheme="http")
-    if result.dataset.examples != len(paths):
-        raise SystemExit(f"{result.dataset.examples} of {len(paths)} images were converted")
-    return len(paths) / result.seconds
+        yield source
+
+
+def measured(work: Callable[[list[str]], None], paths: list[str]) -> tuple[float, float]:
+    """Return images per second, and milliseconds of processor time per image."""
+    before, started = os.times(), time.perf_counter()
+    work(paths)
+    seconds, after = time.perf_counter() - started, os.times()
+    cpu = sum(after[:4]) - sum(before[:4])  # user, system, and of children that have ended
+    return len(paths) / seconds, 1000 * cpu / len(paths)
 
 
 def main() -> None:
@@ -108,10 +195,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--side", type=int, default=128, help="pixels of an image")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("one", "ours", "disk", "fingerprint"), action="append")
     parser.add_argument("--json", action="store_true", help="print only JSON")
     args = parser.parse_args()
     body = photo(args.side)
-    with served(body, args.latency_ms / 1000) as url:
+    with (
+        served(body, args.rows, args.latency_ms / 1000) as url,
+        tempfile.TemporaryDirectory(prefix="recordgen-benchmark-") as folder,
+    ):
         os.environ.update(
             STORAGE_EMULATOR_HOST=url,
             AWS_ENDPOINT_URL=url,
@@ -120,30 +211,51 @@ def main() -> None:
             AWS_DEFAULT_REGION="us-east-1",
         )
         root = f"{url}/bucket" if args.store == "http" else f"{args.store}://bucket"
-        paths = [f"{root}/{number:06d}.jpg" for number in range(args.rows)]
-        one(paths[:2])  # libraries are loaded, credentials found
-        ours(paths[:100])
-        rates: dict[str, list[float]] = {"one": [], "ours": []}
+        names = [image_name(number) for number in range(args.rows)]
+        far, near = [f"{root}/{name}" for name in names], [f"{folder}/{name}" for name in names]
+        work = {
+            "one": (look_at_each, far[: max(20, args.rows // 40)]),
+            "ours": (convert_all, far),
+            "disk": (convert_all, near),
+        }
+        if find_spec("tfx"):
+            work["fingerprint"] = (take_fingerprint, far)
+        work = {name: work[name] for name in args.only or work}
+        for path in near if "disk" in work else ():
+            with open(path, "wb") as file:
+                file.write(body)
+        for function, paths in work.values():
+            function(paths[:100])  # libraries are loaded, credentials found
+        counted(url)
+        rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
+        requests = {}
         for _ in range(args.rounds):
-            rates["one"].append(one(paths[: max(20, args.rows // 40)]))
-            rates["ours"].append(ours(paths))
-    medians = {name: statistics.median(values) for name, values in rates.items()}
+            for name, (function, paths) in work.items():
+                rounds[name].append(measured(function, paths))
+                requests[name] = counted(url)
+    rates = {name: max(rate for rate, _ in found) for name, found in rounds.items()}
+    cpu = {name: min(cpu for _, cpu in found) for name, found in rounds.items()}
     result = {
         "store": args.store,
         "latency_ms": args.latency_ms,
         "rows": args.rows,
         "image_bytes": len(body),
-        "images_per_second": {name: round(rate, 1) for name, rate in medians.items()},
-        "rounds": {name: [round(rate, 1) for rate in values] for name, values in rates.items()},
-        "ratio": round(medians["ours"] / medians["one"], 1),
+        "images_per_second": {name: round(rate, 1) for name, rate in rates.items()},
+        "cpu_ms_per_image": {name: round(each, 3) for name, each in cpu.items()},
+        "requests": requests,
     }
+    if not args.only:
+        result["ratio"] = round(rates["ours"] / rates["one"], 1)
+        result["cpu_ratio"] = round(cpu["ours"] / cpu["disk"], 2)
     if args.json:
         print(json.dumps(result, indent=2))
         return
     print(f"{args.store}, {args.latency_ms:g} ms, {args.rows} images of {len(body)} bytes")
-    for name, rate in medians.items():
-        print(f"{name:5} {rate:8.1f} images/s")
-    print(f"ratio {result['ratio']:8.1f}")
+    for name, rate in rates.items():
+        print(f"{name:11} {rate:8.1f} images/s {cpu[name]:8.3f} ms cpu {requests[name]}")
+    print(
+        f"ratio       {result['ratio']:8.1f} images/s {result['cpu_ratio']:8.2f} cpu, ours / disk"
+    )
 
 
 if __name__ == "__main__":

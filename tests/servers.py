@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -168,6 +169,31 @@ def proxying(upstream: str) -> Iterator[Proxy]:
     with serving(handle, sessions) as url:
         proxy.url = url
         yield proxy
+
+
+@contextmanager
+def listed_bucket(
+    names: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[list[dict[str, str]]]:
+    """Stand in for gs://bucket, which can only be listed; gives the queries of the requests."""
+    asked: list[dict[str, str]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        assert request.path == "/storage/v1/b/bucket/o"
+        asked.append(dict(request.query))
+        items = [
+            {"name": name, "size": "7", "generation": f"1{n:04}"}
+            for n, name in enumerate(names)
+            if name >= request.query["startOffset"]
+        ]
+        start = int(request.query.get("pageToken", "0"))
+        end = start + int(request.query["maxResults"])
+        more = {"nextPageToken": str(end)} if end < len(items) else {}
+        return web.json_response({"items": items[start:end], **more})
+
+    with serving(answer) as url:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+        yield asked
 
 
 @contextmanager

@@ -1011,7 +1011,7 @@ def test_patience_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_listing_says_what_look_ups_say(tmp_path: Path) -> None:
     """Files directly in a folder, with the versions of look-ups; elsewhere there is no page."""
     folder = f"memory://{tmp_path.name}/a b"
-    paths = [f"{folder}/{number}.jpg" for number in range(100)]
+    paths = [f"{folder}/{number}.jpg" for number in range(20)]
     for path in (*paths, f"{folder}/below/1.jpg"):
         storage.write_bytes(path, path.encode())
     [page] = storage.list_infos(folder, RequestContext())
@@ -1024,8 +1024,8 @@ def test_a_listing_says_what_look_ups_say(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "pages", "worth"),
-    [(99, 1, False), (100, 1, True), (199, 2, False), (200, 2, True), (0, 0, True)],
+    [(19, 1, False), (20, 1, True), (39, 2, False), (40, 2, True), (0, 0, True)],
 )
 def test_worth_listing(wanted: int, pages: int, worth: bool) -> None:
-    """A page of a listing must spare a hundred look-ups."""
+    """A page of a listing must spare twenty look-ups."""
     assert worth_listing(wanted, pages) is worth

@@ -26,7 +26,7 @@ from recordgen.rows.planned import PlannedRow
 from recordgen.storage import listing
 from tests.conftest import encoded, examples_of, noise, tree_bytes
 from tests.preloaded import WITH_BEAM
-from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, proxying, serving
+from tests.servers import Fault, Proxy, emulated_gcs, emulated_s3, listed_bucket, proxying
 
 pytestmark = pytest.mark.outside
 
@@ -453,27 +453,24 @@ def test_a_listing_replaces_many_look_ups(store: Store, monkeypatch: pytest.Monk
 def test_pages_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page names the next one; names that look like a version are left to look-ups."""
     names = [*(f"a b/{n:04}.jpg" for n in range(2100)), "a b/x.jpg#12"]
-    asked: list[dict[str, str]] = []
-
-    async def answer(request: web.Request) -> web.Response:
-        assert request.path == "/storage/v1/b/bucket/o"
-        asked.append(dict(request.query))
-        start, count = int(request.query.get("pageToken", "0")), int(request.query["maxResults"])
-        end = start + count
-        items = [
-            {"name": name, "size": "7", "generation": f"1{n:04}"} for n, name in enumerate(names)
-        ]
-        more = {"nextPageToken": str(end)} if end < len(names) else {}
-        return web.json_response({"items": items[start:end], **more})
-
-    with serving(answer) as url:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url)
+    with listed_bucket(names, monkeypatch) as asked:
         found = listed_infos(f"gs://bucket/{name}" for name in names)
     assert len(asked) == 3
     assert {item["prefix"] for item in asked} == {"a b/"}
     assert found == {
         f"gs://bucket/{name}": storage.FileInfo(7, f"1{n:04}") for n, name in enumerate(names[:-1])
     }
+
+
+def test_ranges_of_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages begin at the first wanted name and end at the last; very many are cut into ranges."""
+    monkeypatch.setattr(sizes, "RANGE_NAMES", 1000)
+    names = [f"a/{n:05}.jpg" for n in range(9000)]
+    wanted = [f"gs://bucket/{name}" for name in names[4000:6000]]
+    with listed_bucket(names, monkeypatch) as asked:
+        assert sorted(listed_infos(wanted)) == wanted
+    starts = [item["startOffset"] for item in asked]
+    assert sorted(starts) == ["a/04000.jpg", "a/05000.jpg"]
 
 
 def test_a_listing_that_holds_little_is_given_up(store: Store) -> None:

@@ -10,7 +10,7 @@ from recordgen.options import ConvertOptions
 from recordgen.sources.import_file import ImportFile
 from recordgen.storage import RequestContext
 from recordgen.storage.access import Access, RowUrlPolicy
-from tests.servers import serving
+from tests.servers import listed_bucket, serving
 
 
 @pytest.fixture
@@ -83,6 +83,17 @@ def test_more_images_than_one_window(tmp_path):
     assert before.startswith("images:5000,")
     (tmp_path / "4999.png").write_bytes(b"x")
     assert fingerprint(tmp_path) != before
+
+
+def test_many_images_of_a_folder_take_few_requests(tmp_path, monkeypatch):
+    """A bucket is listed, a thousand objects at a time."""
+    names = [f"a/{n:05}.jpg" for n in range(2000)]
+    source = tmp_path / "labels.csv"
+    source.write_text("".join(f"TRAIN,gs://bucket/{name},x\n" for name in reversed(names)))
+    with listed_bucket(names, monkeypatch) as asked:
+        found = image_fingerprint([ImportFile(str(source))], ConvertOptions(allow_scheme=("gs",)))
+    assert found.startswith("images:2000,")
+    assert len(asked) == 2
 
 
 def test_what_has_no_version(tmp_path):

@@ -154,8 +154,8 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             dataset_version: your own name for this data, such as a date or a commit: part of the
                 cache key, and a property of the artifact.
             fingerprint_images: put size and time (or generation, etag) of every image into the
-                cache key. This looks up each image, in 32 threads, before every run; for millions
-                of remote images, turn it off and set ``dataset_version``.
+                cache key. Before every run this lists folders of remote images, or looks up each;
+                if that takes too long, turn it off and set ``dataset_version``.
             select: a list, or text with commas between its items; so are ``ignore``, ``fail_on``,
                 ``threshold``, ``allow_scheme`` and ``allow_root``.
 

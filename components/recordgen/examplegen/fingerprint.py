@@ -7,27 +7,28 @@ cache hit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from recordgen import storage
 from recordgen.dataset.manifest import read_vocabulary
 from recordgen.dataset.vocabulary import labels_digest
-from recordgen.errors import NotAllowedError, UnknownSchemeError
+from recordgen.errors import NotAllowedError, PayloadError, UnknownSchemeError
 from recordgen.masking import without_secrets
 from recordgen.options import ConvertOptions
-from recordgen.ordered import map_in_order
+from recordgen.payloads.fetching import payload_infos
 from recordgen.rows.planned import requested_uris
 from recordgen.rows.row import Row
 from recordgen.sources.detect import detect
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.readers import RowReader, with_lists
-from recordgen.storage import RequestContext
-from recordgen.storage.access import Access, RowUrlPolicy
+from recordgen.storage import FileInfo, RequestContext
+from recordgen.storage.access import RowUrlPolicy
 from recordgen.tasks import Task, task_for
 
-# Looking up a file is waiting, not computing: many at once, whatever the number of cores.
-_THREADS = 32
+# Rows whose payloads are looked up together; they are held in memory. The more, the more payloads
+# are wanted of a page of a listing.
+_ROWS_AT_ONCE = 100_000
 
 _ANY_REQUEST = RequestContext()
 _NOTHING_SAID = ConvertOptions()
@@ -55,22 +56,28 @@ def version_or_missing(path: str, context: RequestContext = _ANY_REQUEST) -> str
         return "unknown"
 
 
-def _payload_versions(row: Row, access: Access, task: Task) -> tuple[int, list[tuple[str, str]]]:
-    """Return the number of a row's payloads in storage, and path and version of each.
+def _versions(
+    rows: Sequence[Row], options: ConvertOptions, task: Task
+) -> Iterator[list[tuple[str, str]]]:
+    """Yield path and version of each payload that a row has in storage, row by row.
 
-    Files that the row may not reach are not looked up. A row without payloads in storage stands for
-    itself.
+    The version of one that the conversion would reject, such as a file that rows may not reach, is
+    the reject's code.
     """
-    found = []
-    [uris] = task.stored_uris([row.uri], [row.annotation])
-    for uri, url in zip(uris, requested_uris(uris, row.addresses), strict=True):
-        path = storage.resolve(url, row.source)
-        if access.refusal(path, row.source) is not None:
-            version = "not allowed"
-        else:
-            version = version_or_missing(path, RequestContext(RowUrlPolicy(access, row.source)))
-        found.append((storage.resolve(uri, row.source), version))
-    return len(found), found or [(row.uri, row.annotation or "")]
+    uris = task.stored_uris([row.uri for row in rows], [row.annotation for row in rows])
+    urls = [
+        url
+        for row, own in zip(rows, uris, strict=True)
+        for url in requested_uris(own, row.addresses)
+    ]
+    sources = [row.source for row, own in zip(rows, uris, strict=True) for _ in own]
+    infos = iter(payload_infos(urls, sources, options))
+    for row, own in zip(rows, uris, strict=True):
+        yield [(storage.resolve(uri, row.source), _version(next(infos))) for uri in own]
+
+
+def _version(info: FileInfo | PayloadError) -> str:
+    return info.code if isinstance(info, PayloadError) else "{}:{}".format(*info)
 
 
 def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NOTHING_SAID) -> str:
@@ -119,11 +126,11 @@ def image_fingerprint(files: Iterable[ImportFile], options: ConvertOptions = _NO
     task = task_for(options)
     if not task.names_payloads:  # the import files are all there is
         return f"images:0,sha256:{digest.hexdigest()}"
-    items = RowReader(options).read_all(present)
-    rows = (item for item in items if isinstance(item, Row))
-    look_up = partial(_payload_versions, access=options.access, task=task)
-    for number, versions in map_in_order(look_up, rows, threads=_THREADS):
-        images += number
-        for path, version in versions:
-            add(path, version)
+    rows = (item for item in RowReader(options).read_all(present) if isinstance(item, Row))
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        for row, versions in zip(some, _versions(some, options, task), strict=True):
+            images += len(versions)
+            # A row without payloads in storage stands for itself.
+            for path, version in versions or [(row.uri, row.annotation or "")]:
+                add(path, version)
     return f"images:{images},sha256:{digest.hexdigest()}"

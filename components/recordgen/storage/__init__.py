@@ -270,7 +270,9 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
         return _storage(folder).list_dir(folder)
 
 
-def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileInfo]]:
+def list_infos(
+    folder: str, context: RequestContext, *, first: str = "", last: str | None = None
+) -> Iterator[dict[str, FileInfo]]:
     """Yield what :func:`info` returns for the files directly in ``folder``, by path, in pages.
 
     Each page takes one request. Local files, web servers and most plug-ins give no page, nor does a
@@ -280,6 +282,9 @@ def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileI
     Args:
         folder: the files' paths up to the last ``/``.
         context: see :class:`RequestContext`.
+        first: the name of the first file that is wanted, in the order of UTF-8; pages may begin
+            earlier.
+        last: the name of the last one; its page is the last. None: all pages.
 
     Raises:
         StorageError: storage failed.
@@ -288,7 +293,7 @@ def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileI
         return iter(())
     from recordgen.storage import listing
 
-    return listing.list_infos(folder, context)
+    return listing.list_infos(folder, context, first, last)
 
 
 def list_folders(root: str, prefix: str) -> list[str]:

@@ -20,25 +20,29 @@ _Page = tuple[dict[str, dict[str, Any]], str | None]
 PAGE_OBJECTS = 1000
 
 
-def list_infos(folder: str, context: RequestContext) -> Iterator[dict[str, FileInfo]]:
-    """Yield the objects in a folder with their infos, page by page."""
+def list_infos(
+    folder: str, context: RequestContext, first: str, last: str | None
+) -> Iterator[dict[str, FileInfo]]:
+    """Yield objects in a folder with their infos, page by page, see :func:`storage.list_infos`."""
     token: str | None = "" if scheme_of(folder) in _ASK else None
     while token is not None:
         try:
-            found, token = retried(partial(_ask, folder, token), folder, context)
+            found, token = retried(partial(_ask, folder, first, token), folder, context)
         except (FileNotFoundError, PermissionError):  # reading may be allowed where listing is not
             return
         infos = {f"{folder}/{name}": to_info(said) for name, said in found.items()}
         # A URL with such a name would ask for a version of another object.
         yield {path: info for path, info in infos.items() if not names_version(path)}
+        if last is not None and max(found, default="") >= last:
+            return
 
 
-def _ask(folder: str, token: str) -> _Page:
+def _ask(folder: str, first: str, token: str) -> _Page:
     fs, inner = filesystem_of(f"{folder}/_")  # the libraries would drop a slash at the end
-    return _ASK[scheme_of(folder)](fs, inner, token)
+    return _ASK[scheme_of(folder)](fs, inner, first, token)
 
 
-def _ask_gcs(fs: Any, inner: str, token: str) -> _Page:
+def _ask_gcs(fs: Any, inner: str, first: str, token: str) -> _Page:
     bucket, prefix = _split(fs, inner)
     answer = fs.call(
         "GET",
@@ -46,6 +50,7 @@ def _ask_gcs(fs: Any, inner: str, token: str) -> _Page:
         bucket,
         prefix=prefix,
         delimiter="/",
+        startOffset=prefix + first,
         maxResults=PAGE_OBJECTS,
         pageToken=token or None,
         fields="nextPageToken,items(name,size,generation)",
@@ -55,15 +60,18 @@ def _ask_gcs(fs: Any, inner: str, token: str) -> _Page:
     return found, answer.get("nextPageToken")
 
 
-def _ask_s3(fs: Any, inner: str, token: str) -> _Page:
+def _ask_s3(fs: Any, inner: str, first: str, token: str) -> _Page:
     bucket, prefix = _split(fs, inner)
+    # Listings begin behind a key; this one is a little before the first. S3's directory buckets
+    # have no order and refuse it.
+    start = {} if bucket.endswith("--x-s3") else {"StartAfter": (prefix + first)[:-1]}
     answer = fs.call_s3(
         "list_objects_v2",
         Bucket=bucket,
         Prefix=prefix,
         Delimiter="/",
         MaxKeys=PAGE_OBJECTS,
-        **({"ContinuationToken": token} if token else {}),
+        **({"ContinuationToken": token} if token else start),
         **fs.req_kw,
     )
     found = {
@@ -73,7 +81,7 @@ def _ask_s3(fs: Any, inner: str, token: str) -> _Page:
     return found, answer.get("NextContinuationToken")
 
 
-def _ask_memory(fs: Any, inner: str, token: str) -> _Page:
+def _ask_memory(fs: Any, inner: str, first: str, token: str) -> _Page:
     # What its listing says of a file's age is another text than what its look-up says.
     found = map(fs.info, fs.ls(posixpath.dirname(inner), detail=False))
     return {
