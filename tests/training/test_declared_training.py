@@ -160,6 +160,8 @@ def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
     served = CppModel(model)
     records = stored(output, "eval")
     answers = served.run("serving_default", examples=records)["predictions"]
+    scores = served.run("evaluate", examples=records)["scores"]
+    assert scores[:, 0] == pytest.approx(answers)
     truth = served.run("truth", examples=records)["label"].astype(np.float64)
     assert truth.mean() == pytest.approx(1000, abs=10)
     errors = np.square(truth - answers).sum()

@@ -76,12 +76,12 @@ def trained(dataset, tmp_path_factory):
 @pytest.fixture(scope="module")
 def answers(trained, dataset):
     """What the model and the records say of the evaluation split: boxes, and true boxes."""
-    signatures = tf.saved_model.load(trained[0]).signatures
+    served = CppModel(trained[0])
     files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = tf.stack(list(tf.data.TFRecordDataset(files)))
-    truth = signatures["truth"](examples=records)
-    assert truth["weight"].numpy().tolist() == [1.0] * 30
-    return signatures["evaluate"](examples=records)["scores"].numpy(), truth["label"].numpy()
+    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    truth = served.run("truth", examples=records)
+    assert truth["weight"].tolist() == [1.0] * 30
+    return served.run("evaluate", examples=records)["scores"], truth["label"]
 
 
 def precisions(answers):

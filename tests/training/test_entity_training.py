@@ -66,19 +66,19 @@ def test_the_model_and_its_measure(dataset, trained):
     assert found.score > 0.75
     assert found.examples == read_dataset(dataset).splits["eval"].examples
 
-    signatures = tf.saved_model.load(model).signatures
+    served = CppModel(model)
     files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = tf.stack(list(tf.data.TFRecordDataset(files)))
-    truth = signatures["truth"](examples=records)
-    assert (truth["weight"].numpy() == 1).all()
+    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    truth = served.run("truth", examples=records)
+    assert (truth["weight"] == 1).all()
     [(_, tags)] = eval_dataset(dataset, batch_size=len(records))
     np.testing.assert_array_equal(truth["label"], tags)
-    scores = signatures["evaluate"](examples=records)["scores"].numpy()
+    scores = served.run("evaluate", examples=records)["scores"]
     counts = EntityCounts(3)
     counts.add(tags.numpy(), scores.argmax(-1))
     assert found.score == pytest.approx(counts.f1())
     # What is said of a text does not depend on its batch.
-    alone = signatures["evaluate"](examples=records[:1])["scores"].numpy()
+    alone = served.run("evaluate", examples=records[:1])["scores"]
     np.testing.assert_allclose(scores[:1, : alone.shape[1]], alone, atol=1e-5)
 
 

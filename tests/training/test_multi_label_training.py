@@ -70,12 +70,12 @@ def model(trained):
 @pytest.fixture(scope="module")
 def answers(model, dataset):
     """What the model and the records say of the evaluation split: scores, truth, weights."""
-    signatures = tf.saved_model.load(model).signatures
+    served = CppModel(model)
     files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = tf.stack(list(tf.data.TFRecordDataset(files)))
-    truth = signatures["truth"](examples=records)
-    scores = signatures["evaluate"](examples=records)["scores"]
-    return scores.numpy(), truth["label"].numpy(), truth["weight"].numpy()
+    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    truth = served.run("truth", examples=records)
+    scores = served.run("evaluate", examples=records)["scores"]
+    return scores, truth["label"], truth["weight"]
 
 
 def keras_auc(answers):

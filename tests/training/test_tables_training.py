@@ -91,6 +91,8 @@ def test_numbers(source: str, tmp_path: Path) -> None:
         for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
     ]
     answers = served.run("serving_default", examples=records)["predictions"]
+    scores = served.run("evaluate", examples=records)["scores"]
+    assert scores[:, 0] == pytest.approx(answers)
     truth = served.run("truth", examples=records)["label"].astype(np.float64)
     errors = np.square(truth - answers).sum()
     assert found.score == pytest.approx(1 - errors / np.square(truth - truth.mean()).sum())
