@@ -63,12 +63,13 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/image.md": {
         "make image": _CONTAINERS,
+        "scripts/image": _CONTAINERS,
         "docker ": _CONTAINERS,
         "RECORDGEN_IMAGE=": _CONTAINERS,
     },
     "docs/kubeflow.md": {
         "python -m pipelines.kubeflow --run-local": _CONTAINERS,
-        "import os\n\nfrom kfp import components, dsl, local": _CONTAINERS,
+        "# digits.py": _CONTAINERS,
     },
     "docs/pipeline.md": {
         "python -m pipelines.local": _PIPELINE,
