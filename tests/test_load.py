@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import simplejpeg
 import recordgen
 from recordgen.beam import running
 from recordgen.beam.runners import dying_with_workers, workers_below
+from recordgen.console.stopping import stopping
 from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.planning.plan import make_plan
@@ -116,7 +118,8 @@ def test_the_limit_of_a_control_group(
             recordgen.convert(source, tmp_path / words.split()[0], **_SMALL)
 
 
-def test_the_other_workers_end_with_one_that_dies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["a death", "SIGINT", "SIGTERM"])
+def test_the_workers_end_with_one_that_dies_and_with_a_stop(by: str, tmp_path: Path) -> None:
     """Beam waits for each of them, and one may wait for rows of the dead one for ever."""
     module = tmp_path / "apache_beam/runners/worker/sdk_worker_main.py"  # its stand-in
     module.parent.mkdir(parents=True)
@@ -127,13 +130,36 @@ def test_the_other_workers_end_with_one_that_dies(tmp_path: Path) -> None:
         raise RuntimeError("return code -9")
 
     def wait_for_the_worker() -> None:
-        with dying_with_workers():
-            threading.Thread(target=die, name="run_worker").start()
-            other.wait(30)
+        with stopping(), dying_with_workers():
+            if by == "a death":
+                threading.Thread(target=die, name="run_worker").start()
+                other.wait(30)
+            signal.raise_signal(signal.Signals[by])
 
+    expected = {"a death": RuntimeError}.get(by, KeyboardInterrupt)
+    words = "a worker process died .*return code -9" if by == "a death" else None
     with subprocess.Popen(command, shell=True, cwd=tmp_path) as other:
         while not workers_below(other.pid):
             time.sleep(0.01)
-        with pytest.raises(RuntimeError, match=r"a worker process died .*return code -9"):
+        with pytest.raises(expected, match=words):
             wait_for_the_worker()
         assert other.wait(30) == 128 + signal.SIGKILL
+
+
+def test_an_interrupt_waits_for_no_further_image(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for those of the batch that a thread has begun."""
+    calls: list[float] = []
+
+    def slow(*_: object, **__: object) -> object:
+        calls.append(time.monotonic())
+        if len(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)  # the main thread takes the signal
+        raise ValueError
+
+    monkeypatch.setattr(simplejpeg, "decode_jpeg", slow)
+    with pytest.raises(KeyboardInterrupt):
+        recordgen.convert(source, tmp_path / "out", threads=1)
+    assert len(calls) <= 2

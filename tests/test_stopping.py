@@ -1,4 +1,4 @@
-"""SIGTERM, in processes that load nothing but its handler."""
+"""SIGTERM and Ctrl-C, in processes that load nothing but its handler."""
 
 from __future__ import annotations
 
@@ -14,33 +14,43 @@ STOPPED = """
 import os, signal, time
 from recordgen.console import stopping
 {before}
-stopping._STOP_SECONDS = {seconds}
-stopping.stop_on_sigterm()
-try:
-    os.kill(os.getpid(), signal.SIGTERM)
-except KeyboardInterrupt:
-    print("interrupted by", stopping.interrupted_by().name, flush=True)
-    os.kill(os.getpid(), signal.SIGTERM)  # again, while it stops
-    time.sleep({holds})
+stopping._STOP_SECONDS[signal.{by}] = {seconds}
+with stopping.stopping():
+    try:
+        os.kill(os.getpid(), signal.{by})
+    except KeyboardInterrupt:
+        print("interrupted by", stopping.stopped_by().name, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)  # again, while it stops
+        time.sleep({holds})
 """
+
+NO_CTRL_C = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
 @pytest.mark.parametrize(
-    ("before", "seconds", "holds", "stdout", "code"),
+    ("before", "by", "seconds", "holds", "stdout", "code"),
     [
-        ("", 60, 0, "interrupted by SIGTERM\n", 0),
-        ("signal.signal(signal.SIGINT, signal.SIG_IGN)", 60, 0, "interrupted by SIGTERM\n", 0),
-        ("", 0.1, 60, "interrupted by SIGTERM\n", 143),
-        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", 60, 0, "", 0),
-        ("signal.signal(signal.SIGTERM, lambda *_: print('mine'))", 60, 0, "mine\n", 0),
+        ("", "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
+        (
+            "signal.signal(signal.SIGINT, signal.SIG_IGN)",
+            "SIGTERM",
+            60,
+            0,
+            "interrupted by SIGTERM\n",
+            0,
+        ),
+        ("", "SIGTERM", 0.1, 60, "interrupted by SIGTERM\n", 143),
+        ("", "SIGINT", 0.1, 60, "interrupted by SIGINT\n", 130),
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "SIGTERM", 60, 0, "", 0),
+        ("signal.signal(signal.SIGTERM, lambda *_: print('mine'))", "SIGTERM", 60, 0, "mine\n", 0),
     ],
-    ids=["first", "no-ctrl-c", "held", "ignored", "handled"],
+    ids=["first", "no-ctrl-c", "held", "held-at-ctrl-c", "ignored", "handled"],
 )
 def test_sigterm_ends_as_ctrl_c_does(
-    before: str, seconds: float, holds: float, stdout: str, code: int
+    before: str, by: str, seconds: float, holds: float, stdout: str, code: int
 ) -> None:
     """Once, also where Ctrl-C is ignored; and what holds the end is cut off."""
     started = time.monotonic()
-    done = run_python("-c", STOPPED.format(before=before, seconds=seconds, holds=holds))
+    done = run_python("-c", STOPPED.format(before=before, by=by, seconds=seconds, holds=holds))
     assert (done.stdout, done.returncode) == (stdout, code), done.stderr
     assert time.monotonic() - started < 30

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import interrupted_by, stop_on_sigterm
+from recordgen.console.stopping import stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
@@ -47,7 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments, beam_args = arguments[:cut], arguments[cut + 1 :]
     log_format, debug = _how_to_log(arguments)
     _set_up_logs(log_format, debug=debug)
-    stop_on_sigterm()
+    with stopping():
+        return _run(arguments, beam_args, debug=debug)
+
+
+def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> int:
     try:
         args = _parse(arguments)
         args.beam_args = beam_args
@@ -62,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exc.exit_code
     except KeyboardInterrupt as exc:
         _offer_resume(arguments)
-        return logs.interrupted(exc, interrupted_by(), traceback=debug)
+        return logs.interrupted(exc, stopped_by(), traceback=debug)
     except BrokenPipeError:
         # The reader of our output has gone: point stdout elsewhere for the final flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

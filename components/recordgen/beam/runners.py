@@ -135,13 +135,14 @@ def dying_with_workers() -> Iterator[None]:
     """End the block with a RuntimeError when a worker process of the in-memory runner dies.
 
     Beam notes that in a thread of its own and waits for the worker's answer for ever. Then it waits
-    for the other workers, one of which may wait for rows of the dead one: they are ended. Blocks
+    for the other workers, one of which may wait for rows of the dead one: they are ended. Ctrl-C
+    and a SIGTERM that somebody handles end them, too, or Beam would wait for what they do. Blocks
     outside the main thread, where no signal can end them, are left alone. A SIGUSR1 from elsewhere
     goes to whom it is for.
     """
-    handler = signal.getsignal(signal.SIGUSR1)
+    handlers = {number: signal.getsignal(number) for number in _HANDLED}
     # None: somebody's handler in C, which could not be put back.
-    if threading.current_thread() is not threading.main_thread() or handler is None:
+    if threading.current_thread() is not threading.main_thread() or None in handlers.values():
         yield
         return
     deaths: list[str] = []
@@ -161,15 +162,24 @@ def dying_with_workers() -> Iterator[None]:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
     def end(number: int, frame: FrameType | None) -> None:
-        if deaths:
-            for worker in workers_below(os.getpid()):
-                with suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
+        nonlocal running
+        handler = handlers[number]
+        if number == signal.SIGUSR1 and not (running and deaths):
+            if not deaths and callable(handler):
+                handler(number, frame)
+            return
+        running = False  # without the lock, which this thread may hold
+        for worker in workers_below(os.getpid()):
+            with suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+        if number == signal.SIGUSR1:
             raise RuntimeError(f"a worker process died ({deaths[0]}); run it again")
         if callable(handler):
             handler(number, frame)
 
-    signal.signal(signal.SIGUSR1, end)
+    for number, handler in handlers.items():
+        if number == signal.SIGUSR1 or callable(handler):
+            signal.signal(number, end)
     threading.excepthook = note
     try:
         yield
@@ -177,7 +187,11 @@ def dying_with_workers() -> Iterator[None]:
         threading.excepthook = hook
         with lock:
             running = False
-        signal.signal(signal.SIGUSR1, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+_HANDLED = (signal.SIGUSR1, signal.SIGINT, signal.SIGTERM)
 
 
 def workers_below(process: int) -> list[int]:

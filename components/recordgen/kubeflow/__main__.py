@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from recordgen.console import logs
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import interrupted_by, stop_on_sigterm
+from recordgen.console.stopping import stopped_by, stopping
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
@@ -39,16 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     logs.set_up("json", level=logging.ERROR)
     quiet_libraries()
     quiet_after_interrupt()
-    stop_on_sigterm()
     try:
-        step = StepInput.parse(args.executor_input)
-        module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
-        module.run(step).write(step)
+        with stopping():
+            step = StepInput.parse(args.executor_input)
+            module = importlib.import_module(f"recordgen.kubeflow.{args.step}")
+            module.run(step).write(step)
     except RecordgenError as exc:
         logs.failed(exc, exc.exit_code, traceback=False)
         return exc.exit_code
     except KeyboardInterrupt as exc:
-        return logs.interrupted(exc, interrupted_by(), traceback=False)
+        return logs.interrupted(exc, stopped_by(), traceback=False)
     return 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
@@ -101,6 +101,8 @@ class Fetcher:
         return self._pool.submit(self._read_far, row, path).result
 
     def _read_local(self, row: PlannedRow, path: str) -> bytes:
+        if self._stop.is_set():
+            raise CancelledError
         check_reach(path, row.source, self._access)
         with _requested(path, self._options):
             data = _as_planned(row, path, ANY_REQUEST)
