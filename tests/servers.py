@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -18,16 +19,27 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from ipaddress import IPv4Address
+from pathlib import Path
 
 import aiohttp
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @contextmanager
-def serving(handler: Handler, sessions: Sequence[aiohttp.ClientSession] = ()) -> Iterator[str]:
+def serving(
+    handler: Handler,
+    sessions: Sequence[aiohttp.ClientSession] = (),
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[str]:
     """Serve requests in a thread; gives the server's base URL. Closes the sessions at the end."""
     ready: Future[tuple[int, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
@@ -35,7 +47,7 @@ def serving(handler: Handler, sessions: Sequence[aiohttp.ClientSession] = ()) ->
         done = asyncio.Event()
         runner = web.ServerRunner(web.Server(handler, access_log=None), shutdown_timeout=0)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
         port = runner.addresses[0][1]
         ready.set_result((port, asyncio.get_running_loop(), done))
@@ -49,10 +61,32 @@ def serving(handler: Handler, sessions: Sequence[aiohttp.ClientSession] = ()) ->
     thread.start()
     port, loop, done = ready.result(10)
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     finally:
         loop.call_soon_threadsafe(done.set)
         thread.join(10)
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """Return what a server needs for TLS with a certificate that nobody trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now, day = datetime.now(timezone.utc), timedelta(days=1)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - day, now + day)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(_LOCAL)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem, none = serialization.Encoding.PEM, serialization.NoEncryption()
+    both = certificate.public_bytes(pem)
+    both += key.private_bytes(pem, serialization.PrivateFormat.PKCS8, none)
+    (folder / "server.pem").write_bytes(both)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    return context
+
+
+_LOCAL = IPv4Address("127.0.0.1")
 
 
 async def cut(request: web.Request, body: bytes, *, length: bool = True) -> web.StreamResponse:

@@ -50,7 +50,7 @@ from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.storage.terms import is_patient
 from tests.conftest import encoded, noise
-from tests.servers import cut, serving
+from tests.servers import cut, self_signed, serving
 
 pytestmark = pytest.mark.once
 
@@ -285,14 +285,18 @@ def test_a_dead_url_costs_its_row_only(serve: Callable[[Answer], str], tmp_path:
     dead += [f"{nowhere}/1.jpg", f"{url.replace('http:', 'https:')}/tls/1.jpg"]
     sound = [f"{url}/{name}-twice/{n}.jpg" for name in FAULTS for n in (1, 2)]
     source = tmp_path / "urls.csv"
-    source.write_text("".join(f"TRAIN,{line},a\n" for line in [*dead, *sound]))
-    options = {"allow_scheme": "http", "max_reject_fraction": 1}
-    result = recordgen.convert(str(source), tmp_path / "out", **options)
+    options = {"allow_scheme": "http,https", "max_reject_fraction": 1}
+    with serving(by_path(**FAULTS), tls=self_signed(tmp_path)) as stranger:
+        dead.append(f"{stranger}/501/1.jpg")
+        source.write_text("".join(f"TRAIN,{line},a\n" for line in [*dead, *sound]))
+        result = recordgen.convert(str(source), tmp_path / "out", **options)
+    assert "self-signed certificate" in result.rejects[-1].message
     assert result.dataset.examples == len(sound)
     assert result.dataset.rows.rejected == {"unreachable": len(dead)}
     for item, path in zip(result.rejects, dead, strict=True):
         assert item.uri == path
-        assert re.search(r"tried 3 times in \d+ s; convert again when .*, or remove", item.message)
+        tried = r"(tried 3 times in \d+ s|verify failed: self-signed certificate .*)"
+        assert re.search(rf"{tried}; convert again when .*, or remove", item.message)
     [hosts] = [line for line in conversion_summary(result).split("\n") if "No answer" in line]
     assert hosts.startswith(f"No answer  {url} {len(FAULTS)}, ")
     assert f"{nowhere} 1" in hosts

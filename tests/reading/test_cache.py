@@ -135,6 +135,23 @@ def test_what_does_not_fit_is_not_kept(copy, caplog):
         list(dataset)
 
 
+def test_a_disk_with_less_room_than_the_cache_needs(pets, tmp_path, monkeypatch):
+    """It is refused before anything is written; a cache that is there has its room already."""
+    options = dict(split="train", cache=str(tmp_path / "kept"), **LARGE)
+    disk_usage = shutil.disk_usage
+    full = disk_usage(tmp_path)._replace(free=1_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    with pytest.raises(
+        UsageError, match=r"kept.* need more than the 0\.0 MB that are free there; "
+    ):
+        eval_dataset(pets, **options)
+    assert os.listdir(tmp_path) == []
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    whole = len(list(eval_dataset(pets, **options)))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    assert len(list(eval_dataset(pets, **options))) == whole
+
+
 @pytest.mark.parametrize("how", [dict(cache="memory"), dict(cache="file")], ids=str)
 def test_crops_of_kept_pictures(pets, tmp_path, how):
     """Pictures that need not be reduced give the very crops that they give without a cache."""

@@ -144,3 +144,24 @@ def test_records_of_any_kind_are_skipped(tmp_path, options):
         "record 5: it is no tf.train.Example",
         "record 6 (pet 6): its feature 'image/class/label' holds string, and int64 is expected",
     ]
+
+
+@pytest.mark.parametrize("has_image", [False, True])
+def test_an_endless_reading_without_a_sound_record_ends(tmp_path, monkeypatch, has_image):
+    """It would look for a batch for ever; a single sound record among bad ones is found."""
+    monkeypatch.setattr("recordgen.reading.skipping._ASSUMED_EXAMPLES", 2)
+
+    def reading(records):
+        source = write_records(tmp_path / "a.rec", records)
+        options = {"batch_size": 2, "epochs": "endless", "on_error": "skip"}
+        if has_image:
+            return train_dataset(source, vocabulary=["ant"], image_size=(8, 8), **options)
+        spec = {"image/class/label": tf.io.FixedLenFeature((), tf.int64)}
+        return read(source, feature_spec=spec, **options)
+
+    wrong = {"image/class/text": b"cat"} if has_image else {"image/class/label": b"cat"}
+    bad = [pet(4, **wrong)] * 2
+    with pytest.raises(RecordError, match=r"a\.rec: record 0 \(pet 4\): "):
+        next(iter(reading(bad)))
+    if not has_image:
+        assert len(list(reading([*bad, pet(0)]).take(3))) == 3

@@ -163,7 +163,7 @@ def dying_with_workers() -> Iterator[None]:
 
     def end(number: int, frame: FrameType | None) -> None:
         nonlocal running
-        handler = handlers[number]
+        handler = handlers[signal.Signals(number)]
         if number == signal.SIGUSR1 and not (running and deaths):
             if not deaths and callable(handler):
                 handler(number, frame)

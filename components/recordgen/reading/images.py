@@ -41,7 +41,7 @@ from recordgen.reading.records import (
     skipping_of,
 )
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.skipping import Skipping, has_examples
+from recordgen.reading.skipping import Skipping, ending, has_examples
 from recordgen.reading.targets import ClassNumbers, Targets
 from recordgen.reading.windows import crop_view
 from recordgen.scales import scale_for
@@ -130,7 +130,8 @@ class ImageReading:
         if self._tries and options.has_full_batches:
             # Some images will be missing, so full batches are made only afterwards.
             images = self._seeded(records.batch(options.batch_size)).map(decode, **parallel)
-            images = images.unbatch().batch(options.batch_size, drop_remainder=True)
+            images = ending(images, plan.examples, options).unbatch()
+            images = images.batch(options.batch_size, drop_remainder=True)
             return self._finished(self._seeded(images).map(self._elements, **parallel))
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)

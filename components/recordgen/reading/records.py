@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from recordgen.reading.decoding import PIXELS_VERSION, as_written
 from recordgen.reading.options import LabelOptions, ReadOptions, RecordOptions
 from recordgen.reading.order import shuffled
 from recordgen.reading.plan import ReadPlan
-from recordgen.reading.skipping import Skipping, has_examples
+from recordgen.reading.skipping import Skipping, ending, has_examples
 from recordgen.reading.tuning import AUTOTUNE
 
 Keep = Callable[[tf.Tensor], tf.Tensor]
@@ -118,7 +119,15 @@ def cached(dataset: tf.data.Dataset, plan: ReadPlan, options: RecordOptions) -> 
             f"{locks[0]}: another process fills this cache, or one died while it did; wait for it, "
             f"or remove {path}*"
         )
-    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    folder = os.path.dirname(path) or "."
+    os.makedirs(folder, exist_ok=True)
+    size, free = plan.cache.bytes or 0, shutil.disk_usage(folder).free
+    # Not part of the plan: a cache that is there has taken its room already.
+    if size > free and not os.path.exists(f"{path}.index"):
+        raise UsageError(
+            f"cache={plan.cache.path!r}: {plan.cache} need more than the {free / 1e6:,.1f} MB that "
+            f"are free there; use another disk, cache='memory' or a smaller cache_bytes"
+        )
     return dataset.cache(path)
 
 
@@ -175,7 +184,8 @@ def batches(
             tried = records.batch(size).map(skipping.tried(to_batch), **parallel)
             return tried.filter(has_examples)
         # Skip before records are arranged, and before full batches are made.
-        records = records.batch(size).map(skipping.sound(to_batch), **parallel).unbatch()
+        sound = records.batch(size).map(skipping.sound(to_batch), **parallel)
+        records = ending(sound, plan.examples, options).unbatch()
     if arrange is not None:
         records = arrange(records)
     # Batch before parse: one vectorised call for all records.

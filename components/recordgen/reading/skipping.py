@@ -11,6 +11,7 @@ that Recordgen has checked are not tried: they cost nothing.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,12 +25,19 @@ import tensorflow as tf
 from recordgen.errors import RecordError, RecordgenError
 from recordgen.reading.decoding import as_written
 from recordgen.reading.naming import NO_IMAGE, called, reason_why, source_id
+from recordgen.reading.options import RecordOptions
 from recordgen.records.tfrecord import read_around
 
 _log = logging.getLogger(__name__)
 
 # A filter alone is called for each record, which is more work than trying this many together.
 _SELECTED_AT_ONCE = 64
+
+# An endless dataset would look for a batch for ever.
+_NOTHING = "no record can be read, and on_error skips them all"
+
+# Records of a pass where nobody has counted them, for the end of one without a sound record.
+_ASSUMED_EXAMPLES = 2_000
 
 # Time for finding the numbers of bad records; those found later are reported without.
 _SECONDS = 60.0
@@ -188,6 +196,30 @@ def _places(files: Sequence[str]) -> Iterator[tuple[int, str]]:
             for number, found in enumerate(read_around(path)):
                 if isinstance(found, bytes):
                     yield hash(found), f"{path}: record {number}"
+
+
+def ending(
+    batches: tf.data.Dataset, examples: int | None, options: RecordOptions
+) -> tf.data.Dataset:
+    """Let an endless dataset fail when no record of a whole pass can be read.
+
+    Args:
+        batches: those that are left when bad records are skipped; some may be empty.
+        examples: how many records a pass has; None: not known, 2,000 are assumed.
+        options: the user's options.
+    """
+    if options.passes is not None:
+        return batches
+    # Between two sound records there may be the others of two passes.
+    most = 2 * math.ceil((examples or _ASSUMED_EXAMPLES) / options.batch_size) + 1
+
+    @as_written
+    def count(empty: tf.Tensor, *parts: Any) -> Any:
+        empty = tf.where(has_examples(*parts), tf.constant(0, tf.int64), empty + 1)
+        tf.debugging.assert_less_equal(empty, tf.constant(most, tf.int64), _NOTHING)
+        return empty, parts if len(parts) > 1 else parts[0]
+
+    return batches.scan(tf.constant(0, tf.int64), count)
 
 
 def has_examples(*parts: Any) -> tf.Tensor:
