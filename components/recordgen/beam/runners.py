@@ -199,9 +199,12 @@ def workers_below(process: int) -> list[int]:
     try:
         command = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
         threads = list(Path(f"/proc/{process}/task").glob("*/children"))
-        children = [int(child) for thread in threads for child in thread.read_text().split()]
     except OSError:
         return []  # it ended, or this is not Linux
+    children: list[int] = []
+    for thread in threads:
+        with suppress(OSError):  # it ended: as that does which has seen a worker die
+            children.extend(map(int, thread.read_text().split()))
     is_worker = command[1:3] == [b"-m", b"apache_beam.runners.worker.sdk_worker_main"]
     below = [worker for child in children for worker in workers_below(child)]
     return [process, *below] if is_worker else below
