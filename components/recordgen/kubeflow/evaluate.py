@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import islice
 
 from recordgen import storage
 from recordgen.console import logs
@@ -14,7 +12,6 @@ from recordgen.dataset.splits import EVAL
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
-from recordgen.records.tfrecord import read_records
 from recordgen.standards.model_labels import read_model_labels
 from recordgen.tasks import TASKS
 from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, UNKNOWN, WEIGHT, check_task
@@ -23,9 +20,9 @@ from recordgen.training.measures import (
     UNKNOWN_LABELS,
     EvalAccumulator,
     Evaluation,
+    record_batches,
 )
 
-_BATCH = 64
 _SHOWN = 10
 
 
@@ -85,7 +82,8 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
     examples = 0
-    for batch in _batches(root, dataset, split):
+    shards = dataset.splits[split].shards
+    for batch in record_batches(storage.join(root, shard.file) for shard in shards):
         records = tf.constant(batch)
         scores = signatures[EVALUATE](examples=records)[SCORES].numpy()
         truth = signatures[TRUTH](examples=records)
@@ -113,13 +111,3 @@ def _nothing_to_evaluate_on(root: str, dataset: Dataset, split: str) -> DataErro
         f"{root}: split {split!r} has no labelled examples to evaluate on (there are "
         f"{', '.join(dataset.splits)})"
     )
-
-
-def _batches(root: str, dataset: Dataset, split: str) -> Iterator[list[bytes]]:
-    records = (
-        record
-        for shard in dataset.splits[split].shards
-        for record in read_records(storage.join(root, shard.file))
-    )
-    while batch := list(islice(records, _BATCH)):
-        yield batch

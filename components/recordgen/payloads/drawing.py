@@ -124,7 +124,7 @@ def _draw_label(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]
     def wide(text: str) -> int:
         return math.ceil(draw.textlength(text, font=font)) + 2 * margin
 
-    text = _writable(box)
+    text = writable(box.label, box.number)
     if wide(text) > size[0]:
         ends = range(len(text))
         fit = bisect_right(ends, size[0], key=lambda end: wide(f"{text[:end]}…"))
@@ -140,11 +140,9 @@ def _draw_label(draw: ImageDraw.ImageDraw, box: StoredBox, size: tuple[int, int]
     draw.text((left + margin, top + high / 2), text, fill=ink, font=font, anchor="lm")
 
 
-def _writable(box: StoredBox) -> str:
-    """Return the label in letters that Pillow's own font has, which are those of ASCII."""
-    if box.label.isascii() and box.label.isprintable():
-        return box.label
-    return f"#{box.number}"
+def writable(label: str, number: int) -> str:
+    """Return a label in letters that Pillow's own font has, which are those of ASCII."""
+    return label if label.isascii() and label.isprintable() else f"#{number}"
 
 
 def _brightness(colour: Colour) -> float:

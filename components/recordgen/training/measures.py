@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from recordgen.dataset.vocabulary import shown_labels
 from recordgen.errors import DataError
+from recordgen.records.tfrecord import read_records
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
 from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2, TABLE_SCORE
@@ -70,6 +72,13 @@ class TfmaMetric(NamedTuple):
     name: str
     class_name: str
     module: str = "recordgen.training.tfma_metrics"
+
+
+def record_batches(paths: Iterable[str], size: int = 64) -> Iterator[list[bytes]]:
+    """Yield the records of TFRecord files in batches. Raises: RecordError: one is damaged."""
+    records = chain.from_iterable(map(read_records, paths))
+    while batch := list(islice(records, size)):
+        yield batch
 
 
 class EvalAccumulator(ABC):
