@@ -19,6 +19,7 @@ from recordgen.training.fitting import Fitting, Phase, learning_rates, plan_phas
 from recordgen.training.image_labels import ManyImageLabels, OneImageLabel
 from recordgen.training.learner import Models
 from recordgen.training.model import backbone_of, build_model
+from recordgen.training.replicas import find_replicas
 from recordgen.training.text_labels import OneTextLabel
 from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW
@@ -167,6 +168,7 @@ def fit(examples, tmp_path):
             epochs=config.epochs,
             validation=validation,
             callbacks=[see],
+            replicas=find_replicas(),
             folder=str(tmp_path),
         ).run()
         return [*found, models.trained.get_weights()]

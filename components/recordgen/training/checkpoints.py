@@ -11,7 +11,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from recordgen import storage
 from recordgen.errors import StorageError
+from recordgen.training.replicas import Replicas
 
 _log = logging.getLogger(__name__)
 
@@ -56,9 +58,9 @@ class Checkpoints:
     """The checkpoints of one phase of a training, in a folder of their own.
 
     A checkpoint is complete before the one before it is removed, so a process may die at any time.
-    It holds the weights, the state of the optimizer and of all random numbers, the position of
-    ``batches`` with their shuffle buffer, and the progress. So training goes on with exactly the
-    same batches and dropped features.
+    It holds the weights, the state of the optimizer and of all random numbers, the progress, and
+    for each worker the position of its ``batches`` with their shuffle buffer. So training goes on
+    with exactly the same batches and dropped features.
     """
 
     def __init__(
@@ -68,34 +70,54 @@ class Checkpoints:
         model: keras.Model,
         batches: Any,
         progress: Progress,
+        replicas: Replicas,
     ) -> None:
         # Seeds are no weights, but layers draw random numbers from them.
         variables = [*model.variables, *model.optimizer.variables]
         state = list({id(variable): variable.value for variable in variables}.values())
-        self._manager = tf.train.CheckpointManager(
-            tf.train.Checkpoint(state=state, batches=batches, progress=progress),
-            folder,
-            max_to_keep=1,
+        self._state = tf.train.CheckpointManager(
+            tf.train.Checkpoint(state=state, progress=progress), folder, max_to_keep=1
         )
+        # Two: the chief may die before it has written the state that belongs to the second one.
+        self._position = tf.train.CheckpointManager(
+            tf.train.Checkpoint(batches=batches),
+            storage.join(folder, f"worker-{replicas.worker}"),
+            max_to_keep=2,
+        )
+        self._number = 0
+        self._replicas = replicas
         self._seconds = 60 * minutes
         self._saved_at = time.monotonic()
 
     def restore(self) -> bool:
         """Go on from the last checkpoint; return whether there is one. Raises: StorageError."""
-        path = self._manager.latest_checkpoint
+        path = self._state.latest_checkpoint
+        if self._replicas.chief_says(path is not None) != (path is not None):
+            raise StorageError(
+                f"{self._state.directory}: this worker does not see the chief's checkpoints; give "
+                f"a checkpoint_dir that all workers share"
+            )
         if path is None:
             return False
-        with _storage_errors(self._manager.directory):
+        self._number = int(path.rpartition("-")[2])
+        position = storage.join(self._position.directory, f"ckpt-{self._number}")
+        with _storage_errors(self._state.directory):
             # assert_consumed: nothing may start anew without a word.
-            self._manager.checkpoint.restore(path).assert_consumed()
+            self._state.checkpoint.restore(path).assert_consumed()
+            self._position.checkpoint.restore(position).assert_consumed()
         return True
 
     def save_if_due(self) -> None:
         """Save a checkpoint if the last one is old enough. Raises: StorageError."""
-        if time.monotonic() - self._saved_at < self._seconds:
+        is_due = time.monotonic() - self._saved_at >= self._seconds
+        if not self._replicas.chief_says(is_due):
             return
-        with _storage_errors(self._manager.directory):
-            self._manager.save()
+        self._number += 1
+        with _storage_errors(self._state.directory):
+            self._position.save(checkpoint_number=self._number)
+            self._replicas.wait()
+            if self._replicas.is_chief:
+                self._state.save(checkpoint_number=self._number)
         self._saved_at = time.monotonic()
 
 

@@ -59,9 +59,9 @@ class ObjectDetector(TaskTrainer):
         changes = Augmentation(crop=crop, flip=config.augments_photos, **colour)
         return {**super().training, "augment": None if changes == Augmentation() else changes}
 
-    def train_data(self) -> tf.data.Dataset:
+    def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Return batches of images and the right answer for each cell."""
-        data = super().train_data()
+        data = super().train_data(worker, workers)
         return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:

@@ -2,13 +2,13 @@
 
 Keras's ``fit`` keeps the iterator of its data to itself, so its position cannot be saved: after a
 kill, a training would see some examples twice and others never. This loop is ``fit``'s, with the
-iterator in hand; Keras makes the training step, and callbacks are called as by ``fit``.
+iterator in hand; the training step is the model's own, and callbacks are called as by ``fit``.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from recordgen.training.checkpoints import (
 from recordgen.training.config import TrainingConfig
 from recordgen.training.learner import Models, TaskTrainer
 from recordgen.training.model import train_backbone
+from recordgen.training.replicas import Replicas
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class Fitting:
         epochs: the epochs in all.
         validation: labelled batches that are not trained on; None: there are none.
         callbacks: Keras's callbacks.
+        replicas: the devices to train on.
         folder: the folder of the checkpoints, for this training alone.
     """
 
@@ -103,6 +105,7 @@ class Fitting:
     epochs: int
     validation: tf.data.Dataset | None
     callbacks: Iterable[keras.callbacks.Callback]
+    replicas: Replicas
     folder: str
 
     def run(self) -> None:
@@ -112,31 +115,39 @@ class Fitting:
         folders = [storage.join(self.folder, f"phase-{number}") for number in range(len(phases))]
         begun = max((n for n, folder in enumerate(folders) if has_checkpoint(folder)), default=0)
         progress = Progress(model.weights if config.patience else ())
-        batches = iter(_savable(self.trainer.train_data()))
+        replicas = self.replicas
+        data = self.trainer.train_data(replicas.worker, replicas.workers)
+        batches = iter(_savable(data))
         callbacks = keras.callbacks.CallbackList(
             list(self.callbacks), model=model, epochs=self.epochs, steps=self.steps
         )
+        judge = None if self.validation is None else self._judge()
         callbacks.on_train_begin()
         for phase, folder in list(zip(phases, folders, strict=True))[begun:]:
-            self._compile(phase)
+            with replicas.strategy.scope():
+                self._compile(phase)
+            learn = self._learning(batches)
             progress.epoch.assign(phase.first)
             progress.step.assign(0)
             progress.waited.assign(0)
-            checkpoints = Checkpoints(folder, config.checkpoint_minutes, model, batches, progress)
+            checkpoints = Checkpoints(
+                folder, config.checkpoint_minutes, model, batches, progress, replicas
+            )
             if checkpoints.restore():
                 _log.info(
                     "resumed after epoch %d/%d and step %d/%d, from %s",
                     *(int(progress.epoch), self.epochs, int(progress.step), self.steps, folder),
                 )
             while int(progress.epoch) < phase.end and not self._is_over(progress):
-                self._epoch(int(progress.epoch), batches, progress, checkpoints, callbacks)
+                self._epoch(learn, judge, progress, checkpoints, callbacks)
             if config.patience:
                 progress.take_best(model.weights)
         callbacks.on_train_end()
 
     def forget(self) -> None:
         """Remove the checkpoints of a training that ended. Raises: StorageError."""
-        remove_checkpoints(self.folder)
+        if self.replicas.is_chief:
+            remove_checkpoints(self.folder)
 
     def _is_over(self, progress: Progress) -> bool:
         """Return whether to stop early: no epoch was better for a while."""
@@ -159,36 +170,63 @@ class Fitting:
             optimizer=keras.optimizers.Adam(rates, gradient_accumulation_steps=accumulated),
             loss=self.trainer.loss(),
             metrics=list(self.trainer.metrics()),
-            # On a CPU, compiling by XLA takes longer than short trainings do, and gains nothing.
-            jit_compile="auto" if tf.config.list_physical_devices("GPU") else False,
+            jit_compile=_jit_compile(),
         )
         model.optimizer.build(model.trainable_variables)
-        model.make_train_function()
+
+    def _learning(self, batches: Iterator[Any]) -> Callable[[], None]:
+        """Return a function that trains on the next batch.
+
+        Not Keras's train function: on several workers, it fails when it reduces the metrics
+        (tensorflow/tensorflow#72388), which :meth:`_epoch` reads at the end of an epoch.
+        """
+        model, replicas = self.models.trained, self.replicas
+
+        @tf.function(reduce_retracing=True, jit_compile=model.jit_compile, autograph=False)
+        def step(batch: Any) -> None:
+            replicas.strategy.run(model.train_step, args=(batch,))
+
+        return lambda: step(replicas.divide(next(batches)))
+
+    def _judge(self) -> keras.Model:
+        """Return a model of the same weights that evaluates on one device of each worker.
+
+        So each worker has the measures of all examples, however many there are in the last batch.
+        """
+        saved = self.models.saved
+        model = keras.Model(saved.input, saved.output)
+        model.compile(
+            loss=self.trainer.loss(),
+            metrics=list(self.trainer.metrics()),
+            jit_compile=_jit_compile(),
+        )
+        return model
 
     def _epoch(
         self,
-        epoch: int,
-        batches: Any,
+        learn: Callable[[], None],
+        judge: keras.Model | None,
         progress: Progress,
         checkpoints: Checkpoints,
         callbacks: keras.callbacks.CallbackList,
     ) -> None:
         """Train the rest of an epoch, validate, and count it."""
-        model = self.models.trained
+        model, epoch = self.models.trained, int(progress.epoch)
         model.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         for step in range(int(progress.step), self.steps):
             callbacks.on_train_batch_begin(step)
-            logs = model.train_function(batches)
-            callbacks.on_train_batch_end(step, logs)
+            learn()
+            callbacks.on_train_batch_end(step)
             progress.step.assign(step + 1)
             if step + 1 < self.steps:
                 checkpoints.save_if_due()
+        self.replicas.take_first(model.non_trainable_variables)
         found = {name: float(value) for name, value in model.get_metrics_result().items()}
-        if self.validation is not None:
-            measured = model.evaluate(
-                self.validation, callbacks=callbacks, return_dict=True, verbose=0
-            )
+        if judge is not None:
+            measured = judge.evaluate(self.validation, return_dict=True, verbose=0)
+            # The same in all workers, or they would not stop together.
+            measured = self.replicas.means(measured)
             found |= {f"val_{name}": float(value) for name, value in measured.items()}
         callbacks.on_epoch_end(epoch, found)
         if self.trainer.config.patience:
@@ -196,6 +234,11 @@ class Fitting:
         progress.epoch.assign(epoch + 1)
         progress.step.assign(0)
         checkpoints.save_if_due()
+
+
+def _jit_compile() -> bool | str:
+    """Return whether to compile by XLA: on a CPU this takes longer than short trainings do."""
+    return "auto" if tf.config.list_physical_devices("GPU") else False
 
 
 def _savable(data: tf.data.Dataset) -> tf.data.Dataset:

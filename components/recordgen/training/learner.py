@@ -124,14 +124,24 @@ class TaskTrainer(ABC):
         """Return the number of batches in one pass over the split."""
         return steps_per_epoch(self.root, split=self.split, drop_remainder=True, **self.reading)
 
-    def train_data(self) -> tf.data.Dataset:
-        """Return endless, shuffled batches of inputs and targets, without unlabelled examples."""
+    def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
+        """Return endless, shuffled batches of inputs and targets, without unlabelled examples.
+
+        Args:
+            worker: the number of the worker whose share they are, from 0.
+            workers: the number of workers, among which each batch is divided.
+        """
         return train_dataset(
             self.root,
             split=self.split,
             seed=self.config.seed,
             epochs="endless",
-            **{**self.reading, **self.training},
+            shard=(worker, workers),
+            **{
+                **self.reading,
+                **self.training,
+                "batch_size": self.config.batch_size // workers,
+            },
         )
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:

@@ -50,8 +50,12 @@ from recordgen.training.config import (
     TrainingConfig,
     check_task,
 )
+from recordgen.training.detection import ObjectDetector
 from recordgen.training.fitting import Fitting
+from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.pictures import Pictures
+from recordgen.training.replicas import Replicas, find_replicas
 from recordgen.training.warm_start import warm_start
 
 _log = logging.getLogger(__name__)
@@ -126,6 +130,8 @@ def run(fn_args: Any) -> None:
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
     config = TrainingConfig.from_custom_config(fn_args.custom_config)
+    replicas = find_replicas()
+    replicas.check(config)
     root, split = examples_root(fn_args.train_files)
     dataset = read_examples(root)
     check_task(dataset.task, root)
@@ -135,7 +141,8 @@ def run(fn_args: Any) -> None:
     steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
     with _precision(config.precision):
         keras.utils.set_random_seed(config.seed)
-        models = trainer.models()
+        with replicas.strategy.scope():
+            models = trainer.models()
         if base := getattr(fn_args, "base_model", None):
             warm_start(models.saved, dataset, base)
         fitting = Fitting(
@@ -144,11 +151,11 @@ def run(fn_args: Any) -> None:
             steps=steps,
             epochs=epochs,
             validation=_validation_data(fn_args, trainer),
-            callbacks=[
-                keras.callbacks.TensorBoard(fn_args.model_run_dir, write_graph=False),
-                keras.callbacks.LambdaCallback(on_epoch_end=_epoch_logger(epochs)),
-            ],
-            folder=_checkpoint_folder(fn_args, dataset, steps, epochs),
+            callbacks=_callbacks(fn_args, trainer, models.saved, epochs)
+            if replicas.is_chief
+            else [],
+            replicas=replicas,
+            folder=_checkpoint_folder(fn_args, dataset, replicas, steps, epochs),
         )
         if config.patience and fitting.validation is None:
             raise UsageError(
@@ -156,16 +163,35 @@ def run(fn_args: Any) -> None:
                 f"says when to stop; leave patience out, or convert with eval_from='train:10'"
             )
         fitting.run()
-    saved = models.saved
-    if config.precision != FLOAT32:
-        # Servers and other machines may be slow with 16 bits, or lack them.
-        saved = trainer.models().saved
-        saved.set_weights(models.saved.get_weights())
-    save_for_serving(saved, fn_args.serving_model_dir, trainer)
-    write_model_labels(fn_args.serving_model_dir, dataset.labels)
-    lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
-    write_lineage(fn_args.serving_model_dir, lineage)
+    if replicas.is_chief:
+        saved = models.saved
+        if config.precision != FLOAT32 or replicas.count > 1:
+            # Servers and other machines may be slow with 16 bits, or lack them, and have one copy.
+            saved = trainer.models().saved
+            saved.set_weights(models.saved.get_weights())
+        save_for_serving(saved, fn_args.serving_model_dir, trainer)
+        write_model_labels(fn_args.serving_model_dir, dataset.labels)
+        lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
+        write_lineage(fn_args.serving_model_dir, lineage)
     fitting.forget()
+    replicas.wait()  # TFX looks for the model when any worker ends
+
+
+def _callbacks(
+    fn_args: Any, trainer: TaskTrainer, model: keras.Model, epochs: int
+) -> list[keras.callbacks.Callback]:
+    """Return what logs an epoch: numbers, and pictures of the evaluation split."""
+    folder = fn_args.model_run_dir
+    callbacks = [
+        keras.callbacks.TensorBoard(folder, write_graph=False),
+        keras.callbacks.LambdaCallback(on_epoch_end=_epoch_logger(epochs)),
+    ]
+    if fn_args.eval_files and isinstance(trainer, OneLabel | ObjectDetector):
+        root, split = examples_root(fn_args.eval_files)
+        if trainer.can_validate(split):
+            folder = storage.join(folder, "validation")
+            callbacks.append(Pictures(trainer, model, root, split, folder))
+    return callbacks
 
 
 @contextlib.contextmanager
@@ -188,8 +214,13 @@ def _epoch_logger(epochs: int) -> Callable[[int, dict[str, float]], None]:
     return log_epoch
 
 
-def _checkpoint_folder(fn_args: Any, dataset: Dataset, steps: int, epochs: int) -> str:
-    """Return the folder for this training's checkpoints; other settings or data have another."""
+def _checkpoint_folder(
+    fn_args: Any, dataset: Dataset, replicas: Replicas, steps: int, epochs: int
+) -> str:
+    """Return the folder for this training's checkpoints.
+
+    Other settings, data or numbers of devices have another.
+    """
     config = TrainingConfig.from_custom_config(fn_args.custom_config)
     folder = config.checkpoint_dir or storage.join(fn_args.model_run_dir, "checkpoints")
     settings = config.to_custom_config()
@@ -200,7 +231,8 @@ def _checkpoint_folder(fn_args: Any, dataset: Dataset, steps: int, epochs: int) 
         root, split = examples_root([pattern])
         evaluated += [split, read_examples(root).digest]
     split = examples_root(fn_args.train_files)[1]
-    parts = [settings, dataset.digest, split, steps, epochs, evaluated]
+    devices = [replicas.workers, replicas.count]
+    parts = [settings, dataset.digest, split, steps, epochs, evaluated, devices]
     if base := getattr(fn_args, "base_model", None):
         parts.append(base)
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,147 @@
+"""Training on all GPUs of a machine, or on several machines that ``TF_CONFIG`` names.
+
+Each machine reads its own share of the examples with an iterator of its own, which checkpoints can
+hold; ``tf.distribute``'s own iterators cannot be saved. Each GPU of a machine gets its part of the
+machine's batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from recordgen.errors import UsageError
+from recordgen.training.config import TrainingConfig
+
+# The tasks of TF_CONFIG that train, in the order of tf.distribute: the first one is the chief.
+_TRAINING_TASKS = ("chief", "worker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """The copies of the model that are trained together.
+
+    Attributes:
+        strategy: keeps their weights equal.
+        worker: this process's number; 0: the chief, which writes what the training gives.
+        workers: the number of processes.
+    """
+
+    strategy: tf.distribute.Strategy
+    worker: int
+    workers: int
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the checkpoints, the logs and the model."""
+        return self.worker == 0
+
+    @property
+    def count(self) -> int:
+        """The number of copies in all processes."""
+        return int(self.strategy.num_replicas_in_sync)
+
+    def check(self, config: TrainingConfig) -> None:
+        """Check that the settings go with several copies. Raises: UsageError."""
+        if config.batch_size % self.count:
+            raise UsageError(
+                f"batch_size must be a multiple of the {self.count} devices that train together "
+                f"(got {config.batch_size}); {-(-config.batch_size // self.count) * self.count} is "
+                f"one"
+            )
+        if self.count > 1 and config.accumulate > 1:
+            raise UsageError(
+                f"accumulate must be 1 on several devices, where Keras cannot average the "
+                f"gradients of several batches (got {config.accumulate}); leave it out"
+            )
+
+    def divide(self, batch: Any) -> Any:
+        """Return a batch of this process as one part for each of its devices."""
+        here = self.count // self.workers
+        if here == 1:
+            return batch
+        parts = (
+            tf.nest.map_structure(itemgetter(slice(n, None, here)), batch) for n in range(here)
+        )
+        return self.strategy.experimental_distribute_values_from_function(lambda _: next(parts))
+
+    def means(self, numbers: Mapping[str, float]) -> dict[str, float]:
+        """Return the mean of each number over all processes, when all have called this."""
+        if self.workers == 1:
+            return dict(numbers)
+        names = list(numbers)
+        values = tf.constant([numbers[name] for name in names], tf.float64)
+
+        @tf.function(autograph=False)
+        def summed() -> Any:
+            return self.strategy.run(
+                lambda: tf.distribute.get_replica_context().all_reduce("SUM", values)
+            )
+
+        found = self.strategy.experimental_local_results(summed())[0] / self.count
+        return dict(zip(names, found.numpy().tolist(), strict=True))
+
+    def take_first(self, variables: Iterable[keras.Variable]) -> None:
+        """Set variables to the chief's first copy of them, when all processes have called this.
+
+        Keras lets each device keep its own means and variances of batch normalisation.
+        """
+        if self.count == 1:
+            return
+        own = [each.value for each in variables if each.value.dtype.is_floating]
+
+        @tf.function(autograph=False)
+        def firsts() -> Any:
+            return self.strategy.run(first)
+
+        def first() -> Any:
+            context = tf.distribute.get_replica_context()
+            is_first = tf.equal(context.replica_id_in_sync_group, 0)
+            return context.all_reduce(
+                "SUM", [tf.where(is_first, value, tf.zeros_like(value)) for value in own]
+            )
+
+        for variable, found in zip(own, firsts(), strict=True):
+            variable.assign(self.strategy.experimental_local_results(found)[0])
+
+    def wait(self) -> None:
+        """Return when all processes have called this."""
+        self.means({"arrived": 1.0})
+
+    def chief_says(self, answer: bool) -> bool:
+        """Return the chief's answer in all processes, when all have called this."""
+        return self.means({"answer": float(answer and self.is_chief)})["answer"] > 0
+
+
+def find_replicas() -> Replicas:
+    """Return the copies to train: on the workers of ``TF_CONFIG``, or on all GPUs, or just one.
+
+    TensorFlow must not have run anything in this process if there are several workers.
+
+    Raises:
+        UsageError: ``TF_CONFIG`` cannot be read, or this process has no part in the training.
+    """
+    try:
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        cluster = resolver.cluster_spec().as_dict()
+        task = (resolver.task_type, resolver.task_id)
+    except (ValueError, TypeError) as exc:
+        raise UsageError(f"TF_CONFIG is not JSON as TensorFlow needs it: {exc}") from exc
+    tasks = [(kind, n) for kind in _TRAINING_TASKS for n in range(len(cluster.get(kind, ())))]
+    if len(tasks) > 1:
+        if task not in tasks:
+            raise UsageError(
+                f"TF_CONFIG: the task must be one of {', '.join(f'{k} {n}' for k, n in tasks)} "
+                f"(got {task[0]} {task[1]}); do not start the training for it"
+            )
+        strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
+        return Replicas(strategy=strategy, worker=tasks.index(task), workers=len(tasks))
+    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    one = tf.distribute.get_strategy()
+    strategy = tf.distribute.MirroredStrategy() if len(devices) > 1 else one
+    return Replicas(strategy=strategy, worker=0, workers=1)

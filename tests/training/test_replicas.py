@@ -1,0 +1,189 @@
+"""Training on several devices and machines: every example once, equal weights, one writer."""
+
+from __future__ import annotations
+
+import json
+import socket
+import textwrap
+from contextlib import ExitStack
+
+import pytest
+
+from recordgen.errors import UsageError
+from recordgen.training import TrainingConfig
+from recordgen.training.replicas import Replicas, find_replicas
+from tests.cpp_loader import CppModel
+from tests.preloaded import WITH_TENSORFLOW
+
+SETTINGS = {
+    "image_size": [8, 8],
+    "batch_size": 12,
+    "epochs": 2,
+    "learning_rate": 0.01,
+    "augment": "none",
+    "patience": 2,
+    "checkpoint_minutes": 0,
+}
+
+# Trains in one process for each port, or on two devices of one process if there are no ports. Each
+# tells which images it saw in which order, and the weights of each of its copies at the end. The
+# chief is killed when all workers have written their n-th positions, if n is not 0.
+TRAIN = textwrap.dedent("""
+    import hashlib, json, os, signal, sys
+    from pathlib import Path
+    import tensorflow as tf
+    from recordgen.training.fitting import Fitting
+    from recordgen.training.replicas import Replicas
+    from tests import trainer
+
+    examples, root, settings, ports, killed_at = json.loads(sys.argv[1])
+    root = Path(root)
+    digest = lambda array: hashlib.sha256(array.tobytes()).hexdigest()
+    seen, calls = [], 0
+    divide, wait, forget = Replicas.divide, Replicas.wait, Fitting.forget
+
+    def dividing(replicas, batch):
+        seen.append([digest(image) for image in batch[0].numpy()])
+        return divide(replicas, batch)
+
+    def waiting(replicas):
+        global calls
+        wait(replicas)
+        calls += 1
+        if calls == killed_at and replicas.is_chief:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def forgetting(fitting):
+        replicas = fitting.replicas
+        values = [weight.value for weight in fitting.models.saved.weights]
+        local = map(replicas.strategy.experimental_local_results, values)
+        copies = [[digest(value.numpy()) for value in copy] for copy in zip(*local)]
+        told = {"seen": seen, "copies": copies, "files": sorted(
+            path.name for path in (root / "logs").rglob("*") if path.is_file()
+        )}
+        (root / f"worker-{replicas.worker}.json").write_text(json.dumps(told))
+        forget(fitting)
+
+    Replicas.divide, Replicas.wait, Fitting.forget = dividing, waiting, forgetting
+
+    def train():
+        tf.config.experimental.enable_op_determinism()
+        print(trainer.train_and_listen(examples, root, **settings)[1])
+
+    root.mkdir(exist_ok=True)
+    if not ports:
+        two = [tf.config.LogicalDeviceConfiguration()] * 2
+        tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], two)
+        train()
+        sys.exit()
+    processes = []
+    for number, _ in enumerate(ports):
+        processes.append(os.fork())
+        if not processes[-1]:
+            os.environ["TF_CONFIG"] = json.dumps({
+                "cluster": {"worker": [f"localhost:{port}" for port in ports]},
+                "task": {"type": "worker", "index": number},
+            })
+            train()
+            sys.exit()
+    codes = [os.waitpid(processes[0], 0)[1]]
+    if codes[0]:
+        for process in processes[1:]:
+            os.kill(process, signal.SIGKILL)
+    sys.exit(any(codes + [os.waitpid(process, 0)[1] for process in processes[1:]]))
+""")
+
+
+def train(examples, root, workers, killed_at=0):
+    """Train in so many processes; return what each of them told."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(workers)]
+        for each in sockets:
+            each.bind(("", 0))
+        ports = [each.getsockname()[1] for each in sockets]
+    words = json.dumps([examples, str(root), SETTINGS, ports, killed_at])
+    done = WITH_TENSORFLOW.run("-c", TRAIN, words)
+    assert bool(done.returncode) == bool(killed_at), done.stderr
+    return done, [json.loads(path.read_text()) for path in sorted(root.glob("worker-*.json"))]
+
+
+def images(batches):
+    """Return the images of some batches."""
+    return [image for batch in batches for image in batch]
+
+
+@pytest.mark.slow
+def test_two_workers(examples, tmp_path):
+    """Each of 60 examples once an epoch; equal weights; the chief writes; -9 changes nothing."""
+    _, workers = train(examples, tmp_path / "whole", 2)
+    for first in (0, 5):  # two epochs of five steps
+        epoch = [images(worker["seen"][first : first + 5]) for worker in workers]
+        assert [len(part) for part in epoch] == [30, 30]
+        assert len(set(epoch[0] + epoch[1])) == 60
+    chief, other = (worker["copies"] for worker in workers)
+    assert len(chief) == len(other) == 1
+    assert chief == other
+    CppModel(tmp_path / "whole" / "model")
+    logs = list((tmp_path / "whole" / "logs").rglob("*.v2"))
+    assert len(logs) == 3  # numbers of train, numbers and pictures of eval: of the chief alone
+    assert not list((tmp_path / "whole").rglob("ckpt*"))
+
+    killed = tmp_path / "killed"
+    assert train(examples, killed, 2, killed_at=7)[1] == []
+    kept = sorted(path.name for path in killed.rglob("ckpt*.index"))
+    assert kept == ["ckpt-6.index"] * 3 + ["ckpt-7.index"] * 2
+    done, again = train(examples, killed, 2)
+    assert "resumed after epoch 1/2 and step 1/5" in done.stdout
+    for whole, resumed in zip(workers, again, strict=True):
+        assert whole["seen"][6:] == resumed["seen"]
+        assert whole["copies"] == resumed["copies"]
+
+
+def test_two_devices(examples, tmp_path):
+    """Each device gets its half of a batch; their weights stay equal; the model has one copy."""
+    _, [worker] = train(examples, tmp_path, 0)
+    assert [len(batch) for batch in worker["seen"]] == [12] * 10
+    assert len(set(images(worker["seen"][:5]))) == 60
+    first, second = worker["copies"]
+    assert first == second
+    CppModel(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("tf_config", "message"),
+    [
+        # TF_CONFIG, what the error says
+        ("{", "TF_CONFIG is not JSON as TensorFlow needs it"),
+        (
+            {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "evaluator", "index": 0}},
+            r"must be one of worker 0, worker 1 \(got evaluator 0\); do not start",
+        ),
+    ],
+)
+def test_a_process_without_a_part(monkeypatch, tf_config, message):
+    """A cluster that cannot be read, and a process that does not train, are refused."""
+    text = tf_config if isinstance(tf_config, str) else json.dumps(tf_config)
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(UsageError, match=message):
+        find_replicas()
+
+
+class ThreeDevices:
+    """A strategy, as far as its number of copies goes."""
+
+    num_replicas_in_sync = 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        # settings, what the error says
+        ({"batch_size": 32}, r"a multiple of the 3 devices .* \(got 32\); 33 is one"),
+        ({"batch_size": 33, "accumulate": 2}, r"accumulate must be 1 on several devices"),
+    ],
+)
+def test_settings_for_several_devices(settings, message):
+    """A batch must be divisible, and Keras cannot add up gradients."""
+    replicas = Replicas(strategy=ThreeDevices(), worker=0, workers=1)
+    with pytest.raises(UsageError, match=message):
+        replicas.check(TrainingConfig(**settings))
