@@ -40,18 +40,19 @@ TRAIN = textwrap.dedent("""
     root = Path(root)
     digest = lambda array: hashlib.sha256(array.tobytes()).hexdigest()
     seen, calls = [], 0
-    divide, wait, forget = Replicas.divide, Replicas.wait, Fitting.forget
+    divide, agree, forget = Replicas.divide, Replicas.chiefs_number, Fitting.forget
 
     def dividing(replicas, batch):
         seen.append([digest(image) for image in batch[0].numpy()])
         return divide(replicas, batch)
 
-    def waiting(replicas):
+    def agreeing(replicas, number):
         global calls
-        wait(replicas)
-        calls += 1
-        if calls == killed_at and replicas.is_chief:
+        found = agree(replicas, number)
+        calls += type(number) is int  # the number of a checkpoint
+        if replicas.is_chief and calls == killed_at > 0:
             os.kill(os.getpid(), signal.SIGKILL)
+        return found
 
     def forgetting(fitting):
         replicas = fitting.replicas
@@ -64,7 +65,7 @@ TRAIN = textwrap.dedent("""
         (root / f"worker-{replicas.worker}.json").write_text(json.dumps(told))
         forget(fitting)
 
-    Replicas.divide, Replicas.wait, Fitting.forget = dividing, waiting, forgetting
+    Replicas.divide, Replicas.chiefs_number, Fitting.forget = dividing, agreeing, forgetting
 
     def train():
         tf.config.experimental.enable_op_determinism()

@@ -92,7 +92,7 @@ class Checkpoints:
     def restore(self) -> bool:
         """Go on from the last checkpoint; return whether there is one. Raises: StorageError."""
         path = self._state.latest_checkpoint
-        if self._replicas.chief_says(path is not None) != (path is not None):
+        if self._replicas.chiefs_number(path is not None) != (path is not None):
             raise StorageError(
                 f"{self._state.directory}: this worker does not see the chief's checkpoints; give "
                 f"a checkpoint_dir that all workers share"
@@ -110,12 +110,12 @@ class Checkpoints:
     def save_if_due(self) -> None:
         """Save a checkpoint if the last one is old enough. Raises: StorageError."""
         is_due = time.monotonic() - self._saved_at >= self._seconds
-        if not self._replicas.chief_says(is_due):
+        if not self._replicas.chiefs_number(is_due):
             return
         self._number += 1
         with _storage_errors(self._state.directory):
             self._position.save(checkpoint_number=self._number)
-            self._replicas.wait()
+            self._replicas.chiefs_number(self._number)  # when all positions are written
             if self._replicas.is_chief:
                 self._state.save(checkpoint_number=self._number)
         self._saved_at = time.monotonic()

@@ -121,7 +121,7 @@ class Fitting:
         callbacks = keras.callbacks.CallbackList(
             list(self.callbacks), model=model, epochs=self.epochs, steps=self.steps
         )
-        judge = None if self.validation is None else self._judge()
+        judge = self._judge() if replicas.is_chief and self.validation is not None else None
         callbacks.on_train_begin()
         for phase, folder in list(zip(phases, folders, strict=True))[begun:]:
             with replicas.strategy.scope():
@@ -189,9 +189,9 @@ class Fitting:
         return lambda: step(replicas.divide(next(batches)))
 
     def _judge(self) -> keras.Model:
-        """Return a model of the same weights that evaluates on one device of each worker.
+        """Return a model of the same weights that evaluates on one device.
 
-        So each worker has the measures of all examples, however many there are in the last batch.
+        Keras's ``evaluate`` fails on several workers as its train function does.
         """
         saved = self.models.saved
         model = keras.Model(saved.input, saved.output)
@@ -225,12 +225,12 @@ class Fitting:
         found = {name: float(value) for name, value in model.get_metrics_result().items()}
         if judge is not None:
             measured = judge.evaluate(self.validation, return_dict=True, verbose=0)
-            # The same in all workers, or they would not stop together.
-            measured = self.replicas.means(measured)
             found |= {f"val_{name}": float(value) for name, value in measured.items()}
         callbacks.on_epoch_end(epoch, found)
         if self.trainer.config.patience:
-            progress.compare(model.weights, found[_EVAL_LOSS])
+            # The chief's in all workers, or they would not stop together.
+            loss = self.replicas.chiefs_number(found.get(_EVAL_LOSS, 0.0))
+            progress.compare(model.weights, loss)
         progress.epoch.assign(epoch + 1)
         progress.step.assign(0)
         checkpoints.save_if_due()

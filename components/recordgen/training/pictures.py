@@ -62,7 +62,13 @@ class Pictures(keras.callbacks.Callback):
     """Writes pictures of a split after each epoch, for TensorBoard's page Images."""
 
     def __init__(
-        self, trainer: TaskTrainer, judged: keras.Model, root: Root, split: str, folder: str
+        self,
+        trainer: TaskTrainer,
+        judged: keras.Model,
+        root: Root,
+        split: str,
+        folder: str,
+        most: int = 0,
     ) -> None:
         """Prepare to judge a model.
 
@@ -72,11 +78,13 @@ class Pictures(keras.callbacks.Callback):
             root: where the examples are.
             split: those to look at.
             folder: gets the event files.
+            most: the number of records that are looked at, about; 0: all.
         """
         super().__init__()
         self._trainer = trainer
         self._root = root
         self._split = split
+        self._most = most
         self._writer = tf.summary.create_file_writer(folder)
 
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
@@ -126,6 +134,8 @@ class Pictures(keras.callbacks.Callback):
                     )
             mistakes = heapq.nsmallest(_MOST_MISTAKES, mistakes)
             place += len(records)
+            if 0 < self._most <= place:
+                break
         return mistakes
 
     def _boxes(self, labels: Sequence[str]) -> Iterator[Pixels]:

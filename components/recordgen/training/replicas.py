@@ -7,7 +7,7 @@ machine's batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
@@ -70,52 +70,44 @@ class Replicas:
         )
         return self.strategy.experimental_distribute_values_from_function(lambda _: next(parts))
 
-    def means(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return the mean of each number over all processes, when all have called this."""
-        if self.workers == 1:
-            return dict(numbers)
-        names = list(numbers)
-        values = tf.constant([numbers[name] for name in names], tf.float64)
-
-        @tf.function(autograph=False)
-        def summed() -> Any:
-            return self.strategy.run(
-                lambda: tf.distribute.get_replica_context().all_reduce("SUM", values)
-            )
-
-        found = self.strategy.experimental_local_results(summed())[0] / self.count
-        return dict(zip(names, found.numpy().tolist(), strict=True))
-
     def take_first(self, variables: Iterable[keras.Variable]) -> None:
         """Set variables to the chief's first copy of them, when all processes have called this.
 
         Keras lets each device keep its own means and variances of batch normalisation.
         """
-        if self.count == 1:
-            return
         own = [each.value for each in variables if each.value.dtype.is_floating]
+        if self.count > 1 and own:
+            for variable, value in zip(own, self._chiefs(list(map(tf.identity, own))), strict=True):
+                variable.assign(value)
 
-        @tf.function(autograph=False)
-        def firsts() -> Any:
-            return self.strategy.run(first)
+    def chiefs_number(self, number: float) -> float:
+        """Return the chief's number in all processes, when all have called this."""
+        [found] = self._chiefs([tf.constant(number, tf.float64)])
+        return float(found)
 
-        def first() -> Any:
-            context = tf.distribute.get_replica_context()
-            is_first = tf.equal(context.replica_id_in_sync_group, 0)
-            return context.all_reduce(
-                "SUM", [tf.where(is_first, value, tf.zeros_like(value)) for value in own]
-            )
+    def _chiefs(self, values: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+        """Return the chief's tensors in all processes, when all have called this."""
+        if self.workers == 1:
+            return values
+        own = values if self.is_chief else list(map(tf.zeros_like, values))
+        here = self.count // self.workers  # as often the chief's values are added
+        return [
+            self.strategy.experimental_local_results(found)[0] / here
+            for found in _summed(self.strategy, own)
+        ]
 
-        for variable, found in zip(own, firsts(), strict=True):
-            variable.assign(self.strategy.experimental_local_results(found)[0])
 
-    def wait(self) -> None:
-        """Return when all processes have called this."""
-        self.means({"arrived": 1.0})
+# Traced once for each kind of values: a new function for each step would be a new trace.
+@tf.function(autograph=False)
+def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> Any:
+    """Return the sum of values over all devices, on each of them."""
 
-    def chief_says(self, answer: bool) -> bool:
-        """Return the chief's answer in all processes, when all have called this."""
-        return self.means({"answer": float(answer and self.is_chief)})["answer"] > 0
+    def summed(own: Sequence[tf.Tensor]) -> Any:
+        # Identities, as arguments of a function have no device yet.
+        placed = [tf.identity(value) for value in own]
+        return tf.distribute.get_replica_context().all_reduce("SUM", placed)
+
+    return strategy.run(summed, args=(values,))
 
 
 def find_replicas() -> Replicas:

@@ -174,7 +174,7 @@ def run(fn_args: Any) -> None:
         lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
         write_lineage(fn_args.serving_model_dir, lineage)
     fitting.forget()
-    replicas.wait()  # TFX looks for the model when any worker ends
+    replicas.chiefs_number(0)  # TFX looks for the model when any worker ends: wait for the chief
 
 
 def _callbacks(
@@ -190,7 +190,8 @@ def _callbacks(
         root, split = examples_root(fn_args.eval_files)
         if trainer.can_validate(split):
             folder = storage.join(folder, "validation")
-            callbacks.append(Pictures(trainer, model, root, split, folder))
+            most = (fn_args.eval_steps or 0) * trainer.config.batch_size
+            callbacks.append(Pictures(trainer, model, root, split, folder, most))
     return callbacks
 
 
