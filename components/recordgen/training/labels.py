@@ -68,7 +68,9 @@ class ManyLabels(LabelTrainer):
     def metrics(self) -> Sequence[keras.metrics.Metric]:
         """Return the mean AUC of the labels."""
         # With Keras's own thresholds: given ones fail in a graph together with multi_label.
-        return [keras.metrics.AUC(multi_label=True, name=AUC)]
+        # Told the number of labels, it makes its variables here, not in a step on several devices.
+        classes = len(self.dataset.labels)
+        return [keras.metrics.AUC(multi_label=True, num_labels=classes, name=AUC)]
 
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return 0 and 1 for each label that the model knows, float32 [batch, classes]."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from operator import itemgetter
 from typing import Any
 
@@ -97,6 +98,12 @@ class Replicas:
         ]
 
 
+@cache
+def _all_devices() -> tf.distribute.Strategy:
+    """Return one strategy for all trainings of a process: two number their operations alike."""
+    return tf.distribute.MirroredStrategy()
+
+
 # Traced once for each kind of values: a new function for each step would be a new trace.
 @tf.function(autograph=False)
 def _summed(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> Any:
@@ -135,5 +142,5 @@ def find_replicas() -> Replicas:
         return Replicas(strategy=strategy, worker=tasks.index(task), workers=len(tasks))
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
     one = tf.distribute.get_strategy()
-    strategy = tf.distribute.MirroredStrategy() if len(devices) > 1 else one
+    strategy = _all_devices() if len(devices) > 1 else one
     return Replicas(strategy=strategy, worker=0, workers=1)
