@@ -135,14 +135,15 @@ def make_csv(tmp_path: Path) -> Callable[[Iterable[str]], str]:
     return make
 
 
-@pytest.fixture
-def slow_source(tmp_path: Path) -> str:
+@pytest.fixture(scope="session")
+def slow_source(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return an import file of 100 large images: its conversion lasts long enough to be stopped."""
-    large = tmp_path / "large.jpg"
+    folder = tmp_path_factory.mktemp("slow")
+    large = folder / "large.jpg"
     large.write_bytes(encoded(noise(1000, 1000), "JPEG", quality=90))
     for number in range(100):
-        (tmp_path / f"{number:03d}.jpg").symlink_to(large)
-    source = tmp_path / "slow.csv"
+        (folder / f"{number:03d}.jpg").symlink_to(large)
+    source = folder / "slow.csv"
     source.write_text("".join(f"{number:03d}.jpg,{number % 2}\n" for number in range(100)))
     return str(source)
 

@@ -27,6 +27,8 @@ from recordgen.runs.results import ConversionResult
 from recordgen.runs.staging import STAGING, Staging
 from tests.conftest import encoded, noise
 
+pytestmark = pytest.mark.outside
+
 OPTIONS = {"shard_mb": 0.01, "max_reject_fraction": 1.0}
 
 

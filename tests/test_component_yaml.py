@@ -31,6 +31,8 @@ from tests.preloaded import WITH_BEAM
 from tests.servers import emulated_gcs, serving
 from tests.steps import call, command_of, executor_input, specification
 
+pytestmark = pytest.mark.outside
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

@@ -16,6 +16,8 @@ from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
 
+pytestmark = pytest.mark.outside
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

@@ -18,6 +18,8 @@ from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from tests.conftest import encoded, noise
 
+pytestmark = pytest.mark.outside
+
 MakeCsv = Callable[..., str]
 
 # Videos are named and never opened, so a row costs no file.

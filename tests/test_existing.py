@@ -39,6 +39,8 @@ from recordgen.rejects import Finding, Reject
 from recordgen.rows.placing import placing
 from recordgen.rows.planned import KnownRow
 
+pytestmark = pytest.mark.outside
+
 OPTIONS = ConvertOptions(task="image_classification")
 SHARDS = [
     Shard(f"Split-{split}/data_tfrecord-0000{n}-of-00002", 5, 50, f"{split}{n}")

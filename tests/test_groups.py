@@ -23,6 +23,8 @@ from recordgen.sources.readers import RowReader
 from recordgen.sources.source import open_source
 from tests.test_eval_from import split_of_each
 
+pytestmark = pytest.mark.outside
+
 MakeCsv = Callable[..., str]
 
 # Videos are named and never opened, so a row costs no file.

@@ -25,6 +25,8 @@ from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
 from tests.planned import bucket_of, chosen, resolve_bucket
 
+pytestmark = pytest.mark.outside
+
 
 def plan_all(
     rows: Sequence[Row], sizes: dict[str, int], options: ConvertOptions, buckets: int

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import run_python
 
+pytestmark = pytest.mark.inside
+
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
 

@@ -356,34 +356,42 @@ def kill_once_writing(output: Path, pid: Callable[[], int]) -> threading.Thread:
     return thread
 
 
+@pytest.fixture(scope="module")
+def undisturbed(slow_source: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the files of a conversion that nothing stops."""
+    output = tmp_path_factory.mktemp("undisturbed") / "out"
+    recordgen.convert(slow_source, output, shard_mb=1)
+    return tree_bytes(output)
+
+
 @pytest.mark.slow
-def test_a_dead_dask_worker_leaves_no_trace(slow_source: str, tmp_path: Path, cluster: Any) -> None:
+def test_a_dead_dask_worker_leaves_no_trace(
+    slow_source: str, undisturbed: dict[str, bytes], tmp_path: Path, cluster: Any
+) -> None:
     """kill -9 of one of two workers while shards are written: the bytes of an undisturbed run."""
-    whole, output = tmp_path / "whole", tmp_path / "out"
-    recordgen.convert(slow_source, whole, shard_mb=1)
+    output = tmp_path / "out"
     nanny = cluster.workers[0]
     victim = nanny.pid
     killing = kill_once_writing(output, lambda: victim)
     recordgen.convert(slow_source, output, shard_mb=1, beam_args=on_dask(cluster, parts=8))
     killing.join()
     assert nanny.pid != victim  # it died, and the nanny has started another
-    assert tree_bytes(output) == tree_bytes(whole)  # no .tmp, no staging folder
+    assert tree_bytes(output) == undisturbed  # no .tmp, no staging folder
 
 
 @pytest.mark.slow
 def test_a_dead_worker_of_the_in_memory_runner_ends_the_run(
-    slow_source: str, tmp_path: Path
+    slow_source: str, undisturbed: dict[str, bytes], tmp_path: Path
 ) -> None:
     """Beam would wait for it for ever: the run fails and says so, and the next one succeeds."""
-    whole, output = tmp_path / "whole", tmp_path / "out"
-    recordgen.convert(slow_source, whole, shard_mb=1)
+    output = tmp_path / "out"
     killing = kill_once_writing(output, lambda: workers_below(os.getpid())[0])
     with pytest.raises(RunnerError, match=r"a worker process died .*; run it again"):
         recordgen.convert(slow_source, output, shard_mb=1, beam_args=_PROCESSES)
     killing.join()
     assert os.listdir(output) == [".recordgen-staging"]
     recordgen.convert(slow_source, output, shard_mb=1)
-    assert tree_bytes(output) == tree_bytes(whole)
+    assert tree_bytes(output) == undisturbed
 
 
 @pytest.mark.slow

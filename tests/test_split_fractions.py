@@ -23,6 +23,8 @@ from recordgen.storage import FileInfo
 from recordgen.tasks import ImageClassification
 from tests.planned import chosen, resolved
 
+pytestmark = pytest.mark.outside
+
 # weights, the split of each of the equal shares of all draws
 SHARES = [
     ((80, 10, 10), ["train"] * 80 + ["eval"] * 10 + ["test"] * 10),

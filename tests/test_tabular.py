@@ -54,6 +54,8 @@ from recordgen.types import ColumnType
 from tests.conftest import run_python, tree_bytes
 from tests.planned import bucket_of, chosen, resolve_bucket
 
+pytestmark = pytest.mark.outside
+
 PAGE = (Path(__file__).parents[1] / "docs/tasks/tables.md").read_text(encoding="utf-8")
 LINES = re.findall(r"```\n(split,.*?)```", PAGE, re.DOTALL)[0]
 TARGETS = {"task": "tabular", "target_column": "deposit", "weight_column": "weight"}

@@ -31,6 +31,8 @@ from recordgen.tasks.tags import Span, spans_of, split_at_blanks, tags_of, token
 from recordgen.tasks.task import AnnotationError, RowContent
 from recordgen.tasks.text_entities import said_of_tokens
 
+pytestmark = pytest.mark.outside
+
 TASK = {"task": "text_entities"}
 
 # text, its tokens

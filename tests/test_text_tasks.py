@@ -28,6 +28,8 @@ from recordgen.tasks.labelled_text import LabelledText
 from recordgen.tasks.task import AnnotationError
 from recordgen.tasks.text_task import TextContent, inline, stored
 
+pytestmark = pytest.mark.outside
+
 ONE, MANY, SENTIMENT = TextClassification(), TextMultiLabel(), TextSentiment()
 SNIPPET = {"text_snippet": {"content": "x"}}
 

@@ -33,6 +33,8 @@ from recordgen.tasks import VideoClassification
 from recordgen.tasks.video_classification import Segment
 from tests.servers import serving
 
+pytestmark = pytest.mark.outside
+
 PAGE = (Path(__file__).parents[1] / "docs/tasks/video_classification.md").read_text(
     encoding="utf-8"
 )

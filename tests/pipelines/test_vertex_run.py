@@ -150,6 +150,25 @@ def test_what_is_not_there_ends_the_driver(buckets):
     assert "range_config must name what is there" in line
 
 
+def test_bad_input_ends_the_run(service, buckets):
+    """Our message stands in the log of the step, and no other step is started."""
+    for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
+        image.unlink()
+    started = []
+
+    def noting(attempt):
+        started.append(attempt.task)
+        return service.start(attempt)
+
+    with pytest.raises(StepFailed) as failure:
+        Service(noting).run(compile_job(buckets))
+    assert set(started) == {EXAMPLE_GEN}
+    log = failure.value.log
+    assert "4 of 20 rows were rejected, more than the allowed 1.00% (missing_file 4)" in log
+    assert "/digits.csv:6: missing_file: no such file: " in log
+    assert "/images/0005.png" in log
+
+
 def test_dataflow_does_the_work(tmp_path):
     """The step starts a job with Dataflow's own client, and describes what came out of it.
 
@@ -293,33 +312,13 @@ def test_the_pushed_model_serves(whole, engine):
 def test_a_second_run(whole):
     """Nothing new: all is from the cache. A new span: its examples, and what follows from them."""
     buckets, job, service, _ = whole
+    service = replace(service, start=preloaded(environment()))  # with the cache of the first run
     assert set(steps(service.run(job), cached=True)) == STEPS
     write_digits(str(buckets / "bucket/data/span-2"), 200)
     runs = service.run(job, until="StatisticsGen")
     assert steps(runs, cached=True) == []
     assert (examples(runs)["span"], examples(runs)["examples"]) == (2, 200)
     assert runs["StatisticsGen"].artifacts["statistics"]["metadata"]["span"] == 2
-
-
-@pytest.mark.container
-def test_bad_input_ends_the_run(engine, buckets):
-    """Our message stands in the log of the step, and no other step is started."""
-    for image in (buckets / "bucket/data/span-1/images").glob("*[05].png"):
-        image.unlink()
-    started = []
-    start = in_containers(engine, buckets)
-
-    def noting(attempt):
-        started.append(attempt.task)
-        return start(attempt)
-
-    with pytest.raises(StepFailed) as failure:
-        Service(noting).run(compile_job(buckets))
-    assert set(started) == {EXAMPLE_GEN}
-    log = failure.value.log
-    assert "4 of 20 rows were rejected, more than the allowed 1.00% (missing_file 4)" in log
-    assert "/digits.csv:6: missing_file: no such file: " in log
-    assert "/images/0005.png" in log
 
 
 # Ends a command as soon as it has finished a shard, as a machine that is taken away does.

@@ -40,18 +40,21 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("source")
     exif = Image.Exif()
     exif[0x0112] = 6
-    rows = []
     for number in range(len(PICTURES)):
         data = encoded(picture(number), "PNG", **({"exif": exif} if number == 1 else {}))
         (folder / f"{number}.png").write_bytes(data)
-        rows.append(f"TRAIN,{number}.png,box,.3,.3,,,.8,.7,,\n")
-    (folder / "a.csv").write_text("".join(rows))
+    for name, what in (("labels", "thing"), ("boxes", "box,.3,.3,,,.8,.7,,")):
+        rows = (f"TRAIN,{number}.png,{what}\n" for number in range(len(PICTURES)))
+        (folder / f"{name}.csv").write_text("".join(rows))
     return folder
 
 
 @pytest.fixture(scope="module")
 def outputs(source: Path) -> dict[str, str]:
-    """Return outputs by name: the same pictures as PNGs and raw, of one size and as they are."""
+    """Return outputs by name: the same pictures as PNGs and raw, of one size and as they are.
+
+    Most have a label: reading boxes takes four times as long.
+    """
     one_size = {"size": SIZE, "resize": "fit"}
     options: dict[str, Any] = {
         "png": {"encode": "png"},
@@ -60,33 +63,39 @@ def outputs(source: Path) -> dict[str, str]:
         "mixed": {"pixels": "mixed", "max_side": 2000, "check": "header"},
         "one size png": {**one_size, "encode": "png"},
         "one size raw": {**one_size, "pixels": "raw"},
+        "boxes png": {"encode": "png"},
+        "boxes raw": {"pixels": "raw"},
+        "boxes one size raw": {**one_size, "pixels": "raw"},
     }
     for name, given in options.items():
-        recordgen.convert(str(source / "a.csv"), source / name, ignore="BLURRED", **given)
+        rows = source / ("boxes.csv" if name.startswith("boxes") else "labels.csv")
+        recordgen.convert(rows, source / name, ignore="BLURRED", **given)
     return {name: str(source / name) for name in options}
 
 
 def batch(output: str | list[str], **options: Any) -> Any:
-    """Return all images and boxes of an output, or of several, in their order."""
+    """Return all images, and their boxes or labels, of one output or several, in their order."""
     given = {"batch_size": len(PICTURES), "image_size": SIZE, "shuffle": False, **options}
-    [(images, boxes)] = recordgen.train_dataset(output, augment=None, **given)
-    return images.numpy(), boxes["boxes"].numpy()
+    [(images, targets)] = recordgen.train_dataset(output, augment=None, **given)
+    return images.numpy(), np.asarray(targets["boxes"] if isinstance(targets, dict) else targets)
 
 
 @pytest.mark.parametrize(
-    ("raw", "resize", "decoder"),
+    ("raw", "png", "resize", "decoder"),
     [
-        ("raw", "center_crop", "fast"),
-        ("raw", "fit", "exact"),
-        ("raw unchecked", "stretch", "fast"),
-        ("mixed", "fit", "fast"),
+        ("boxes raw", "boxes png", "center_crop", "fast"),
+        ("raw", "png", "fit", "exact"),
+        ("raw unchecked", "png", "stretch", "fast"),
+        ("mixed", "png", "fit", "fast"),
     ],
 )
-def test_same_pixels_as_png(outputs: dict[str, str], raw: str, resize: str, decoder: str) -> None:
+def test_same_pixels_as_png(
+    outputs: dict[str, str], raw: str, png: str, resize: str, decoder: str
+) -> None:
     """Pixels and boxes do not differ at all, whatever is done to them after reading."""
     options = {"resize": resize, "tuning": Tuning(decoder=decoder)}
     for found, expected in zip(
-        batch(outputs[raw], **options), batch(outputs["png"], **options), strict=True
+        batch(outputs[raw], **options), batch(outputs[png], **options), strict=True
     ):
         assert np.array_equal(found, expected)
 
@@ -102,7 +111,7 @@ def test_outputs_that_are_read_as_one(outputs: dict[str, str]) -> None:
 def test_a_batch_of_one_size(outputs: dict[str, str], source: Path) -> None:
     """Images of the size that is read, as stored; smaller ones are enlarged by the reader."""
     assert np.array_equal(batch(outputs["one size raw"])[0], batch(outputs["one size png"])[0])
-    recordgen.convert(str(source / "a.csv"), source / "tiny", size=8, pixels="raw")
+    recordgen.convert(source / "labels.csv", source / "tiny", size=8, pixels="raw")
     images, _ = batch(str(source / "tiny"), image_size=8, dtype="uint8")
     stored = [record["image/encoded"][0] for record in records(str(source / "tiny"))]
     assert [image.tobytes() for image in images] == stored
@@ -116,10 +125,12 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(
 
     Two filters differ by a few levels of smooth pictures; boxes lie where they lay.
     """
-    out = source / f"shaped {resize}"
-    recordgen.convert(str(source / "a.csv"), out, size=SIZE, resize=resize, pixels="raw")
-    images, boxes = batch(str(out), dtype="uint8")
-    fresh, fresh_boxes = batch(outputs["png"], dtype="uint8", resize=resize, min_visible=0)
+    out = outputs["boxes one size raw"]
+    if resize != "fit":
+        out = str(source / "shaped")
+        recordgen.convert(source / "boxes.csv", out, size=SIZE, resize=resize, pixels="raw")
+    images, boxes = batch(out, dtype="uint8")
+    fresh, fresh_boxes = batch(outputs["boxes png"], dtype="uint8", resize=resize, min_visible=0)
     assert np.abs(images.astype(int) - fresh).mean() < 3
     assert boxes == pytest.approx(fresh_boxes, abs=0.02)
 
@@ -166,16 +177,16 @@ def size_of(path: str) -> tuple[int, int]:
 
 def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
     """inspect, with boxes and without, the extracted examples and the report show raw pixels."""
-    [shown, *_] = inspect(outputs["one size raw"], num=1, to=str(tmp_path / "one"))
+    [shown, *_] = inspect(outputs["boxes one size raw"], num=1, to=str(tmp_path / "one"))
     assert shown.image_file is not None
     sizes = {(30, 24), (20, 16)}  # of the small one, which is not enlarged
     assert size_of(shown.image_file) in sizes
-    matches = find_examples(outputs["one size raw"], "split=train")
+    matches = find_examples(outputs["boxes one size raw"], "split=train")
     *files, table = extract(matches, str(tmp_path / "all"))
     assert set(map(size_of, files)) == sizes
     with open(table, encoding="utf-8") as file:
         assert all(row[1].endswith(".png") for row in csv.reader(file))
-    page = recordgen.render_report(outputs["one size raw"])
+    page = recordgen.render_report(outputs["boxes one size raw"])
     assert page.count("data:image/png;base64") >= len(PICTURES)
 
 
