@@ -7,9 +7,6 @@ import io
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +31,7 @@ from recordgen.errors import (
     UsageError,
 )
 from recordgen.report.inspection import find_shards, inspect
-from tests.conftest import COMPONENTS, encoded, noise, tree_bytes, wait_for_first_shard
+from tests.conftest import encoded, noise, tree_bytes
 
 MakeImages = Callable[[int], list[Path]]
 MakeCsv = Callable[..., str]
@@ -698,24 +695,6 @@ def test_unknown_options_and_runners(tmp_path: Path, make_csv: MakeCsv) -> None:
         recordgen.convert(source, str(tmp_path / "out"), beam_args=["--direct_num_worker=2"])
     with pytest.raises(UsageError, match="workers on this machine"):
         recordgen.check(source, beam_args=["--runner", "DataflowRunner"])
-
-
-@pytest.mark.slow
-def test_killed_run_leaves_nothing_that_looks_finished(slow_source: str, tmp_path: Path) -> None:
-    """kill -9 in the middle of writing, then a rerun: the bytes of an undisturbed run."""
-    whole, output = tmp_path / "whole", tmp_path / "out"
-    recordgen.convert(slow_source, str(whole), shard_mb=1)
-    command = [sys.executable, "-m", "recordgen.cli", "convert", slow_source, str(output)]
-    environment = {**os.environ, "PYTHONPATH": str(COMPONENTS)}
-    process = subprocess.Popen([*command, "--shard-mb=1", "-q"], env=environment)
-    wait_for_first_shard(output)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert os.listdir(output) == [".recordgen-staging"]
-    with pytest.raises(SourceError, match="did not finish"):
-        read_dataset(str(output))
-    recordgen.convert(slow_source, str(output), shard_mb=1)
-    assert tree_bytes(output) == tree_bytes(whole)
 
 
 def test_what_images_have_in_common(tmp_path: Path, make_csv: MakeCsv) -> None:

@@ -40,8 +40,7 @@ def source(make_images: MakeImages, make_csv: MakeCsv) -> str:
 
 
 COMMANDS = [
-    ("convert", "{source}", "{out}", "--overwrite"),
-    ("convert", "{source}", "{out}", "--overwrite", "--log-format=json"),
+    ("convert", "{source}", "{out}", "--log-format=json"),
     ("check", "{source}"),
     ("inspect", "{out}"),
     ("report", "{out}"),

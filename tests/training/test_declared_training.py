@@ -112,6 +112,7 @@ def classifier(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) ->
     return Classifier(output, model, log.splitlines())
 
 
+@pytest.mark.slow
 def test_classes(classifier: Classifier) -> None:
     """All columns together say more than any; what is logged is what Kubeflow's step measures."""
     output, model, logged = classifier
@@ -131,6 +132,7 @@ def test_classes(classifier: Classifier) -> None:
     assert right[truth != b""].mean() == pytest.approx(found.score)
 
 
+@pytest.mark.slow
 def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path: Path) -> None:
     """TFMA, with the pipelines' own configuration, leaves out what has no label, too."""
     tfma = pytest.importorskip("tensorflow_model_analysis", exc_type=ImportError)
@@ -149,6 +151,7 @@ def test_the_evaluator_of_tfx_measures_the_same(classifier: Classifier, tmp_path
     assert score == pytest.approx(found.score)
 
 
+@pytest.mark.slow
 def test_a_number_and_one_image(frame: pd.DataFrame, tmp_path: Path) -> None:
     """A number is predicted in its own scale; examples without it are answered, too."""
     changes = {"right": "ignored", "verdict": "ignored", "sum": "float_label", "blank": "text"}

@@ -46,6 +46,7 @@ def trained(source: str, root: Path, **options: Any) -> tuple[str, str]:
     return output, trainer.train(output, root, **config)
 
 
+@pytest.mark.slow
 def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The model learns, answers examples without target, and is measured by its accuracy."""
     caplog.set_level("INFO")
@@ -76,6 +77,7 @@ def test_classes(source: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     assert np.isfinite(answer["scores"]).all()
 
 
+@pytest.mark.slow
 def test_numbers(source: str, tmp_path: Path) -> None:
     """Large targets are learnt as well, and R² and the loss are those of the predictions."""
     lines = Path(source).read_text().splitlines()
