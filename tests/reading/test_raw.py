@@ -65,6 +65,7 @@ def outputs(source: Path) -> dict[str, str]:
         "one size raw": {**one_size, "pixels": "raw"},
         "boxes png": {"encode": "png"},
         "boxes raw": {"pixels": "raw"},
+        "boxes unchecked": {"pixels": "raw", "check": "header"},
         "boxes one size raw": {**one_size, "pixels": "raw"},
     }
     for name, given in options.items():
@@ -85,7 +86,7 @@ def batch(output: str | list[str], **options: Any) -> Any:
     [
         ("boxes raw", "boxes png", "center_crop", "fast"),
         ("raw", "png", "fit", "exact"),
-        ("raw unchecked", "png", "stretch", "fast"),
+        ("boxes unchecked", "boxes png", "stretch", "fast"),
         ("mixed", "png", "fit", "fast"),
     ],
 )
@@ -135,13 +136,13 @@ def test_what_is_stored_is_what_a_fresh_reading_shows(
     assert boxes == pytest.approx(fresh_boxes, abs=0.02)
 
 
-@pytest.mark.parametrize("cache", [None, "memory"])
-def test_random_crops(outputs: dict[str, str], cache: str | None) -> None:
+@pytest.mark.parametrize(("what", "cache"), [("", None), ("boxes ", "memory")])
+def test_random_crops(outputs: dict[str, str], what: str, cache: str | None) -> None:
     """Windows are cut out of raw pixels as out of decoded ones, also of those in a cache."""
     options = {"resize": "random_crop", "seed": 3}
     if cache is not None:
         options |= {"cache": cache, "cache_bytes": 10_000_000}
-    found, expected = (batch(outputs[name], **options) for name in ("raw", "png"))
+    found, expected = (batch(outputs[f"{what}{name}"], **options) for name in ("raw", "png"))
     assert all(np.array_equal(*pair) for pair in zip(found, expected, strict=True))
 
 
@@ -192,7 +193,7 @@ def test_people_see_a_picture(outputs: dict[str, str], tmp_path: Path) -> None:
 
 def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
     """Rows of both are matched by name, and what differs is the payload alone."""
-    found = recordgen.diff(outputs["png"], outputs["raw"])
+    found = recordgen.diff(outputs["boxes png"], outputs["boxes raw"])
     assert (found.kinds["bytes"], found.kinds["features"]) == (len(PICTURES), 0)
 
 
