@@ -60,7 +60,7 @@ def outputs(source: Path) -> dict[str, str]:
         "png": {"encode": "png"},
         "raw": {"pixels": "raw"},
         "raw unchecked": {"pixels": "raw", "check": "header"},
-        "mixed": {"pixels": "mixed", "max_side": 2000, "check": "header"},
+        "boxes mixed": {"pixels": "mixed", "max_side": 2000, "check": "header"},
         "one size png": {**one_size, "encode": "png"},
         "one size raw": {**one_size, "pixels": "raw"},
         "boxes png": {"encode": "png"},
@@ -87,7 +87,7 @@ def batch(output: str | list[str], **options: Any) -> Any:
         ("boxes raw", "boxes png", "center_crop", "fast"),
         ("raw", "png", "fit", "exact"),
         ("boxes unchecked", "boxes png", "stretch", "fast"),
-        ("mixed", "png", "fit", "fast"),
+        ("boxes mixed", "boxes png", "fit", "fast"),
     ],
 )
 def test_same_pixels_as_png(
@@ -199,7 +199,7 @@ def test_a_comparison_knows_the_pictures(outputs: dict[str, str]) -> None:
 
 def test_models_see_what_they_were_trained_on(outputs: dict[str, str]) -> None:
     """Evaluation reads records through the model's own signature."""
-    examples = [item for path in find_shards(outputs["mixed"]) for item in read_records(path)]
+    examples = [item for path in find_shards(outputs["boxes mixed"]) for item in read_records(path)]
     images = stored_images(tf.constant(examples), SIZE)
     assert np.array_equal(images, batch(outputs["png"])[0])
 
