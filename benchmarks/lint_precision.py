@@ -174,7 +174,7 @@ LOOKS: Mapping[str, tuple[frozenset[str], Fault]] = {
 def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[int, int]:
     """Return how many copies were found, and how many pictures were taken for another one."""
     facts = facts_of((*originals, *copies))
-    groups = find_alike(facts).groups
+    groups = find_alike(facts)
     count = len(originals)
     found = int((groups[count:] == groups[:count]).sum())
     return found, int((groups[:count] != np.arange(count)).sum())

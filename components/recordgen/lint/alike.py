@@ -35,9 +35,7 @@ def _numbers(facts: Facts, least: float | None) -> npt.NDArray[np.intp]:
     numbers = -1 - np.arange(len(facts))  # what nobody looked at is alone
     seen, looks = facts.looks
     if len(seen):
-        numbers[seen] = seen[
-            pictures.find_alike(looks, least=least or pictures.LEAST_CORRELATION).groups
-        ]
+        numbers[seen] = seen[pictures.find_alike(looks, least=least or pictures.LEAST_CORRELATION)]
     rows, signatures = facts.signatures
     if len(rows):
         numbers[rows] = rows[group_texts(signatures, least or LEAST_SIMILARITY)]

@@ -1,8 +1,8 @@
 """Near-duplicates among 64-bit hashes, or by keys of any kind, without comparing all pairs.
 
     hashes                          joined by                        groups
-    0: 00…0000  1: 00…0111          (0, 1, distance 3)               [0, 0, 2, 2, 4]
-    2: f0…0000  3: f0…0000          (2, 3, distance 0)
+    0: 00…0000  1: 00…0111          (0, 1), three bits differ        [0, 0, 2, 2, 4]
+    2: f0…0000  3: f0…0000          (2, 3), none does
     4: 3c…5a96
 
 Two hashes that differ in at most three bits are equal in one of four bands of 16 bits, and in one
@@ -15,7 +15,7 @@ bands are compared. Hashes of real pictures are not spread evenly: 28 bits keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,34 +42,14 @@ Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 Alike: TypeAlias = "Callable[[Indices, Indices], npt.NDArray[np.bool_]]"
 
 
-class Neighbours(NamedTuple):
-    """Near-duplicates, each joined to its group by one pair.
-
-    n things that are all alike give n - 1 pairs, not n² / 2. If a group has members in two splits,
-    one of its pairs at least has too.
-
-    Attributes:
-        first: int32 [pairs]: index of a thing. Sorted, by ``first`` and then ``second``.
-        second: int32 [pairs]: index of the other one, above ``first``.
-        distance: uint8 [pairs]: bits that differ.
-        groups: int32 [n]: the lowest index of the group of each thing; its own if it has none.
-    """
-
-    first: Indices
-    second: Indices
-    distance: npt.NDArray[np.uint8]
-    groups: Indices
-
-
 def find_neighbours(
     hashes: Hashes,
     *,
     count: int | None = None,
     usable: npt.NDArray[np.bool_] | None = None,
     alike: Alike | None = None,
-    max_distance: int = MAX_DISTANCE,
-) -> Neighbours:
-    """Group things whose hashes differ in at most ``max_distance`` bits.
+) -> Indices:
+    """Group things whose hashes differ in at most three bits.
 
     Needs less than 50 bytes a hash, besides what ``alike`` needs.
 
@@ -80,21 +60,18 @@ def find_neighbours(
         usable: bool, for each hash; False: it says nothing, such as that of a picture of one
             colour. None: all are usable.
         alike: compares the things themselves, for pairs whose hashes are close.
-        max_distance: 0 to 3.
 
-    Raises:
-        ValueError: ``max_distance`` is outside this range.
+    Returns:
+        int32 [n]: the lowest index of the group of each thing; its own if it has none.
     """
-    if not 0 <= max_distance <= MAX_DISTANCE:
-        raise ValueError(f"max_distance must be 0 to {MAX_DISTANCE} (got {max_distance})")
     forest = _Forest(len(hashes) if count is None else count)
     # Sorted by hash, then by index: the first index of each hash stands for all that share it.
     order = np.argsort(hashes, kind="stable").astype(np.int32)
     kept = order if usable is None else order[usable[order]]
     leaders = np.concatenate(list(_join_equal(hashes, kept, forest, alike)))
-    for first, second, distance in _close_pairs(hashes[leaders], max_distance):
-        forest.join_alike(leaders[first], leaders[second], distance, alike)
-    return forest.neighbours()
+    for first, second in _close_pairs(hashes[leaders]):
+        forest.join_alike(leaders[first], leaders[second], alike)
+    return forest.groups()
 
 
 def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Alike) -> Indices:
@@ -112,8 +89,8 @@ def group_by_keys(keys: Iterable[npt.NDArray[np.uint32]], count: int, alike: Ali
     for each in keys:
         order = np.argsort(each, kind="stable").astype(np.int32)
         for first, second in _pairs_in_buckets(each[order], order):
-            forest.join_alike(first, second, np.zeros(len(first), np.uint8), alike)
-    return forest.neighbours().groups
+            forest.join_alike(first, second, alike)
+    return forest.groups()
 
 
 def _join_equal(
@@ -134,8 +111,7 @@ def _join_equal(
         done = starts
         for at in _chunks(len(left)):
             pairs = np.flatnonzero(~starts[at]) + at.start
-            none = np.zeros(len(pairs), np.uint8)
-            done[pairs] = forest.join_alike(lead[pairs], left[pairs], none, alike)
+            done[pairs] = forest.join_alike(lead[pairs], left[pairs], alike)
         left = left[~done]
 
 
@@ -144,19 +120,16 @@ def _chunks(size: int) -> Iterator[slice]:
         yield slice(start, min(start + _CHUNK, size))
 
 
-def _close_pairs(
-    hashes: Hashes, max_distance: int
-) -> Iterator[tuple[Indices, Indices, npt.NDArray[np.uint8]]]:
+def _close_pairs(hashes: Hashes) -> Iterator[tuple[Indices, Indices]]:
     """Yield pairs of positions with close hashes; a pair may come more than once."""
     for band in range(_BANDS):
         for rest in range(_BANDS):
             keys = _keys(hashes, band, rest)
             order = np.argsort(keys, kind="stable").astype(np.int32)
             for first, second in _pairs_in_buckets(keys[order], order):
-                distance = count_bits(hashes[first] ^ hashes[second])
-                close = distance <= max_distance
+                close = count_bits(hashes[first] ^ hashes[second]) <= MAX_DISTANCE
                 if close.any():
-                    yield first[close], second[close], distance[close]
+                    yield first[close], second[close]
 
 
 def _keys(hashes: Hashes, band: int, rest: int) -> npt.NDArray[np.uint32]:
@@ -213,7 +186,6 @@ class _Forest:
 
     def __init__(self, size: int) -> None:
         self._parent: Indices = np.arange(size, dtype=np.int32)
-        self._joined: list[tuple[Indices, Indices, npt.NDArray[np.uint8]]] = []
 
     def roots(self, of: Indices) -> Indices:
         """Return the root of each index."""
@@ -224,11 +196,7 @@ class _Forest:
         return root
 
     def join_alike(
-        self,
-        first: Indices,
-        second: Indices,
-        distance: npt.NDArray[np.uint8],
-        alike: Alike | None,
+        self, first: Indices, second: Indices, alike: Alike | None
     ) -> npt.NDArray[np.bool_]:
         """Join pairs of hashes that are alike; return which now are in one group."""
         size = np.int32(len(self._parent))
@@ -239,11 +207,11 @@ class _Forest:
         if alike is not None and len(new):
             new = new[alike(first[new], second[new])]
         joined[new] = True
-        self._join(one[new], other[new], distance[new])
+        self._join(one[new], other[new])
         return joined
 
-    def _join(self, first: Indices, second: Indices, distance: npt.NDArray[np.uint8]) -> None:
-        """Join the groups of pairs; remember only the pairs that joined two."""
+    def _join(self, first: Indices, second: Indices) -> None:
+        """Join the groups of pairs."""
         while len(first):
             one, other = self.roots(first), self.roots(second)
             high, low = np.maximum(one, other), np.minimum(one, other)
@@ -251,20 +219,12 @@ class _Forest:
             upper, used = np.unique(high, return_index=True)
             used = used[low[used] < upper]
             self._parent[high[used]] = low[used]
-            self._joined.append((first[used], second[used], distance[used]))
             left = one != other
             left[used] = False
-            first, second, distance = first[left], second[left], distance[left]
+            first, second = first[left], second[left]
 
-    def neighbours(self) -> Neighbours:
-        """Return the pairs and groups."""
-        none = np.empty(0, np.int32)
-        joined = [(none, none, np.empty(0, np.uint8)), *self._joined]
-        self._joined.clear()
-        one, other, distance = map(np.concatenate, zip(*joined, strict=True))
-        del joined
-        first, second = np.minimum(one, other), np.maximum(one, other)
-        order = np.lexsort((second, first))
+    def groups(self) -> Indices:
+        """Return the root of all indices."""
         for at in _chunks(len(self._parent)):
             self.roots(np.arange(at.start, at.stop, dtype=np.int32))
-        return Neighbours(first[order], second[order], distance[order], self._parent)
+        return self._parent

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recordgen.lint.looks import SIDE, Looks, Pixels
-from recordgen.lint.neighbours import Hashes, Indices, Neighbours, find_neighbours
+from recordgen.lint.neighbours import Hashes, Indices, find_neighbours
 
 #: Pixels on each side of a signature.
 SIGNATURE_SIDE = 8
@@ -151,22 +151,21 @@ def _cosines() -> tuple[
     return cosines, rows, columns, np.uint64(1) << np.arange(HASH_BITS, dtype=np.uint64)
 
 
-def find_alike(
-    facts: PictureFacts, *, least: float = LEAST_CORRELATION, mirrored: bool = True
-) -> Neighbours:
-    """Group pictures that are nearly the same.
+def find_alike(facts: PictureFacts, *, least: float = LEAST_CORRELATION) -> Indices:
+    """Group pictures that are nearly the same, or nearly each other's mirror images.
+
+    It takes about four seconds for a million pictures.
 
     Args:
-        facts: of all pictures. In a group, pairs lead to the picture with the lowest number.
+        facts: of all pictures.
         least: see :func:`are_alike`.
-        mirrored: whether a picture and its mirror image are the same. It doubles the time: about
-            four seconds instead of two for a million pictures.
+
+    Returns:
+        int32 [n]: the lowest number of the group of each picture; its own if it has none.
     """
     count = len(facts.perceptual_hash)
-    hashes, usable = facts.perceptual_hash, has_hash(facts)
-    if mirrored:
-        hashes = np.concatenate([hashes, mirrored_hashes(hashes)])
-        usable = np.concatenate([usable, usable])
+    hashes = np.concatenate([facts.perceptual_hash, mirrored_hashes(facts.perceptual_hash)])
+    usable = np.tile(has_hash(facts), 2)
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
         return are_alike(signatures_of(first), signatures_of(second), least)

@@ -62,7 +62,7 @@ def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
     firsts = rows[is_first]
     leaders = np.arange(len(firsts))
     seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])
-    leaders[seen] = seen[find_alike(_pictures(facts.take(firsts[seen]))).groups]
+    leaders[seen] = seen[find_alike(_pictures(facts.take(firsts[seen])))]
     hashes[rows] = hashes[firsts[leaders[np.cumsum(is_first) - 1]]]
     return hashes
 
