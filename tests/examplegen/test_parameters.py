@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import inspect
-
 import pytest
 from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
@@ -38,16 +36,14 @@ def properties(base, inputs, **more):
 
 
 def test_every_option_is_a_parameter():
-    """The signature that editors show ends with the options, in order, with types and defaults."""
-    options = {name: option for name, option in OPTIONS.items() if name in OPTION_TYPES}
-    assert set(OPTIONS) - set(options) == {"split_fractions"}  # output_config says it
-    signature = inspect.signature(AutoMLExampleGen.__init__).parameters
-    assert list(signature)[-len(options) :] == list(options)
-    for name, option in options.items():
-        kind = "str | Sequence[str]" if option.several else option.kind.__name__
-        unset = " | None" if option.default is None else ""
-        assert signature[name].annotation == f"{kind} | RuntimeParameter{unset}", name
-        assert signature[name].default == option.default, name
+    """Editors complete them as those of ``convert``; all are on record, at their defaults too."""
+    assert AutoMLExampleGen.__init__.__annotations__["options"] == "Unpack[OptionValues]"
+    component = AutoMLExampleGen("data")
+    assert set(OPTIONS) - set(OPTION_TYPES) == {"split_fractions"}  # output_config says it
+    for name, kind in OPTION_TYPES.items():
+        default = OPTIONS[name].default
+        expected = None if default is None or default == () else kind(default)
+        assert component.spec.exec_properties.get(name) == expected, name
 
 
 def test_options_reach_the_executor(tmp_path):
@@ -202,7 +198,7 @@ def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
 
 def test_unknown_parameter():
     """There is no bag into which a misspelt option could fall."""
-    with pytest.raises(TypeError, match="max_sides"):
+    with pytest.raises(UsageError, match="unknown option 'max_sides'; did you mean 'max_side'?"):
         AutoMLExampleGen("data", max_sides=3)
 
 

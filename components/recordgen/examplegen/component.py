@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfx import types
 from tfx.components.example_gen import component as example_gen_component
@@ -15,6 +15,10 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen.errors import UsageError
 from recordgen.examplegen import driver, executor, parameters
+from recordgen.options import OPTIONS, OptionValues, check_names
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _Parameter = component_spec.ExecutionParameter
 
@@ -76,7 +80,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
     EXECUTOR_SPEC = executor_spec.BeamExecutorSpec(executor.AutoMLExampleGenExecutor)
     DRIVER_CLASS = driver.AutoMLExampleGenDriver
 
-    def __init__(  # noqa: D417  (ConvertOptions describes the options)
+    def __init__(
         self,
         input_base: str | RuntimeParameter,
         *,
@@ -86,52 +90,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         previous: types.BaseChannel | None = None,
         dataset_version: str | RuntimeParameter | None = None,
         fingerprint_images: bool | RuntimeParameter = True,
-        task: str | RuntimeParameter = "auto",
-        input_format: str | RuntimeParameter = "auto",
-        header: str | RuntimeParameter = "auto",
-        columns: str | RuntimeParameter = "",
-        schema: str | RuntimeParameter = "",
-        seed: int | RuntimeParameter = 0,
-        eval_from: str | RuntimeParameter = "",
-        split_by: str | RuntimeParameter = "uri",
-        group_by: str | RuntimeParameter = "",
-        duplicates: str | RuntimeParameter = "keep",
-        stratify: str | RuntimeParameter = "none",
-        missing_split: str | RuntimeParameter = "assign",
-        labels: str | RuntimeParameter = "auto",
-        vocabulary: str | RuntimeParameter = "",
-        shard_by: str | RuntimeParameter = "hash",
-        shard_mb: float | RuntimeParameter = 128,
-        compression: str | RuntimeParameter = "none",
-        check: str | RuntimeParameter = "decode",
-        max_side: int | RuntimeParameter | None = None,
-        short_side: int | RuntimeParameter | None = None,
-        size: str | RuntimeParameter = "",
-        resize: str | RuntimeParameter = "stretch",
-        encode: str | RuntimeParameter = "keep",
-        quality: int | RuntimeParameter | None = None,
-        pixels: str | RuntimeParameter = "encoded",
-        bad_boxes: str | RuntimeParameter = "clip",
-        box_orientation: str | RuntimeParameter = "stored",
-        split_column: str | RuntimeParameter = "",
-        target_column: str | RuntimeParameter = "",
-        weight_column: str | RuntimeParameter = "",
-        prediction: str | RuntimeParameter = "auto",
-        tfmd_schema: str | RuntimeParameter = "",
-        max_image_mb: float | RuntimeParameter = 30,
-        max_image_pixels: int | RuntimeParameter = 100_000_000,
-        image_seconds: float | RuntimeParameter = 20,
-        decode_memory: float | RuntimeParameter | None = None,
-        max_reject_fraction: float | RuntimeParameter = 0.01,
-        on_storage_error: str | RuntimeParameter = "auto",
-        select: str | Sequence[str] | RuntimeParameter = (),
-        ignore: str | Sequence[str] | RuntimeParameter = (),
-        fail_on: str | Sequence[str] | RuntimeParameter = (),
-        threshold: str | Sequence[str] | RuntimeParameter = (),
-        allow_scheme: str | Sequence[str] | RuntimeParameter = (),
-        allow_root: str | Sequence[str] | RuntimeParameter = (),
-        url_secrets: str | RuntimeParameter = "drop",
-        threads: int | RuntimeParameter | None = None,
+        **options: Unpack[OptionValues],
     ) -> None:
         """Construct the component.
 
@@ -156,21 +115,19 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             fingerprint_images: put size and time (or generation, etag) of every image into the
                 cache key. Before every run this lists folders of remote images, or looks up each;
                 if that takes too long, turn it off and set ``dataset_version``.
-            select: a list, or text with commas between its items; so are ``ignore``, ``fail_on``,
-                ``threshold``, ``allow_scheme`` and ``allow_root``.
-
-        All parameters from ``task`` on are the options of
-        :class:`recordgen.options.ConvertOptions`, which describes them.
+            **options: the fields of :class:`recordgen.options.ConvertOptions` but
+                ``split_fractions``; a list may be text with commas between its items.
 
         Raises:
             UsageError: a value is not allowed (runtime parameters are checked when they run).
         """
-        given = locals()
-        options = {
-            name: _as_property(given[name], kind) for name, kind in parameters.OPTION_TYPES.items()
+        check_names(options, tuple(parameters.OPTION_TYPES))
+        given = {
+            name: _as_property(options.get(name, OPTIONS[name].default), kind)
+            for name, kind in parameters.OPTION_TYPES.items()
         }
-        parameters.check_options(options)
-        if previous is not None and (vocabulary or labels != "auto"):
+        parameters.check_options(given)
+        if previous is not None and (given["vocabulary"] or given["labels"] != "auto"):
             raise UsageError(
                 "previous says how labels are numbered already; leave out vocabulary and labels"
             )
@@ -187,7 +144,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             specs.OUTPUT_CONFIG_KEY: output_config,
             specs.RANGE_CONFIG_KEY: range_config,
             parameters.DATASET_VERSION_KEY: dataset_version,
-            **options,
+            **given,
             parameters.PREVIOUS_KEY: previous,
         }
         spec = AutoMLExampleGenSpec(
