@@ -84,10 +84,11 @@ def config_values(config: PipelineConfig) -> dict[str, Any]:
 
 
 def _option_value(value: Any, option: Option) -> Any:
-    """Return an option as a parameter, which has neither lists nor None."""
+    """Return an option as a parameter, which has neither lists nor None nor booleans."""
     if option.several:
         return ",".join(value) or NO_NAMES
-    return option.kind() if value is None else option.kind(value)
+    found = option.kind() if value is None else option.kind(value)
+    return int(found) if option.kind is bool else found
 
 
 def _output_config(fractions: SplitFractions) -> str:
@@ -177,9 +178,10 @@ def _decoded(name: str, text: str, kind: type) -> Any:
     if kind is str:
         return text
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except ValueError as exc:
         raise UsageError(f"{name} must be a number, or a list as JSON (got {text!r})") from exc
+    return int(value) if isinstance(value, bool) else value
 
 
 def _with_min_score(values: Mapping[str, Any], score: float) -> str:

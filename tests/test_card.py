@@ -13,7 +13,7 @@ import yaml
 from recordgen import convert, read_dataset, write
 from recordgen.cli import main
 from recordgen.dataset.manifest import Dataset
-from recordgen.errors import OutputExistsError
+from recordgen.errors import OutputExistsError, UsageError
 from recordgen.standards.card import card_text, write_card
 from tests.golden import ROOT, SAMPLES
 
@@ -113,6 +113,25 @@ def test_texts_have_a_language(boxes: Path) -> None:
     assert "languages" in card_text(dataset)
 
 
+def test_a_conversion_writes_the_card(
+    boxes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only on request; ``dataset.json`` does not tell. What people wrote is not replaced."""
+    assert not (boxes / "README.md").exists()
+    source, out = str(ROOT / "examples" / SAMPLES["object_detection"]), tmp_path / "out"
+    command = ["convert", source, str(out), "--seed=7", "--bad-boxes=drop", "--card", "-q"]
+    assert main(command) == 0
+    assert (out / "README.md").read_text() == card_text(read_dataset(str(boxes)))
+    assert (out / "dataset.json").read_bytes() == (boxes / "dataset.json").read_bytes()
+    (out / "README.md").write_text("MIT\n")
+    capsys.readouterr()
+    assert main([*command, "--append"]) == 2
+    assert "there is a card already" in capsys.readouterr().err
+    assert (out / "README.md").read_text() == "MIT\n"
+    with pytest.raises(UsageError, match=r"card must be True or False \(got 'yes'\)"):
+        convert(source, out, card="yes")
+
+
 def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Another card goes elsewhere, or replaces the one that is there where that is asked for."""
     out = tmp_path / "out"
@@ -122,7 +141,7 @@ def test_the_command_keeps_answers(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == f"wrote {card}\n"
     card.write_text(card.read_text() + "MIT\n")
     assert main(["card", str(out)]) == 2
-    with pytest.raises(OutputExistsError, match="--overwrite to replace it"):
+    with pytest.raises(OutputExistsError, match="replaces it with --overwrite"):
         write_card(out)
     assert card.read_text().endswith("MIT\n")
     assert main(["card", str(out), "--output", str(tmp_path / "new.md")]) == 0

@@ -124,7 +124,6 @@ def test_beam_metrics_log_and_dataset_agree(
         output,
         ConvertOptions(missing_split="drop", max_reject_fraction=0.5),
         new_pipeline=lambda: Kept(options=PipelineOptions([f"--runner={IN_MEMORY_RUNNER}"])),
-        progress=logs.ProgressLog(),
     )
     logs.converted(result)
 

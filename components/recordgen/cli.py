@@ -174,7 +174,7 @@ def _plan(args: argparse.Namespace, options: dict[str, Any]) -> int:
     else:
         terminal.show(summaries.plan_summary(staged, args.output))
     usable = staged.rows + staged.existing
-    code = _exit_code(usable, len(staged.rejects), staged.read, args.max_reject_fraction)
+    code = _exit_code(usable, len(staged.rejects), staged.read, options)
     logs.finished(
         f"{staged.rows} of {staged.read} rows planned",
         total_counts(staged),
@@ -190,9 +190,8 @@ def _check(args: argparse.Namespace) -> int:
     logs.started("check", args.source)
     from recordgen.conversion.api import check
 
-    result = check(
-        args.source, beam_args=args.beam_args, progress=_progress(args), **_options(args)
-    )
+    options = _options(args)
+    result = check(args.source, beam_args=args.beam_args, progress=_progress(args), **options)
     dataset = result.dataset
     if args.json:
         _print_json(
@@ -207,9 +206,7 @@ def _check(args: argparse.Namespace) -> int:
         )
     else:
         terminal.show(summaries.check_summary(result, limit=_REJECTS_SHOWN))
-    code = _exit_code(
-        dataset.examples, len(result.rejects), dataset.rows.read, args.max_reject_fraction
-    )
+    code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint is not None and result.lint.is_bad:
         code = 1
     logs.finished(
@@ -236,9 +233,11 @@ def _progress(args: argparse.Namespace) -> Progress | None:
     return logs.ProgressLog()
 
 
-def _exit_code(usable: int, rejects: int, read: int, allowed: float) -> int:
+def _exit_code(usable: int, rejects: int, read: int, options: Mapping[str, Any]) -> int:
     """Return 1 if a conversion would fail: nothing to convert, or too many rejects."""
-    return 0 if usable and rejects <= allowed * read else 1
+    from recordgen.planning.plan import too_many
+
+    return 1 if not usable or too_many(rejects, read, ConvertOptions(**options)) else 0
 
 
 def _inspect(args: argparse.Namespace) -> int:
@@ -516,7 +515,14 @@ def add_options(
     for option in options:
         default = option.default_text or option.unset
         form = tuple(option.metavar.split())  # a word for each value
-        more: dict[str, Any] = {"action": _Several} if option.several else {}
+        more: dict[str, Any] = {
+            "type": _PARSERS.get(option.name, option.kind),
+            "metavar": form if len(form) > 1 else option.metavar or None,
+        }
+        if option.kind is bool:
+            more = {"action": "store_true"}
+        if option.several:
+            more["action"] = _Several
         if option.choices is not None:
             more["choices"] = option.choices
         if len(form) > 1:
@@ -524,8 +530,6 @@ def add_options(
         command.add_argument(
             f"--{option.name.replace('_', '-')}",
             default=option.default,
-            type=_PARSERS.get(option.name, option.kind),
-            metavar=form if len(form) > 1 else option.metavar or None,
             help=option.plain_help.replace("%", "%%")
             + ("; one of %(choices)s" if option.choices is not None and form else "")
             + ("; repeat it or separate with commas" if option.several else "")
@@ -538,7 +542,9 @@ class _Several(argparse.Action):
     """Collects the values of an option that may be given several times."""
 
     def __call__(self, _: Any, args: argparse.Namespace, values: Any, __: Any = None) -> None:
-        setattr(args, self.dest, (*(getattr(args, self.dest) or ()), *parse_names(values)))
+        setattr(
+            args, self.dest, (*(getattr(args, self.dest) or ()), *parse_names(self.dest, values))
+        )
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:

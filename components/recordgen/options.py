@@ -83,10 +83,10 @@ class Option:
         return Ellipsis in get_args(self.annotation)
 
     @property
-    def kind(self) -> type[str] | type[int] | type[float]:
+    def kind(self) -> type[str] | type[int] | type[float] | type[bool]:
         """The type in which a value comes through a door; lists and shares come as text."""
         kinds = (self.annotation, *get_args(self.annotation))
-        return int if int in kinds else float if float in kinds else str
+        return next((kind for kind in (bool, int, float) if kind in kinds), str)
 
     @property
     def plain_help(self) -> str:
@@ -100,7 +100,7 @@ class Option:
             return ",".join(map(str, self.default.weights))
         if isinstance(self.default, tuple):
             return " ".join(map(str, self.default))
-        return "" if self.default is None else str(self.default)
+        return "" if self.default is None or self.kind is bool else str(self.default)
 
 
 def option(default: Any, help: str, **more: Any) -> Any:
@@ -406,6 +406,12 @@ class ConvertOptions:
         "(`drop`) or with them (`keep`); all else that is written or shown never holds them",
         choices=("drop", "keep"),
     )
+    card: bool = option(
+        False,
+        "also write a dataset card with open questions, `README.md`",
+        unset="no",
+        affects_bytes=False,
+    )
     threads: int | None = option(
         None,
         "threads per worker that fetch and check files",
@@ -432,6 +438,10 @@ class ConvertOptions:
             value = getattr(self, name)
             if declared.choices is not None:
                 _one_of(name, value, declared.choices)
+            if declared.kind is bool:
+                if value not in (0, 1):  # ML Metadata has no booleans
+                    raise UsageError(f"{name} must be True or False (got {value!r})")
+                object.__setattr__(self, name, bool(value))
             if declared.above_zero and value is not declared.default:
                 _above_zero(name, value)
         if (share := self.eval_share) is not None:
@@ -688,6 +698,7 @@ class OptionValues(TypedDict, total=False):
     allow_scheme: str | Sequence[str]
     allow_root: str | Sequence[str]
     url_secrets: str
+    card: bool
     threads: int | None
 
 
@@ -699,7 +710,7 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     """
     check_names(values, tuple(OPTIONS))
     decoded: dict[str, Any] = {
-        name: parse_names(value) if OPTIONS[name].several else value
+        name: parse_names(name, value) if OPTIONS[name].several else value
         for name, value in values.items()
     }
     if isinstance(columns := values.get("columns"), Mapping):
@@ -718,10 +729,10 @@ def make_options(values: Mapping[str, Any]) -> ConvertOptions:
     return ConvertOptions(**decoded)
 
 
-def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
+def parse_names(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     """Decode an option that takes several values: a list, or text with commas between them.
 
-    ``none`` and an empty list mean no values.
+    ``none`` and an empty list mean no values. ``name`` is for the error.
 
     Raises:
         UsageError: only empty texts are given. A variable may be unset that was meant to say what
@@ -731,8 +742,8 @@ def parse_names(value: str | Sequence[str]) -> tuple[str, ...]:
     names = tuple(text for item in given if (text := item.strip()))
     if given and not names:
         raise UsageError(
-            f"allow_scheme and allow_root must not be empty where they are given (got {value!r}); "
-            f"leave the option out, or say 'none'"
+            f"{name} must not be empty where it is given (got {value!r}); leave the option out, or "
+            f"say 'none'"
         )
     return () if names == (NO_NAMES,) else names
 

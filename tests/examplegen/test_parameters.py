@@ -88,6 +88,7 @@ def test_options_reach_the_executor(tmp_path):
         "allow_scheme": ("https", "ftp"),
         "allow_root": ("https://host/images", "/data"),
         "url_secrets": "keep",
+        "card": True,
         "threads": 2,
     }
     # These decide about splits, one at a time.
@@ -198,7 +199,7 @@ def test_wrong_values_fail_where_the_pipeline_is_defined(wrong, message):
 
 def test_unknown_parameter():
     """There is no bag into which a misspelt option could fall."""
-    with pytest.raises(UsageError, match="unknown option 'max_sides'; did you mean 'max_side'?"):
+    with pytest.raises(UsageError, match="unknown option 'max_sides'; did you mean 'max_side'"):
         AutoMLExampleGen("data", max_sides=3)
 
 

@@ -142,7 +142,8 @@ def test_command(source: str, capsys: pytest.CaptureFixture[str]) -> None:
         f"error {source}:2: LEAK the same image as {source}:1 (a.png, split train)"
     ]
     assert [line for line in said if line.startswith("Findings")] == [
-        "Findings   2 errors (LEAK 1, CONFLICT 1, DUPLICATE 3, FEW_EXAMPLES 1, UNLABELLED 1)"
+        "Findings   2 errors (LEAK 1, CONFLICT 1), 5 warnings (DUPLICATE 3, FEW_EXAMPLES 1, "
+        "UNLABELLED 1)"
     ]
     assert [line for line in said if line.startswith("Remedy")] == [
         "Remedy     LEAK: --split-by content keeps copies in one split where rows name none; of "

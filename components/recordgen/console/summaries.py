@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import features
 from recordgen.console.terminal import one_line
-from recordgen.lint.codes import CHECKS
+from recordgen.lint.codes import CHECKS, ERROR, WARNING, only_level
 from recordgen.options import AUTO
 from recordgen.report.units import megabytes
 from recordgen.rows.row import is_content_uri
@@ -279,7 +279,9 @@ def lint_lines(lint: Lint | None, limit: int, where: str) -> list[str]:
     """Return how many findings there are by code, and the first about examples, errors first."""
     if lint is None or not lint.counts:
         return []
-    lines = [f"Findings   {lint.errors:,} errors{_detail(lint.counts)}"]
+    levels = {level: only_level(lint.counts, level) for level in (ERROR, WARNING)}
+    shown = (f"{sum(c.values()):,} {level}s{_detail(c)}" for level, c in levels.items() if c)
+    lines = [f"Findings   {', '.join(shown)}"]
     remedies = {code: CHECKS[code].remedy for code in lint.counts}
     lines += [f"Remedy     {code}: {remedy}" for code, remedy in remedies.items() if remedy]
     about_rows = sum(lint.counts.values()) - len(lint.about_all)

@@ -6,21 +6,18 @@ import logging
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apache_beam as beam
 
 from recordgen import storage
 from recordgen.beam import graph
-from recordgen.beam.runners import (
-    need_local_workers,
-    need_reachable,
-    pipeline_factory,
-)
+from recordgen.beam.runners import need_local_workers, need_reachable, pipeline_factory
 from recordgen.beam.running import NewPipeline, running
 from recordgen.console import logs
+from recordgen.console.summaries import reject_lines
 from recordgen.conversion.finalize import (
     all_rejects,
     first_findings,
@@ -39,14 +36,12 @@ from recordgen.dataset.manifest import (
     Dataset,
     read_dataset,
 )
-from recordgen.errors import (
-    OutputExistsError,
-    UsageError,
-)
+from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.lint.facts import Facts, to_parquet
-from recordgen.lint.run import Lint, need_packages
+from recordgen.lint.run import need_packages
 from recordgen.options import ConvertOptions, OptionValues, make_options
 from recordgen.planning.appending import (
+    Existing,
     find_existing,
     merge,
     merge_findings,
@@ -56,25 +51,22 @@ from recordgen.planning.appending import (
 from recordgen.rejects import Reject, to_lines
 from recordgen.report.page import FINDINGS_SHOWN
 from recordgen.report.render import render_dataset
-from recordgen.runs.commit import (
-    check_appendable,
-    commit,
-    open_run,
-    texts_beside,
-    ways_on,
-)
+from recordgen.runs.commit import Run, check_appendable, commit, open_run, texts_beside, ways_on
 from recordgen.runs.counters import total_counts
 from recordgen.runs.progress import Progress
 from recordgen.runs.results import CheckResult, ConversionResult
 from recordgen.runs.staging import StagedPlan, Staging
 from recordgen.sources.import_file import ImportFile
 from recordgen.sources.source import AnySource, Source, open_files, open_source
+from recordgen.standards.card import CARD_FILE, check_no_card, write_card
 from recordgen.standards.openlineage_events import run_events
 from recordgen.tasks import TASKS, task_for
 from recordgen.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_REJECTS_SHOWN = 20
 
 _log = logging.getLogger(__name__)
 
@@ -125,7 +117,7 @@ def convert(
         open_source(source, task_there(target, decoded) if append else decoded), progress
     )
     need_reachable(beam_args, [target, *opened.paths])
-    return convert_source(
+    return _convert_source(
         opened,
         target,
         decided,
@@ -233,61 +225,40 @@ def convert_files(
     options: ConvertOptions,
     *,
     new_pipeline: NewPipeline,
-    overwrite: bool = False,
-    resume: bool = False,
-    progress: Progress | None = None,
 ) -> ConversionResult:
-    """Convert import files on a Beam pipeline of the caller's.
+    """Convert import files for a step of a pipeline, and log how far it is.
+
+    Only this step writes to ``output``: a dataset or a part of one is left over from an earlier
+    attempt, and is replaced or gone on with.
 
     Args:
         files: what to read.
         output: folder or URL prefix to write.
         options: how.
         new_pipeline: makes the (empty) pipeline that carries the work.
-        overwrite: replace a dataset that is already there.
-        resume: go on where a run that died has stopped.
-        progress: is told how far the run is.
 
-    Raises: as :func:`convert`.
+    Raises: as :func:`convert`; the message of a DataError has the first rejected rows, since a
+        pipeline may drop the files of a failed step.
     """
+    progress = logs.ProgressLog()
     opened, decided = _told(open_files(files, options), progress)
-    return convert_source(
-        opened,
-        output,
-        decided,
-        new_pipeline=new_pipeline,
-        overwrite=overwrite,
-        append=False,
-        resume=resume,
-        progress=progress,
-    )
-
-
-def convert_source(
-    source: Source,
-    output: str,
-    options: ConvertOptions,
-    *,
-    new_pipeline: NewPipeline,
-    overwrite: bool,
-    append: bool,
-    resume: bool,
-    progress: Progress | None,
-) -> ConversionResult:
-    """Convert an opened source; what :func:`convert` and :func:`convert_files` share."""
-    with run_events(source.names, output) as events:
-        result = _convert_source(
-            source,
+    try:
+        return _convert_source(
+            opened,
             output,
-            options,
+            decided,
             new_pipeline=new_pipeline,
-            overwrite=overwrite,
-            append=append,
-            resume=resume,
+            overwrite=True,
+            resume=True,
             progress=progress,
         )
-        events.complete(result.dataset)
-    return result
+    except DataError as exc:
+        raise with_rejects(exc, exc.rejects) from exc
+
+
+def with_rejects(error: DataError, rejects: Sequence[Reject]) -> DataError:
+    """Return an error whose message names the first rejected rows."""
+    return type(error)("\n  ".join([error.message, *reject_lines(rejects, _REJECTS_SHOWN)]))
 
 
 def _convert_source(
@@ -297,78 +268,85 @@ def _convert_source(
     *,
     new_pipeline: NewPipeline,
     overwrite: bool,
-    append: bool,
+    append: bool = False,
     resume: bool,
     progress: Progress | None,
 ) -> ConversionResult:
     started = time.monotonic()
-    storage.check_writable(output)
-    need_packages(task_for(options), options.lint)
-    pipeline = new_pipeline()
-    is_there = storage.exists(storage.join(output, DATASET_FILE))
-    if resume and is_there and not (overwrite or append):
-        dataset, rejects, counts, lint = _confirm(source, output, options, pipeline, progress)
-        seconds = time.monotonic() - started
-        return ConversionResult(
-            output,
-            dataset,
-            rejects,
-            seconds,
-            counts,
-            unchanged=True,
-            detection=source.detection,
-            lint=lint,
-        )
-    if append:
-        _need_names(options)
-        check_appendable(output)
-    with open_run(output, overwrite=overwrite, append=append, resume=resume) as run:
-        existing = find_existing(output, options) if append else None
-        if run.leftovers:
-            _log.info("%s: going on where an interrupted run has stopped", output)
-        with running(pipeline, run.staging, progress, options):
-            shards = graph.plan_rows(pipeline, source, options, run.staging, existing)
-            graph.write_shards(shards, options, run)
-        staged, results = read_outcome(run.staging, options)
-        rejects = all_rejects(staged, results)
-        stop_unless_usable(staged, results, rejects, output, options)
-        dataset = to_dataset(source, staged, results, options)
-        if existing is not None:
-            dataset = merge(existing.dataset, dataset)
-            # An import file that was read again tells its rejects anew.
-            old = [item for item in existing.rejects if item.source not in source.names]
-            rejects = tuple(sorted({*old, *rejects}))
-        known = read_facts(existing) if existing else []
-        facts = Facts([*known, *run.staging.read_facts(results)])
-        changes = first_findings(run.staging, staged)
-        dataset, lint = linted(dataset, facts, staged, changes, options)
-        stop_on_findings(lint, output)
-        found = run.staging.read_findings(staged)
-        if existing is not None:
-            found = merge_findings(output, source.names, found)
-        first = first_findings(run.staging, staged)
-        kept = existing.files if existing else frozenset()
+    with run_events(source.names, output) as events:
+        storage.check_writable(output)
+        need_packages(task_for(options), options.lint)
+        if options.card and not overwrite:
+            check_no_card(storage.join(output, CARD_FILE))
+        pipeline = new_pipeline()
+        is_there = storage.exists(storage.join(output, DATASET_FILE))
+        if resume and is_there and not (overwrite or append):
+            result = _confirm(source, output, options, pipeline, progress)
+        else:
+            if append:
+                _need_names(options)
+                check_appendable(output)
+            with open_run(output, overwrite=overwrite, append=append, resume=resume) as run:
+                existing = find_existing(output, options) if append else None
+                if run.leftovers:
+                    _log.info("%s: going on where an interrupted run has stopped", output)
+                with running(pipeline, run.staging, progress, options):
+                    shards = graph.plan_rows(pipeline, source, options, run.staging, existing)
+                    graph.write_shards(shards, options, run)
+                result = _committed(run, source, output, options, existing)
+            if options.card:
+                write_card(output, overwrite=overwrite)
+        events.emit("COMPLETE", result.dataset)
+    return replace(result, seconds=time.monotonic() - started)
 
-        def path_of(file: str) -> str:
-            return storage.join(output, file) if file in kept else run.staging.path(file)
 
-        shown = list(lint.first(FINDINGS_SHOWN))
-        report = render_dataset(dataset, rejects, path_of, shown, facts.columns)
-        texts = texts_beside(dataset, rejects, report)
-        streams = {
-            FINDINGS_FILE: (line.encode() for line in to_lines(found)),
-            LINT_FILE: (line.encode() for line in lint.lines()),
-            EXAMPLES_FILE: [to_parquet(facts)],
-        }
-        commit(run.staging, output, dataset, texts=texts, streams=streams, kept=kept)
+def _committed(
+    run: Run, source: Source, output: str, options: ConvertOptions, existing: Existing | None
+) -> ConversionResult:
+    """Judge what a run has staged, and make it the dataset in ``output``.
+
+    Raises: as :func:`convert`.
+    """
+    staged, results = read_outcome(run.staging, options)
+    rejects = all_rejects(staged, results)
+    stop_unless_usable(staged, results, rejects, output, options)
+    dataset = to_dataset(source, staged, results, options)
+    facts_there: list[Any] = []
+    found = run.staging.read_findings(staged)
+    kept: Collection[str] = ()
+    if existing is not None:
+        dataset = merge(existing.dataset, dataset)
+        # An import file that was read again tells its rejects anew.
+        old = [item for item in existing.rejects if item.source not in source.names]
+        rejects = tuple(sorted({*old, *rejects}))
+        facts_there = read_facts(existing)
+        found = merge_findings(output, source.names, found)
+        kept = existing.files
+    facts = Facts([*facts_there, *run.staging.read_facts(results)])
+    first = first_findings(run.staging, staged)
+    dataset, lint = linted(dataset, facts, staged, first, options)
+    stop_on_findings(lint, output)
+
+    def path_of(file: str) -> str:
+        return storage.join(output, file) if file in kept else run.staging.path(file)
+
+    shown = list(lint.first(FINDINGS_SHOWN))
+    report = render_dataset(dataset, rejects, path_of, shown, facts.columns)
+    texts = texts_beside(dataset, rejects, report)
+    streams = {
+        FINDINGS_FILE: (line.encode() for line in to_lines(found)),
+        LINT_FILE: (line.encode() for line in lint.lines()),
+        EXAMPLES_FILE: [to_parquet(facts)],
+    }
+    commit(run.staging, output, dataset, texts=texts, streams=streams, kept=kept)
     resumed = sum(result.kept for result in results if result.split in dataset.splits)
     return ConversionResult(
         output,
         dataset,
         rejects,
-        time.monotonic() - started,
-        total_counts(staged, results),
-        resumed if run.leftovers else None,
+        seconds=0.0,  # not known yet
+        counts=total_counts(staged, results),
+        kept_shards=resumed if run.leftovers else None,
         findings=first,
         detection=source.detection,
         lint=lint,
@@ -391,10 +369,8 @@ def _confirm(
     options: ConvertOptions,
     pipeline: beam.Pipeline,
     progress: Progress | None,
-) -> tuple[Dataset, tuple[Reject, ...], dict[str, int], Lint]:
+) -> ConversionResult:
     """Return the finished dataset in ``output`` if it is what would be written now.
-
-    With it come its rejects, what was counted, and what is wrong with it.
 
     What it was made of is not on record, so every payload is read; nothing is written.
 
@@ -420,15 +396,18 @@ def _confirm(
         dataset = to_dataset(source, staged, results, options)
         changes = first_findings(run.staging, staged)
         dataset, lint = linted(dataset, facts, staged, changes, options)
-        _refuse_other(
-            output,
-            [
-                item.name
-                for item in fields(Dataset)
-                if getattr(there, item.name) != getattr(dataset, item.name)
-            ],
-        )
-    return dataset, all_rejects(staged, results), total_counts(staged, results), lint
+        names = [item.name for item in fields(Dataset)]
+        _refuse_other(output, [n for n in names if getattr(there, n) != getattr(dataset, n)])
+    return ConversionResult(
+        output,
+        dataset,
+        all_rejects(staged, results),
+        seconds=0.0,  # not known yet
+        counts=total_counts(staged, results),
+        unchanged=True,
+        detection=source.detection,
+        lint=lint,
+    )
 
 
 def _refuse_other(output: str, differences: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from tfx.types import standard_component_specs as specs
 
 from recordgen.errors import UsageError
 from recordgen.examplegen import driver, executor, parameters
-from recordgen.options import OPTIONS, OptionValues, check_names
+from recordgen.options import OPTIONS, OptionValues, check_names, make_options
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -126,7 +126,10 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             name: _as_property(options.get(name, OPTIONS[name].default), kind)
             for name, kind in parameters.OPTION_TYPES.items()
         }
-        parameters.check_options(given)
+        # Those that are known now, not when the pipeline runs.
+        make_options(
+            {n: value for n, value in given.items() if isinstance(value, int | float | str)}
+        )
         if previous is not None and (given["vocabulary"] or given["labels"] != "auto"):
             raise UsageError(
                 "previous says how labels are numbered already; leave out vocabulary and labels"
@@ -138,8 +141,6 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
         if isinstance(input_config, example_gen_pb2.Input):
             known = output_config if isinstance(output_config, example_gen_pb2.Output) else None
             parameters.check_splits(input_config, known)
-        if isinstance(fingerprint_images, bool):
-            fingerprint_images = int(fingerprint_images)  # ML Metadata has no booleans
         optional = {
             specs.OUTPUT_CONFIG_KEY: output_config,
             specs.RANGE_CONFIG_KEY: range_config,
@@ -152,7 +153,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
             input_config=input_config,
             output_data_format=example_gen_pb2.FORMAT_TF_EXAMPLE,
             output_file_format=example_gen_pb2.FORMAT_TFRECORDS_GZIP,
-            fingerprint_images=fingerprint_images,
+            fingerprint_images=_as_property(fingerprint_images, int),
             examples=types.Channel(type=standard_artifacts.Examples),
             **{key: value for key, value in optional.items() if value is not None},
         )
@@ -161,9 +162,9 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
 
 
 def _as_property(value: Any, kind: type) -> Any:
-    """Return an option for TFX: ML Metadata has no lists, and distinguishes 1 from 1.0."""
-    if kind is float and isinstance(value, int):
-        return float(value)
+    """Return an option for TFX: ML Metadata knows neither lists nor booleans, nor 1 as a float."""
+    if isinstance(value, int):
+        return kind(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return ",".join(value) or None  # an empty list is unset
     return value

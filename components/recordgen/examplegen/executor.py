@@ -15,18 +15,15 @@ from tfx.types import artifact_utils
 from tfx.types import standard_component_specs as specs
 
 from recordgen.console import logs
-from recordgen.console.summaries import reject_lines
 from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import Dataset
-from recordgen.errors import DataError, SourceError
+from recordgen.errors import SourceError
 from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
 from recordgen.lint.codes import ERROR, WARNING, count_level
 
 # TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
 # StatisticsGen and Transform. The custom property ``compression`` has the real one.
 _FILE_FORMAT = "tfrecords_gzip"
-
-_SHOWN_REJECTS = 10
 
 
 class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
@@ -66,21 +63,9 @@ class AutoMLExampleGenExecutor(base_beam_executor.BaseBeamExecutor):
         options = parameters.options
         if previous := input_dict.get(PREVIOUS_KEY):
             options = replace(options, vocabulary=newest(previous).uri)
-        try:
-            result = convert_files(
-                parameters.files,
-                examples.uri,
-                options,
-                new_pipeline=self._make_beam_pipeline,
-                # Only this execution writes there: a dataset is left over from an earlier attempt.
-                overwrite=True,
-                resume=True,
-                progress=logs.ProgressLog(),
-            )
-        except DataError as exc:
-            # TFX removes the folder of a failed execution, with rejects.jsonl.
-            lines = reject_lines(exc.rejects, _SHOWN_REJECTS)
-            raise type(exc)("\n  ".join([exc.message, *lines])) from exc
+        result = convert_files(
+            parameters.files, examples.uri, options, new_pipeline=self._make_beam_pipeline
+        )
         describe(examples, result.dataset, parameters)
         logs.converted(result)
 

@@ -27,7 +27,9 @@ DEFAULT_PATTERN = "*.csv"
 #: The options that are execution parameters, with their types. ``split_fractions`` is in
 #: ``output_config``, as in every ExampleGen.
 OPTION_TYPES: Mapping[str, type] = {
-    name: option.kind for name, option in OPTIONS.items() if name != "split_fractions"
+    name: int if option.kind is bool else option.kind  # ML Metadata has no booleans
+    for name, option in OPTIONS.items()
+    if name != "split_fractions"
 }
 
 
@@ -234,10 +236,3 @@ def _proto(properties: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
     """Return the message under ``key``, which is JSON; None without one."""
     text = properties.get(key)
     return proto_utils.json_to_proto(text, kind()) if text else None
-
-
-def check_options(values: Mapping[str, Any]) -> None:
-    """Check the option values that are known when a pipeline is defined. Raises: UsageError."""
-    make_options(
-        {name: value for name, value in values.items() if isinstance(value, int | float | str)}
-    )

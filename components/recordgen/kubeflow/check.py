@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from recordgen import storage
 from recordgen.console import logs
-from recordgen.conversion.api import check_files
+from recordgen.conversion.api import check_files, with_rejects
 from recordgen.conversion.finalize import why_unusable
 from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
-from recordgen.kubeflow.convert import counts_of, metrics_of, to_options, with_rejects
+from recordgen.kubeflow.convert import counts_of, metrics_of, to_options
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.lint.run import Lint
 from recordgen.rejects import to_lines
@@ -46,7 +46,7 @@ def run(step: StepInput) -> StepOutput:
     rows = result.dataset.rows
     error = why_unusable(result.dataset.examples, rows.read, rows.dropped, result.rejects, options)
     if error is not None:
-        raise type(error)(with_rejects(error.message, result.rejects))
+        raise with_rejects(error, result.rejects)
     if lint is not None:
         _stop_on_findings(lint)
     dataset = result.dataset

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from recordgen import storage
 from recordgen.beam.runners import need_reachable, pipeline_factory
 from recordgen.console import logs
-from recordgen.console.summaries import reject_lines
 from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
-from recordgen.errors import DataError, SourceError
+from recordgen.errors import SourceError
 from recordgen.kubeflow.execution import (
     Artifact,
     StepInput,
@@ -22,19 +21,16 @@ from recordgen.kubeflow.execution import (
 )
 from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
-from recordgen.rejects import Reject
 from recordgen.sources.import_file import find_import_files
 
 _LABELS_SHOWN = 1000
-_REJECTS_SHOWN = 20
 
 
 def run(step: StepInput) -> StepOutput:
     """Convert and describe the result.
 
     Raises:
-        RecordgenError: as :func:`recordgen.convert`; the message has the first rejected rows, since
-            Kubeflow may drop the files of a failed step.
+        RecordgenError: as :func:`recordgen.conversion.api.convert_files`.
     """
     values = dict(step.parameters)
     transfer = values.pop("transfer", "auto")
@@ -42,22 +38,10 @@ def run(step: StepInput) -> StepOutput:
     source = values.pop("source", None) or _import_files(step.artifacts, transfer)
     output = storage.normal(place_of(step.outputs["dataset"], transfer))
     logs.started("convert", source, output=output)
-    try:
-        options = to_options(values)
-        files = find_import_files(source)
-        need_reachable(beam_args, [output, *(file.path for file in files)])
-        result = convert_files(
-            files,
-            output,
-            options,
-            new_pipeline=pipeline_factory(beam_args),
-            # Only this task writes there: a dataset is left over from an earlier attempt.
-            overwrite=True,
-            resume=True,
-            progress=logs.ProgressLog(),
-        )
-    except DataError as exc:
-        raise type(exc)(with_rejects(exc.message, exc.rejects)) from exc
+    options = to_options(values)
+    files = find_import_files(source)
+    need_reachable(beam_args, [output, *(file.path for file in files)])
+    result = convert_files(files, output, options, new_pipeline=pipeline_factory(beam_args))
     page = storage.read_text(storage.join(output, REPORT_FILE))
     storage.write_text(place_of(step.outputs["report"], transfer), page)
     logs.converted(result)
@@ -73,11 +57,6 @@ def run(step: StepInput) -> StepOutput:
 def to_options(values: Mapping[str, Any]) -> ConvertOptions:
     """Decode a step's parameters; rows are confined. Raises: UsageError."""
     return replace(make_options(without_unset(values, OPTIONS)), confined=True)
-
-
-def with_rejects(message: str, rejects: Sequence[Reject]) -> str:
-    """Return a message and the first rejected rows."""
-    return "\n  ".join([message, *reject_lines(rejects, _REJECTS_SHOWN)])
 
 
 def counts_of(dataset: Dataset) -> dict[str, int | str]:

@@ -137,6 +137,11 @@ PACKAGES: Mapping[str, str] = {"video": "av"}
 BY_DEFAULT = frozenset(code for code, check in CHECKS.items() if not check.extra)
 
 
+def only_level(counts: Mapping[str, int], level: str) -> dict[str, int]:
+    """Return how many findings of each code of a level there are."""
+    return {code: count for code, count in counts.items() if CHECKS[code].level == level}
+
+
 def count_level(counts: Mapping[str, int], level: str) -> int:
     """Return how many findings of a level there are, given how many of each code."""
-    return sum(count for code, count in counts.items() if CHECKS[code].level == level)
+    return sum(only_level(counts, level).values())

@@ -88,13 +88,20 @@ def write_card(
     root = storage.normal(os.fspath(output))
     path = to or storage.join(root, CARD_FILE)
     dataset = read_dataset(root)
-    if not overwrite and storage.exists(path):
-        raise OutputExistsError(
-            f"{path}: there is a card already, perhaps with answers of people; give --output "
-            f"another name and copy what you need, or --overwrite to replace it"
-        )
+    if not overwrite:
+        check_no_card(path)
     storage.write_text(path, card_text(dataset))
     return path
+
+
+def check_no_card(path: str) -> None:
+    """Check that there is no card at ``path``. Raises: OutputExistsError: there is."""
+    if storage.exists(path):
+        raise OutputExistsError(
+            f"{path}: there is a card already, perhaps with answers of people; recordgen card "
+            f"writes one beside it with --output FILE, to copy what you need, or replaces it with "
+            f"--overwrite"
+        )
 
 
 def card_text(dataset: Dataset) -> str:

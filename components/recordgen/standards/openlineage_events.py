@@ -68,27 +68,10 @@ class RunEvents:
 
             self._run_id = str(generate_new_uuid())
 
-    def start(self) -> None:
-        """Tell that the run has started."""
-        self._emit("START")
-
-    def complete(self, dataset: Dataset) -> None:
-        """Tell that the run has written ``dataset``."""
-        self._emit("COMPLETE", dataset)
-
-    def fail(self, error: BaseException) -> None:
-        """Tell that the run has failed, or that somebody has ended it."""
-        is_failure = isinstance(error, Exception)  # a KeyboardInterrupt is none
-        self._emit("FAIL" if is_failure else "ABORT", error=error)
-
-    def close(self) -> None:
-        """Wait until transports that send in the background have sent everything."""
-        if self._client is not None:
-            self._client.close(_CLOSE_SECONDS)
-
-    def _emit(
+    def emit(
         self, state: str, dataset: Dataset | None = None, error: BaseException | None = None
     ) -> None:
+        """Tell the state of the run: COMPLETE with the dataset, FAIL or ABORT with the error."""
         if self._client is None:
             return
         try:
@@ -130,21 +113,24 @@ class RunEvents:
 
 @contextmanager
 def run_events(source: Sequence[str], output: str) -> Iterator[RunEvents]:
-    """Send START now and, if the block raises, FAIL or ABORT; the block calls ``complete``.
+    """Send START now and, if the block raises, FAIL or ABORT; the block sends COMPLETE.
 
     Args:
         source: the import files as they are named.
         output: folder or URL prefix that is written.
     """
-    events = RunEvents(_client(), source, output)
-    events.start()
+    client = _client()
+    events = RunEvents(client, source, output)
+    events.emit("START")
     try:
         yield events
     except BaseException as exc:
-        events.fail(exc)
+        is_failure = isinstance(exc, Exception)  # a KeyboardInterrupt is none
+        events.emit("FAIL" if is_failure else "ABORT", error=exc)
         raise
     finally:
-        events.close()
+        if client is not None:  # transports may send in the background
+            client.close(_CLOSE_SECONDS)
 
 
 def _client() -> OpenLineageClient | None:
