@@ -23,7 +23,9 @@ class Sample:
     Attributes:
         name: the name of the demo's pipeline.
         data: what the data are, in a few words.
-        write: takes a folder and the number of examples, None for all; returns what to import.
+        write: takes a folder, which it makes, and the number of examples, None for all; returns
+            what to import. Files that are there and complete are left alone, so that their times
+            do not change and TFX's cache holds.
         training: how to train.
         min_score: the score from which the model is good enough.
         options: options of the conversion, beside the task.

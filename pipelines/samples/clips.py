@@ -7,7 +7,7 @@ own: which segment is meant, and in which order its frames come, is all that tel
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,6 @@ from PIL import Image
 
 from pipelines.samples import Sample, write_image, write_lines
 from recordgen.training import TrainingConfig
-
-IMPORT_FILE = "clips.csv"
 
 #: How many segments the demo learns from.
 SEGMENTS = 900
@@ -89,36 +87,26 @@ def clip(number: int) -> Clip:
     return Clip(frames, times, movements)
 
 
-def clips(segments: int) -> Iterator[Clip]:
-    """Yield videos of so many segments; the last one may have fewer than the others."""
-    for number, first in enumerate(range(0, segments, _MOVEMENTS)):
-        found = clip(number)
-        yield found._replace(movements=found.movements[: segments - first])
-
-
 def write_clips(folder: str, segments: int | None = None) -> str:
     """Write videos, lists of their segments, and ``clips.csv``, which names these; return its path.
 
     ``clips.csv`` has ``TRAIN,train.csv``, and ``train.csv`` lines such as
     ``videos/000.gif,left,1.1,1.76``; of ten videos seven are in ``train.csv``, two in
-    ``validation.csv`` and one in ``test.csv``. What is there and complete is left alone, so that
-    its time does not change and TFX's cache holds.
-
-    Args:
-        folder: made if it is not there.
-        segments: how many; None: 900, of 300 videos.
+    ``validation.csv`` and one in ``test.csv``.
     """
     lists: dict[str, list[str]] = {}
-    for number, found in enumerate(clips(SEGMENTS if segments is None else segments)):
-        name = f"videos/{number:03d}.gif"
+    left = SEGMENTS if segments is None else segments
+    for number in range(-(-left // _MOVEMENTS)):
+        found, name = clip(number), f"videos/{number:03d}.gif"
         _write_video(os.path.join(folder, name), found)
         lines = lists.setdefault(_LISTS[number % len(_LISTS)], [])
-        for label, start, end in found.movements:
+        for label, start, end in found.movements[: left - number * _MOVEMENTS]:
             lines.append(f"{name},{label},{_seconds(start)},{_seconds(end)}")
+    files = {ml_use: f"{ml_use.lower()}.csv" for ml_use in lists}
     for ml_use, lines in lists.items():
-        write_lines(os.path.join(folder, _list_file(ml_use)), lines)
-    names = [f"{ml_use},{_list_file(ml_use)}" for ml_use in lists]
-    return write_lines(os.path.join(folder, IMPORT_FILE), names)
+        write_lines(os.path.join(folder, files[ml_use]), lines)
+    names = [f"{ml_use},{file}" for ml_use, file in files.items()]
+    return write_lines(os.path.join(folder, "clips.csv"), names)
 
 
 CLIPS = Sample(
@@ -128,10 +116,6 @@ CLIPS = Sample(
     training=TrainingConfig(image_size=(24, 24), batch_size=16, epochs=5, learning_rate=3e-3),
     min_score=0.9,
 )
-
-
-def _list_file(ml_use: str) -> str:
-    return f"{ml_use.lower()}.csv"
 
 
 def _seconds(hundredths: int | None) -> str:

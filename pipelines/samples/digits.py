@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle
 from typing import NamedTuple
 
 import numpy as np
@@ -49,27 +50,18 @@ class Picture(NamedTuple):
 def write_digits(folder: str, images: int | None = None) -> str:
     """Write the digits as PNG files, and ``digits.csv`` that names them; return its path.
 
-    ``TRAIN,images/0000.png,0`` is the import file's first line. What is there and complete is
-    left alone, so that its time does not change and TFX's cache holds; what an interrupted run
-    left out is added.
+    ``TRAIN,images/0000.png,0`` is the import file's first line.
     """
     digits = load_digits()
-    pictures = zip(digits.images[:images], digits.target[:images], strict=True)
-    return _write(
-        folder,
-        (
-            Picture(_ML_USE[number % len(_ML_USE)], [(str(label),)], pixels)
-            for number, (pixels, label) in enumerate(pictures)
-        ),
-    )
+    scans = zip(cycle(_ML_USE), digits.images[:images], digits.target[:images], strict=False)
+    return _write(folder, (Picture(use, [(str(label),)], scan) for use, scan, label in scans))
 
 
 def write_digit_groups(folder: str, images: int | None = None) -> str:
     """Write images of one to three digits side by side, and ``digits.csv``; return its path.
 
     An image's labels are the digits that are seen in it, each once:
-    ``TRAIN,images/0003.png,0,6,8``. What is there is left alone, as above.
-
+    ``TRAIN,images/0003.png,0,6,8``.
     """
     return _write(folder, _groups(_GROUPS if images is None else images))
 
@@ -79,8 +71,7 @@ def write_scattered_digits(folder: str, images: int | None = None) -> str:
 
     Each digit is a row with its label and the box around its ink,
     ``TRAIN,images/0000.png,6,0.515625,0.609375,,,0.703125,0.859375,,``; an image without digits is
-    ``TRAIN,images/0023.png,,,,,,,,,``. What is there is left alone, as above.
-
+    ``TRAIN,images/0023.png,,,,,,,,,``.
     """
     return _write(folder, _scenes(_SCENES if images is None else images))
 

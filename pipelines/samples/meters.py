@@ -18,8 +18,6 @@ from pipelines.samples import Sample, write_csv
 from pipelines.samples.digits import write_scan
 from recordgen.training import TrainingConfig
 
-IMPORT_FILE = "meters.csv"
-
 #: How many readings the demo learns from.
 READINGS = 2000
 
@@ -47,24 +45,18 @@ _TIMES = ("all day", "all week", "all night", "since Monday", "for a while")
 _CLOSE = 2
 
 
-def write_meters(folder: str, readings: int | None = None, *, seed: int = 0) -> str:
+def write_meters(folder: str, readings: int | None = None) -> str:
     """Write the digits as PNG files, and ``meters.csv``, a row for each reading; return its path.
 
     ``TRAIN,images/0877.png,images/1201.png,9,Guests all week.,less`` is such a row. A scan is seen
-    in readings of one split alone. What is there is left alone, so that its time does not change
-    and TFX's cache holds.
-
-    Args:
-        folder: made if it is not there.
-        readings: how many; None: all of the demo's.
-        seed: other readings for another number.
+    in readings of one split alone.
     """
     digits = load_digits()
-    rows = list(_rows(digits.target, READINGS if readings is None else readings, seed))
+    rows = list(_rows(digits.target, READINGS if readings is None else readings))
     for number in sorted({scan for _, scans, _ in rows for scan in scans}):
         write_scan(os.path.join(folder, _image(number)), digits.images[number])
     lines = [(ml_use, *map(_image, scans), *rest) for ml_use, scans, rest in rows]
-    return write_csv(os.path.join(folder, IMPORT_FILE), [list(_COLUMNS), *lines])
+    return write_csv(os.path.join(folder, "meters.csv"), [list(_COLUMNS), *lines])
 
 
 METERS = Sample(
@@ -78,10 +70,10 @@ METERS = Sample(
 
 
 def _rows(
-    digits: npt.NDArray[np.int64], readings: int, seed: int
+    digits: npt.NDArray[np.int64], readings: int
 ) -> Iterator[tuple[str, Sequence[int], tuple[int, str, str]]]:
     """Return of each reading its ML use, the scans of its digits, and the further columns."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     shuffled = random.permutation(len(digits))
     for number in range(readings):
         part = number % len(_ML_USE)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from pipelines.samples import Sample, write_csv
 from recordgen.training import TrainingConfig
-
-IMPORT_FILE = "reviews.csv"
 
 _TEXTS = 900
 _ML_USE = ("TRAIN",) * 7 + ("VALIDATION", "VALIDATION", "TEST")
@@ -59,62 +58,24 @@ _ENDINGS = (
 _WRONG_ONE_IN = 20
 
 
-def write_topics(folder: str, texts: int | None = None) -> str:
-    """Write reviews of one topic each, as ``reviews.csv``; return its path.
-
-    ``TRAIN,"Well, the soup was good.",food``: the label is the topic.
-
-    Args:
-        folder: made if it is not there.
-        texts: how many; None: 900.
-    """
-
-    def label(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
-        is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
-        return [chance.choice(sorted(_TOPICS))] if is_wrong else topics
-
-    return _write(folder, texts, most_topics=1, label=label)
-
-
-def write_topic_sets(folder: str, texts: int | None = None) -> str:
-    """Write reviews of one to three topics, all of which are labels. Args: as above."""
-
-    def label(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
-        is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
-        return sorted({*topics, chance.choice(sorted(_TOPICS))} if is_wrong else topics)
-
-    return _write(folder, texts, most_topics=3, label=label)
-
-
-def write_sentiments(folder: str, texts: int | None = None) -> str:
-    """Write reviews with a sentiment from 0 to 4. Args: as above."""
-
-    def label(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
-        is_off = chance.randrange(_WRONG_ONE_IN) == 0
-        off = chance.choice((-1, 1)) if is_off else 0
-        return [str(min(max(grade + off, 0), len(_JUDGEMENTS) - 1))]
-
-    return _write(folder, texts, most_topics=2, label=label)
-
-
-_TRAINING = TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2)
-
-TOPICS = Sample("reviews", "made-up reviews", write_topics, _TRAINING, min_score=0.85)
-
-TOPIC_SETS = Sample(
-    "review-topics",
-    "made-up reviews of one to three topics",
-    write_topic_sets,
-    _TRAINING,
-    min_score=0.9,
-)
-
-SENTIMENTS = Sample(
-    "review-sentiments", "made-up reviews from 0 to 4", write_sentiments, _TRAINING, min_score=0.85
-)
-
-# (topics, grade, chance) → labels
+# Of a review's topics, its grade and chance makes its labels.
 _Label = Callable[[Sequence[str], int, random.Random], Sequence[str]]
+
+
+def _topic(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+    is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
+    return [chance.choice(sorted(_TOPICS))] if is_wrong else topics
+
+
+def _all_topics(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+    is_wrong = chance.randrange(_WRONG_ONE_IN) == 0
+    return sorted({*topics, chance.choice(sorted(_TOPICS))} if is_wrong else topics)
+
+
+def _grade(topics: Sequence[str], grade: int, chance: random.Random) -> Sequence[str]:
+    is_off = chance.randrange(_WRONG_ONE_IN) == 0
+    off = chance.choice((-1, 1)) if is_off else 0
+    return [str(min(max(grade + off, 0), len(_JUDGEMENTS) - 1))]
 
 
 def _reviews(most_topics: int) -> Iterator[tuple[str, Sequence[str], int, random.Random]]:
@@ -139,9 +100,37 @@ def _reviews(most_topics: int) -> Iterator[tuple[str, Sequence[str], int, random
 
 
 def _write(folder: str, texts: int | None, *, most_topics: int, label: _Label) -> str:
+    """Write reviews as ``reviews.csv``; return its path."""
     found = _reviews(most_topics)
     rows = []
     for number in range(_TEXTS if texts is None else texts):
         text, topics, grade, chance = next(found)
         rows.append((_ML_USE[number % len(_ML_USE)], text, *label(topics, grade, chance)))
-    return write_csv(os.path.join(folder, IMPORT_FILE), rows)
+    return write_csv(os.path.join(folder, "reviews.csv"), rows)
+
+
+_TRAINING = TrainingConfig(batch_size=16, epochs=10, learning_rate=1e-2)
+
+TOPICS = Sample(
+    "reviews",
+    "made-up reviews",
+    partial(_write, most_topics=1, label=_topic),  # TRAIN,"Well, the soup was good.",food
+    _TRAINING,
+    min_score=0.85,
+)
+
+TOPIC_SETS = Sample(
+    "review-topics",
+    "made-up reviews of one to three topics",
+    partial(_write, most_topics=3, label=_all_topics),
+    _TRAINING,
+    min_score=0.9,
+)
+
+SENTIMENTS = Sample(
+    "review-sentiments",
+    "made-up reviews from 0 to 4",
+    partial(_write, most_topics=2, label=_grade),
+    _TRAINING,
+    min_score=0.85,
+)

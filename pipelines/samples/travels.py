@@ -16,8 +16,6 @@ from recordgen.sources.automl_jsonl import LABELS_KEY, ML_USE_KEY
 from recordgen.tasks.tags import Span
 from recordgen.training import TrainingConfig
 
-IMPORT_FILE = "travels.jsonl"
-
 #: How many sentences the demo learns from.
 SENTENCES = 1200
 
@@ -118,12 +116,7 @@ def _sentences() -> Iterator[tuple[str, list[Span]]]:
 
 
 def write_travels(folder: str, count: int | None = None) -> str:
-    """Write ``travels.jsonl`` as Vertex AI has it; return its path.
-
-    Args:
-        folder: created if it does not exist.
-        count: number of sentences; None: as many as the demo uses.
-    """
+    """Write ``travels.jsonl`` as Vertex AI has it; return its path."""
     lines = []
     for number, (text, spans) in enumerate(sentences(count or SENTENCES)):
         segments = [
@@ -134,7 +127,7 @@ def write_travels(folder: str, count: int | None = None) -> str:
         if ml_use := _ML_USE[number % len(_ML_USE)]:
             line[LABELS_KEY] = {ML_USE_KEY: ml_use}
         lines.append(json.dumps(line, ensure_ascii=False))
-    return write_lines(os.path.join(folder, IMPORT_FILE), lines)
+    return write_lines(os.path.join(folder, "travels.jsonl"), lines)
 
 
 TRAVELS = Sample(

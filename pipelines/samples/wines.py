@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 
 from sklearn.datasets import load_wine
 
 from pipelines.samples import Sample, write_csv
-from recordgen import storage
 from recordgen.training import TrainingConfig
-
-IMPORT_FILE = "wines.csv"
 
 # Of ten wines, so that all cultivars, which lie one behind the other, are in each split.
 _ML_USE = ("TRAIN",) * 6 + ("VALIDATE", "TEST") * 2
@@ -27,13 +25,9 @@ def write_wines(folder: str, rows: int | None = None) -> str:
     """Write the chemical analysis of 178 wines as ``wines.csv``; return its path.
 
     The target ``cultivar`` is one of three. Some values are left out, so that there are missing
-    ones. What is there is left alone, so that its time does not change and TFX's cache holds.
-
-    Args:
-        folder: made if it is not there.
-        rows: how many of the 178, evenly; None: all.
+    ones. ``rows`` are taken evenly.
     """
-    return write_csv(storage.join(folder, IMPORT_FILE), _lines(rows))
+    return write_csv(os.path.join(folder, "wines.csv"), _lines(rows))
 
 
 WINES = Sample(
