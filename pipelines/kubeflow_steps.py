@@ -76,125 +76,99 @@ def _specification() -> Mapping[str, Any]:
     return specification
 
 
-def _convert() -> _Step:
-    """Return the step of component.yaml."""
+def _steps() -> Mapping[str, _Step]:
+    """Return every step by name, in the order of a pipeline."""
     specification = _specification()
     inputs, outputs = (
         [_Value(**item) for item in specification[side]] for side in ("inputs", "outputs")
     )
-    return _Step(
+    convert = _Step(
         "convert", specification["description"], inputs, outputs, title=specification["name"]
     )
-
-
-def _convert_artifact() -> _Step:
-    """Return the step with a Dataset artifact as ``source``.
-
-    It is a step of its own because kfp's local runs have no optional input artifacts.
-    """
+    # A step of its own, because kfp's local runs have no optional input artifacts.
+    source, *options = inputs
     text = "AutoML import file, or a folder of them, as an artifact."
-    source, *options = _convert().inputs
-    return _convert()._replace(inputs=[_Value(source.name, "Dataset", text), *options])
-
-
-def _check() -> _Step:
-    """Return the step that checks the data as the conversion does, and writes no dataset."""
-    convert = _convert()
-    return _Step(
-        "check",
-        "Read and check all that the conversion would, and write no dataset: rows that it would "
-        "reject, leaks between splits, contradictory labels and other findings.",
-        [value for value in convert.inputs if value.name != "transfer"],
-        [
-            _Value("findings", "Artifact", "folder of lint.jsonl and rejects.jsonl"),
-            _Value("metrics", "Metrics", "rows, examples, rejects, findings, labels, seconds"),
-            *(value for value in convert.outputs if value.type == "Integer"),
-        ],
-    )
-
-
-_DATASET = _Value("dataset", "Dataset", "what the conversion wrote")
-_MODEL = _Value("model", "Model", "what the training saved")
-
-
-def _statistics() -> _Step:
-    return _Step(
-        "statistics",
-        "Compute statistics of each split, infer a schema from train, check the others against it.",
-        [_DATASET],
-        [
-            _Value("statistics", "Artifact", "folder of Split-train/FeatureStats.pb and so on"),
-            _Value("schema", "Artifact", "folder of schema.pbtxt"),
-            _Value("anomalies", "Artifact", "folder of anomalies.txt, one line per anomaly"),
-            _Value("anomaly_count", "Integer", "number of anomalies"),
-        ],
-    )
-
-
-def _train() -> _Step:
-    return _Step(
-        "train",
-        "Train a model on split train, and validate it on eval.",
-        [_DATASET, *map(_setting, TRAINING_OPTIONS.values())],
-        [
-            _Value("model", "Model", "SavedModel: serving_default, evaluate and truth"),
-            _Value("logs", "Artifact", "folder of TensorBoard's logs"),
-        ],
-    )
-
-
-def _evaluate() -> _Step:
-    return _Step(
-        "evaluate",
-        "Compare a model's answers with the labels of a split.",
-        [_DATASET, _MODEL, _Value("split", "String", "the split to evaluate on", EVAL)],
-        [
-            _Value("metrics", "Metrics", "score, loss and examples; scores of up to 100 labels"),
-            _Value(
-                "confusion",
-                "ClassificationMetrics",
-                "confusion matrix of up to 100 labels, for examples with one label each",
-            ),
-            _Value(
-                "score",
-                "Float",
-                "0..1: accuracy; for several labels mean AUC, for boxes mean average precision, "
-                "for entities F1, for numbers R²",
-            ),
-            _Value(
-                "loss",
-                "Float",
-                "mean cross-entropy; for boxes mean of 1 - IoU, for numbers mean squared error",
-            ),
-            _Value("examples", "Integer", "number of labelled examples"),
-        ],
-    )
-
-
-def _push() -> _Step:
-    return _Step(
-        "push",
-        "Copy a model to serving_dir/VERSION, as TensorFlow Serving expects it.",
-        [_MODEL, _Value("serving_dir", "String", "folder or URL that the step can write to")],
-        [_Value("pushed_to", "String", "where the model was copied to")],
-    )
+    convert_artifact = convert._replace(inputs=[_Value(source.name, "Dataset", text), *options])
+    dataset = _Value("dataset", "Dataset", "what the conversion wrote")
+    model = _Value("model", "Model", "what the training saved")
+    return {
+        "convert": convert,
+        "convert_artifact": convert_artifact,
+        "check": _Step(
+            "check",
+            "Read and check all that the conversion would, and write no dataset: rows that it "
+            "would reject, leaks between splits, contradictory labels and other findings.",
+            [value for value in inputs if value.name != "transfer"],
+            [
+                _Value("findings", "Artifact", "folder of lint.jsonl and rejects.jsonl"),
+                _Value("metrics", "Metrics", "rows, examples, rejects, findings, labels, seconds"),
+                *(value for value in outputs if value.type == "Integer"),
+            ],
+        ),
+        "statistics": _Step(
+            "statistics",
+            "Compute statistics of each split, infer a schema from train, check the others "
+            "against it.",
+            [dataset],
+            [
+                _Value("statistics", "Artifact", "folder of Split-train/FeatureStats.pb and so on"),
+                _Value("schema", "Artifact", "folder of schema.pbtxt"),
+                _Value("anomalies", "Artifact", "folder of anomalies.txt, one line per anomaly"),
+                _Value("anomaly_count", "Integer", "number of anomalies"),
+            ],
+        ),
+        "train": _Step(
+            "train",
+            "Train a model on split train, and validate it on eval.",
+            [dataset, *map(_setting, TRAINING_OPTIONS.values())],
+            [
+                _Value("model", "Model", "SavedModel: serving_default, evaluate and truth"),
+                _Value("logs", "Artifact", "folder of TensorBoard's logs"),
+            ],
+        ),
+        "evaluate": _Step(
+            "evaluate",
+            "Compare a model's answers with the labels of a split.",
+            [dataset, model, _Value("split", "String", "the split to evaluate on", EVAL)],
+            [
+                _Value(
+                    "metrics", "Metrics", "score, loss and examples; scores of up to 100 labels"
+                ),
+                _Value(
+                    "confusion",
+                    "ClassificationMetrics",
+                    "confusion matrix of up to 100 labels, for examples with one label each",
+                ),
+                _Value(
+                    "score",
+                    "Float",
+                    "0..1: accuracy; for several labels mean AUC, for boxes mean average "
+                    "precision, for entities F1, for numbers R²",
+                ),
+                _Value(
+                    "loss",
+                    "Float",
+                    "mean cross-entropy; for boxes mean of 1 - IoU, for numbers mean squared error",
+                ),
+                _Value("examples", "Integer", "number of labelled examples"),
+            ],
+        ),
+        "push": _Step(
+            "push",
+            "Copy a model to serving_dir/VERSION, as TensorFlow Serving expects it.",
+            [model, _Value("serving_dir", "String", "folder or URL that the step can write to")],
+            [_Value("pushed_to", "String", "where the model was copied to")],
+        ),
+    }
 
 
 #: Every step by name, in the order of a pipeline.
-STEPS = {
-    "convert": _convert,
-    "convert_artifact": _convert_artifact,
-    "check": _check,
-    "statistics": _statistics,
-    "train": _train,
-    "evaluate": _evaluate,
-    "push": _push,
-}
+STEPS = _steps()
 
 
 def load_step(name: str, image: str | None = None) -> Any:
     """Return one of :data:`STEPS` as kfp's component; ``image`` replaces component.yaml's."""
-    step = STEPS[name]()
+    step = STEPS[name]
     container = {
         "image": image or _specification()["implementation"]["container"]["image"],
         "command": ["python", "-m", "recordgen.kubeflow", step.command],

@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -69,6 +69,20 @@ class RunReport:
 
 def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
     """Run the pipeline in this process, and return the result. Raises: RecordgenError."""
+
+    def create() -> Any:
+        from pipelines.pipeline import create_pipeline
+
+        return create_pipeline(config)
+
+    return read_report(run_created(create, config, verbose=verbose))
+
+
+def run_created(create: Callable[[], Any], config: PipelineConfig, *, verbose: bool = False) -> str:
+    """Run the pipeline that ``create`` returns in this process; return its metadata store.
+
+    Raises: RecordgenError.
+    """
     if config.metadata_path is None:
         raise UsageError("a local run needs metadata_path: where its ML Metadata is kept")
     print("loading TFX …", flush=True)
@@ -76,14 +90,12 @@ def run_pipeline(config: PipelineConfig, *, verbose: bool = False) -> RunReport:
         load_tensorflow()
     from tfx import v1 as tfx  # takes 10 s and more: not before the arguments are known to be good
 
-    from pipelines.pipeline import create_pipeline
-
-    pipeline = create_pipeline(config)
+    pipeline = create()
     show_progress(len(pipeline.components), verbose=verbose)
     os.makedirs(os.path.dirname(config.metadata_path), exist_ok=True)
     check_not_locked(config.metadata_path)
     tfx.orchestration.LocalDagRunner().run(pipeline)
-    return read_report(config.metadata_path)
+    return config.metadata_path
 
 
 def check_not_locked(metadata_path: str, seconds: float = 5.0) -> None:

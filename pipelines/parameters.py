@@ -78,7 +78,7 @@ def config_values(config: PipelineConfig) -> dict[str, Any]:
     options = config.options
     return {
         **{name: _option_value(getattr(options, name), OPTIONS[name]) for name in OPTION_NAMES},
-        OUTPUT_CONFIG: _output_config(options.split_fractions),
+        OUTPUT_CONFIG: output_config(options.split_fractions),
         CUSTOM_CONFIG: json.dumps(config.training.to_custom_config()),
     }
 
@@ -91,7 +91,8 @@ def _option_value(value: Any, option: Option) -> Any:
     return int(found) if option.kind is bool else found
 
 
-def _output_config(fractions: SplitFractions) -> str:
+def output_config(fractions: SplitFractions) -> str:
+    """Return the shares of the splits as TFX's ``Output``, in JSON."""
     shares = zip(fractions.names, fractions.weights, strict=True)
     splits = [{"name": name, "hash_buckets": weight} for name, weight in shares if weight]
     return json.dumps({"split_config": {"splits": splits}})
@@ -156,7 +157,7 @@ def with_settings(values: Mapping[str, Any], settings: Mapping[str, Any]) -> dic
     training = _message(values, CUSTOM_CONFIG)
     for name, value in settings.items():
         if name == _FRACTIONS:
-            changed[OUTPUT_CONFIG] = _output_config(SplitFractions.parse(value))
+            changed[OUTPUT_CONFIG] = output_config(SplitFractions.parse(value))
         elif name == _MIN_SCORE:
             changed[EVAL_CONFIG] = _with_min_score(values, _decoded(name, value, float))
         elif name in OPTION_NAMES:

@@ -9,11 +9,12 @@ from typing import Any
 
 import tensorflow_data_validation as tfdv
 import tensorflow_model_analysis as tfma
+from google.protobuf import json_format
 from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
 
 from pipelines.config import PipelineConfig
-from recordgen.dataset.splits import SplitFractions
+from pipelines.parameters import output_config
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import OPTION_TYPES
 from recordgen.features import statistics_features
@@ -56,7 +57,9 @@ def fixed_inputs(config: PipelineConfig) -> RunInputs:
         dataset_version=config.dataset_version,
         # Zero steps is TFX's default; the training config's epochs count then.
         train_args=tfx.proto.TrainArgs(num_steps=config.train_steps or 0),
-        output_config=_output_config(config.options.split_fractions),
+        output_config=json_format.Parse(
+            output_config(config.options.split_fractions), tfx.proto.Output()
+        ),
         custom_config=config.training.to_custom_config(),
         eval_config=eval_config(config.task, config.min_score),
         options={},
@@ -179,17 +182,4 @@ def eval_config(task: str, min_score: float) -> tfma.EvalConfig:
                 metrics=[measure, tfma.MetricConfig(class_name="ExampleCount")],
             )
         ],
-    )
-
-
-def _output_config(fractions: SplitFractions) -> tfx.proto.Output:
-    shares = zip(fractions.names, fractions.weights, strict=True)
-    return tfx.proto.Output(
-        split_config=tfx.proto.SplitConfig(
-            splits=[
-                tfx.proto.SplitConfig.Split(name=name, hash_buckets=weight)
-                for name, weight in shares
-                if weight
-            ]
-        )
     )

@@ -14,16 +14,16 @@ labels, and blesses the new one if it is good enough and not worse.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pipelines import local
 from pipelines.config import SPAN_MARKS, PipelineConfig
-from pipelines.terminal import run_main, show_progress
+from pipelines.terminal import run_main
 from recordgen import storage
-from recordgen.console.quiet import load_tensorflow, quiet_libraries
+from recordgen.console.quiet import quiet_libraries
 from recordgen.errors import SourceError, UsageError
 from recordgen.tasks import TASKS
 
@@ -67,8 +67,6 @@ def run_span(config: PipelineConfig, curated_schema: str, window: int) -> SpanRe
     Raises:
         RecordgenError: a setting is wrong, or a step failed.
     """
-    if config.metadata_path is None:
-        raise UsageError("a local run needs metadata_path: where its ML Metadata is kept")
     if not any(mark in config.pattern for mark in SPAN_MARKS):
         raise UsageError(
             f"the pattern must have {{SPAN}}, or {{YYYY}}, {{MM}} and {{DD}} (got "
@@ -80,16 +78,13 @@ def run_span(config: PipelineConfig, curated_schema: str, window: int) -> SpanRe
         raise SourceError(
             f"{curated_schema}: no such file; copy the schema.pbtxt of a dataset that you checked"
         )
-    load_tensorflow()
-    from tfx import v1 as tfx  # takes 10 s and more: not before the arguments are known to be good
 
-    from pipelines.spans_pipeline import create_span_pipeline
+    def create() -> Any:
+        from pipelines.spans_pipeline import create_span_pipeline
 
-    pipeline = create_span_pipeline(config, curated_schema, window)
-    show_progress(len(pipeline.components), verbose=False)
-    os.makedirs(os.path.dirname(config.metadata_path), exist_ok=True)
-    tfx.orchestration.LocalDagRunner().run(pipeline)
-    return read_span_report(config.metadata_path)
+        return create_span_pipeline(config, curated_schema, window)
+
+    return read_span_report(local.run_created(create, config))
 
 
 def read_span_report(metadata_path: str) -> SpanReport:

@@ -172,8 +172,8 @@ def test_help_names_every_option(command: str) -> None:
     """Each option of a conversion is in the help with its values, its unit and its default."""
     text = " ".join(recordgen(command, "--help").stdout.split())
     for name, option in OPTIONS.items():
-        value = option.metavar or f"{{{','.join(option.choices or ())}}}"
-        flag = f" --{name.replace('_', '-')} {value} {option.plain_help}"
+        value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")
+        flag = f" --{name.replace('_', '-')} {value} ".replace("  ", " ") + option.plain_help
         assert flag in text
         about = text.split(flag)[1].split(" --")[0]
         default = option.default_text or option.unset

@@ -86,7 +86,6 @@ def exit_main() -> NoReturn:
 
 def _offer_resume(arguments: Sequence[str]) -> None:
     """Point to --resume if the conversion that just ended has left finished shards."""
-    from recordgen import storage
     from recordgen.runs.commit import count_unfinished
 
     args = build_parser().parse_args(arguments)
@@ -274,12 +273,7 @@ def _inspect_where(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from recordgen.report.render import write_report
 
-    written = write_report(args.dataset, args.output)
-    if args.json:
-        _print_json({"report": written})
-    else:
-        terminal.show(f"wrote {written}")
-    return 0
+    return _say_written(args, "report", write_report(args.dataset, args.output))
 
 
 def _diff(args: argparse.Namespace) -> int:
@@ -305,22 +299,13 @@ def _card(args: argparse.Namespace) -> int:
     from recordgen.standards.card import write_card
 
     written = write_card(args.dataset, args.output, overwrite=args.overwrite)
-    if args.json:
-        _print_json({"card": written})
-    else:
-        terminal.show(f"wrote {written}")
-    return 0
+    return _say_written(args, "card", written)
 
 
 def _croissant(args: argparse.Namespace) -> int:
     from recordgen.standards.example_index import write_index
 
-    written = write_index(args.dataset)
-    if args.json:
-        _print_json({"index": written})
-    else:
-        terminal.show(f"wrote {written}")
-    return 0
+    return _say_written(args, "index", write_index(args.dataset))
 
 
 def _lineage(args: argparse.Namespace) -> int:
@@ -332,6 +317,14 @@ def _lineage(args: argparse.Namespace) -> int:
     else:
         for line in lineage_lines(found):
             terminal.show(line)
+    return 0
+
+
+def _say_written(args: argparse.Namespace, what: str, path: str) -> int:
+    if args.json:
+        _print_json({what: path})
+    else:
+        terminal.show(f"wrote {path}")
     return 0
 
 

@@ -74,63 +74,36 @@ _SPLIT_URLS = {
 _TYPES = {
     "bool": "sc:Boolean",
     "bytes": "sc:Text",
-    "float16": "cr:Float16",
-    "float32": "cr:Float32",
-    "float64": "cr:Float64",
-    "int8": "cr:Int8",
-    "int16": "cr:Int16",
-    "int32": "cr:Int32",
-    "int64": "cr:Int64",
-    "uint8": "cr:UInt8",
-    "uint16": "cr:UInt16",
-    "uint32": "cr:UInt32",
-    "uint64": "cr:UInt64",
+    **{f"float{bits}": f"cr:Float{bits}" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"cr:Int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"cr:UInt{bits}" for bits in (8, 16, 32, 64)},
 }
 
-# The context of the specification's appendix, word for word.
-_CONTEXT: Mapping[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "arrayShape": "cr:arrayShape",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "containedIn": "cr:containedIn",
-    "cr": "http://mlcommons.org/croissant/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "description": {"@container": "@language"},
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isArray": "cr:isArray",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "name": {"@container": "@language"},
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
+# The context of the specification's appendix, which sorts it.
+_OF_CROISSANT = (
+    "arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty "
+    "fileSet format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet "
+    "references regex repeated replace samplingRate separator source subField transform"
+)
+_CONTEXT: Mapping[str, Any] = dict(
+    sorted(
+        {
+            **{name: f"cr:{name}" for name in _OF_CROISSANT.split()},
+            "@language": "en",
+            "@vocab": "https://schema.org/",
+            "conformsTo": "dct:conformsTo",
+            "cr": "http://mlcommons.org/croissant/",
+            "data": {"@id": "cr:data", "@type": "@json"},
+            "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+            "dct": "http://purl.org/dc/terms/",
+            "description": {"@container": "@language"},
+            "examples": {"@id": "cr:examples", "@type": "@json"},
+            "name": {"@container": "@language"},
+            "rai": "http://mlcommons.org/croissant/RAI/",
+            "sc": "https://schema.org/",
+        }.items()
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +143,9 @@ def croissant_text(
         distribution.append(_rows_files())
     if index is not None:
         records.append(_index(dataset, index))
-        distribution.append(_index_file(index))
+        distribution.append(
+            _file_object(INDEX_FILE, "application/x-parquet", index.sha256, index.bytes)
+        )
     described = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
@@ -206,10 +181,6 @@ def _text_files(files: Mapping[str, str]) -> Iterable[dict[str, Any]]:
     for name, text in files.items():
         if data := text.encode():
             yield _file_object(name, "text/plain", hashlib.sha256(data).hexdigest(), len(data))
-
-
-def _index_file(index: IndexFile) -> dict[str, Any]:
-    return _file_object(INDEX_FILE, "application/x-parquet", index.sha256, index.bytes)
 
 
 def _file_object(name: str, kind: str, sha256: str, size: int) -> dict[str, Any]:
@@ -253,13 +224,7 @@ def _shards(dataset: Dataset) -> dict[str, Any] | None:
         "digest": "sc:Text",
     }
     rows = [
-        {
-            "file": shard.file,
-            "split": name,
-            "examples": shard.examples,
-            "bytes": shard.bytes,
-            "digest": shard.digest,
-        }
+        {column: name if column == "split" else getattr(shard, column) for column in columns}
         for name, split in dataset.splits.items()
         for shard in split.shards
     ]
@@ -289,10 +254,7 @@ def _embedded(
         "name": name,
         **({} if kind is None else {"dataType": kind}),
         "key": {"@id": f"{name}/{key}"},
-        "field": [
-            {"@type": "cr:Field", "@id": f"{name}/{column}", "name": column, "dataType": data_type}
-            for column, data_type in columns.items()
-        ],
+        "field": _columns(name, columns),
         "data": [{f"{name}/{column}": value for column, value in row.items()} for row in rows],
     }
 
@@ -370,16 +332,16 @@ def _rows(dataset: Dataset) -> dict[str, Any]:
 
 
 def _columns(
-    record_set: str, columns: Mapping[str, str], source: Mapping[str, Any]
+    record_set: str, columns: Mapping[str, str], source: Mapping[str, Any] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the fields that are columns of a file, given their types."""
+    """Return the fields of columns, given their types; ``source`` is the file that holds them."""
     return [
         {
             "@type": "cr:Field",
             "@id": f"{record_set}/{name}",
             "name": name,
             "dataType": data_type,
-            "source": {**source, "extract": {"column": name}},
+            **({} if source is None else {"source": {**source, "extract": {"column": name}}}),
         }
         for name, data_type in columns.items()
     ]
