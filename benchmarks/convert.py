@@ -37,12 +37,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import PeakMemory
+from benchmarks.memory import run_apart
 
 SHORT_SIDE = 256  # pixels
 
@@ -226,11 +226,8 @@ CONTENDERS: dict[str, Contender] = {
 
 def measure(contender: Contender, paths: list[str]) -> tuple[float, float]:
     """Run a contender in a fresh process; return (images/s, peak MB)."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pid = pool.submit(os.getpid).result()
-        with PeakMemory(pid) as memory:
-            seconds = pool.submit(_run, contender, paths).result()
-    return len(paths) / seconds, memory.peak_mb
+    seconds, peak_mb = run_apart(_run, contender, paths)
+    return len(paths) / seconds, peak_mb
 
 
 def _run(contender: Contender, paths: list[str]) -> float:
@@ -252,9 +249,6 @@ def main() -> None:
             f"{args.images} holds {len(paths)} JPEGs; make more with "
             f"python -m benchmarks.photos --to {args.images} --count {args.rows}"
         )
-    # Processes inherit it: libraries' banners and advice do not belong into the table.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     for path in paths:  # every contender finds the files in the page cache
         Path(path).read_bytes()
     rounds: dict[str, list[float]] = {name: [] for name in args.only}

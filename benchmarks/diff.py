@@ -14,17 +14,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import multiprocessing
-import os
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.memory import PeakMemory
+from benchmarks.memory import run_apart
 from recordgen import features
 from recordgen.records.example import serialize_example
 from recordgen.records.tfrecord import FrameWriter, frame
@@ -108,11 +105,8 @@ def new_rows(count: int) -> Iterator[tuple[str, str, str, int]]:
 
 def measure(old: Path, new: Path, rows: int) -> Measurement:
     """Compare two datasets in a fresh process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pid = pool.submit(os.getpid).result()
-        with PeakMemory(pid) as memory:
-            seconds = pool.submit(_diff, str(old), str(new), rows).result()
-    return Measurement(rows, seconds, 2 * rows / seconds, memory.peak_mb)
+    seconds, peak_mb = run_apart(_diff, str(old), str(new), rows)
+    return Measurement(rows, seconds, 2 * rows / seconds, peak_mb)
 
 
 def _diff(old: str, new: str, rows: int) -> float:

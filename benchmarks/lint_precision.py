@@ -183,7 +183,7 @@ def count_copies(originals: Sequence[bytes], copies: Sequence[bytes]) -> tuple[i
 def count_looks(pictures: Sequence[bytes], expected: frozenset[str]) -> tuple[int, Counter[str]]:
     """Return how many pictures have an expected code, and how many have each other one."""
     facts = facts_of(pictures)
-    found = {code: set(rows.tolist()) for code, rows, _ in findings_of(facts, THRESHOLDS)}
+    found = {hits.code: set(hits.rows.tolist()) for hits in findings_of(facts, THRESHOLDS)}
     right = set[int]().union(*(found[code] for code in expected))
     wrong = Counter({code: len(rows) for code, rows in found.items() if code not in expected})
     return len(right), +wrong

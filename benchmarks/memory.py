@@ -6,11 +6,17 @@ processes share counts once in the sum, not once for each.
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
 
 INTERVAL_SECONDS = 0.1  # a sample keeps the process from its memory for milliseconds
 
@@ -46,6 +52,18 @@ class PeakMemory:
             last = self._done.wait(INTERVAL_SECONDS)
             size = sum(map(pss_bytes, tree(self._pid)))
             self.peak_mb = max(self.peak_mb, size / 1e6)
+
+
+def run_apart(function: Callable[..., _Result], *args: object) -> tuple[_Result, float]:
+    """Call a function in a fresh process; return its result, and the peak memory in MB."""
+    # Processes inherit it: libraries' banners and advice do not belong into a table.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        pid = pool.submit(os.getpid).result()
+        with PeakMemory(pid) as memory:
+            result = pool.submit(function, *args).result()
+    return result, memory.peak_mb
 
 
 def tree(pid: int) -> Iterator[int]:

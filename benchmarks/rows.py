@@ -13,16 +13,14 @@ from __future__ import annotations
 import argparse
 import base64
 import json
-import multiprocessing
 import os
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.memory import PeakMemory
+from benchmarks.memory import run_apart
 from benchmarks.plot import Panel, log_log_svg
 
 FOLDER_IMAGES = 10_000  # a file system allows a file some 65,000 links, and folders stay quick
@@ -64,11 +62,8 @@ def make_images(root: Path, count: int) -> Iterator[str]:
 
 def measure(source: str, rows: int) -> Measurement:
     """Plan a CSV in a fresh process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pid = pool.submit(os.getpid).result()
-        with PeakMemory(pid) as memory:
-            seconds = pool.submit(_plan, source, rows).result()
-    return Measurement(rows, seconds, rows / seconds, memory.peak_mb)
+    seconds, peak_mb = run_apart(_plan, source, rows)
+    return Measurement(rows, seconds, rows / seconds, peak_mb)
 
 
 def _plan(source: str, rows: int) -> float:
@@ -88,9 +83,6 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print only JSON")
     parser.add_argument("--plot", type=Path, metavar="SVG", help="draw time and memory over rows")
     args = parser.parse_args()
-    # Processes inherit it: libraries' banners and advice do not belong into the table.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     measured = []
     with tempfile.TemporaryDirectory(prefix="recordgen-rows-") as folder:
         paths = list(make_images(Path(folder), max(args.rows)))

@@ -13,18 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import random
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import PeakMemory
+from benchmarks.memory import run_apart
 
 HEADER = "ml_use,id,age,children,balance,score,duration,job,city,deposit"
 JOBS = ("management", "technician", "entrepreneur", "blue-collar", "retired", "services")
@@ -69,12 +66,9 @@ def make_lines(rows: int) -> Iterator[str]:
 
 def measure(source: Path, output: Path, rows: int, ignore: str) -> Measurement:
     """Convert a CSV in a fresh process."""
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        pid = pool.submit(os.getpid).result()
-        with PeakMemory(pid) as memory:
-            found = pool.submit(_convert, str(source), str(output), rows, ignore)
-            seconds, cpu_seconds = found.result()
-    return Measurement(rows, ignore, seconds, cpu_seconds, rows / seconds, memory.peak_mb)
+    found, peak_mb = run_apart(_convert, str(source), str(output), rows, ignore)
+    seconds, cpu_seconds = found
+    return Measurement(rows, ignore, seconds, cpu_seconds, rows / seconds, peak_mb)
 
 
 def _convert(source: str, output: str, rows: int, ignore: str) -> tuple[float, float]:
@@ -94,9 +88,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--json", action="store_true", help="print only JSON")
     args = parser.parse_args()
-    # Processes inherit it: libraries' banners and advice do not belong into the table.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("PYTHONWARNINGS", "ignore")
     measured = []
     with tempfile.TemporaryDirectory(prefix="recordgen-tabular-") as folder:
         for rows in sorted(args.rows):

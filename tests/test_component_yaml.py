@@ -154,7 +154,7 @@ def test_every_input_and_output_is_typed_and_described(step: Any) -> None:
     written = yaml.safe_load(COMPONENT.read_text(encoding="utf-8"))
     assert all(item["description"] for item in written["inputs"] + written["outputs"])
     assert set(written["metadata"]["annotations"]) == {"author", "source"}
-    kinds = {int: "Integer", float: "Float", str: "String", list: "List"}
+    kinds = {bool: "Boolean", int: "Integer", float: "Float", str: "String", list: "List"}
     values = {**OTHER_VALUES, "source": "", "beam_args": [], "transfer": ""}
     types = {name: given.type for name, given in step.component_spec.inputs.items()}
     assert types == {name: kinds[type(value)] for name, value in values.items()}
@@ -250,7 +250,7 @@ def test_a_pipeline_needs_the_files_alone(tmp_path: Path) -> None:
     compiler.Compiler().compile(dsl.pipeline(name="outside")(pipeline), str(path))
     executors = content(path)["deploymentSpec"]["executors"].values()
     commands = {item["container"]["command"][3] for item in executors if "container" in item}
-    assert commands == {step().command for step in STEPS.values()}
+    assert commands == {step.command for step in STEPS.values()}
 
 
 def test_counts_decide_what_a_pipeline_does(step: Any, tmp_path: Path) -> None:

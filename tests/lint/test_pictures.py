@@ -48,7 +48,7 @@ def found(facts: PictureFacts, **thresholds: float) -> dict[str, list[str]]:
     results = findings_of(facts, {**NEVER, **thresholds} if thresholds else DEFAULTS)
     return {
         code: [message(place) for place in range(len(pictures))]
-        for code, pictures, message in results
+        for code, pictures, message, _ in results
         if len(pictures)
     }
 

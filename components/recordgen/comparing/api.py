@@ -10,7 +10,6 @@ import numpy as np
 
 from recordgen.comparing import matching
 from recordgen.comparing.differences import (
-    KINDS,
     ChangedRow,
     Compared,
     Differences,
@@ -64,8 +63,7 @@ def compare(first: Side, second: Side) -> Differences:
     """Compare two datasets whose shards are found. Raises: as :func:`diff`."""
     old, new = read_rows(first), read_rows(second)
     matches = matching.match(old, new)
-    differs = matching.differing(old, new, matches)
-    by_kind = dict(zip(KINDS, (differs[kind] for kind in matching.KINDS), strict=True))
+    by_kind = matching.differing(old, new, matches)
     changed = np.flatnonzero(np.any([*by_kind.values()], axis=0))
     leaks = matching.leaks(old, new)
     has_classes = all(Layout.of(side.dataset).has_classes for side in (first, second))
@@ -74,7 +72,7 @@ def compare(first: Side, second: Side) -> Differences:
         places = changed[wanted]
         rows = _pairs(old, matches.old[places], new, matches.new[places])
         for place, (before, after) in zip(places.tolist(), rows, strict=True):
-            yield ChangedRow(tuple(k for k in KINDS if by_kind[k][place]), before, after)
+            yield ChangedRow(tuple(k for k in by_kind if by_kind[k][place]), before, after)
 
     directions = [name for name, found in leaks.items() for _ in range(len(found.new))]
     leaked_old, leaked_new = (

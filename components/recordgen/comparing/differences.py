@@ -12,18 +12,12 @@ from recordgen.comparing.rows import RowRef
 
 _Item = TypeVar("_Item")
 
-#: What may differ in a row that both datasets have.
-KINDS = ("label", "annotation", "bytes", "features", "split")
-
-#: On which side of the splits a payload was in OLD and is in NEW.
-DIRECTIONS = ("train_to_evaluation", "evaluation_to_train")
-
 
 class ChangedRow(NamedTuple):
     """A row that both datasets have, and that differs.
 
     Attributes:
-        kinds: what differs, names of :data:`KINDS`.
+        kinds: what differs, names of :data:`recordgen.comparing.matching.KINDS`.
         old: the row in OLD.
         new: the row in NEW.
     """
@@ -206,8 +200,10 @@ class Differences:
         """Return everything but the rows, as JSON has it."""
         return {
             "same": self.is_same,
-            "old": _side_json(self.old),
-            "new": _side_json(self.new),
+            **{
+                name: {**asdict(side), "examples": side.examples}
+                for name, side in (("old", self.old), ("new", self.new))
+            },
             "counts": {
                 "added": len(self.added),
                 "removed": len(self.removed),
@@ -236,18 +232,8 @@ class Differences:
         lists: dict[str, Iterator[dict[str, Any]]] = {
             "added": map(_row_json, self.added),
             "removed": map(_row_json, self.removed),
-            "changed": (
-                {"kinds": item.kinds, "old": _row_json(item.old), "new": _row_json(item.new)}
-                for item in self.changed
-            ),
-            "leaks": (
-                {
-                    "direction": item.direction,
-                    "old": _row_json(item.old),
-                    "new": _row_json(item.new),
-                }
-                for item in self.leaks
-            ),
+            "changed": (_pair_json("kinds", item.kinds, item) for item in self.changed),
+            "leaks": (_pair_json("direction", item.direction, item) for item in self.leaks),
         }
         ends = iter((",\n", ",\n", ",\n", "\n}\n"))
         for name, items in lists.items():
@@ -259,8 +245,8 @@ class Differences:
             yield "]" + next(ends)
 
 
-def _side_json(side: Compared) -> dict[str, Any]:
-    return {**asdict(side), "examples": side.examples}
+def _pair_json(name: str, value: object, pair: ChangedRow | Leak) -> dict[str, Any]:
+    return {name: value, "old": _row_json(pair.old), "new": _row_json(pair.new)}
 
 
 def _row_json(row: RowRef) -> dict[str, Any]:

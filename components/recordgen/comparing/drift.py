@@ -91,10 +91,7 @@ def total_variation(old: Mapping[str, int], new: Mapping[str, int]) -> float | N
 
     ``{"cat": 1, "dog": 1}``, ``{"cat": 3, "dog": 1}`` → 0.25
     """
-    totals = sum(old.values()), sum(new.values())
-    if not all(totals):
-        return None
-    return sum(_changes(old, new).values()) / 2
+    return sum(_changes(old, new).values()) / 2 if any(old.values()) and any(new.values()) else None
 
 
 def _changes(old: Mapping[str, int], new: Mapping[str, int]) -> dict[str, float]:

@@ -9,14 +9,21 @@ import numpy.typing as npt
 
 from recordgen.comparing.rows import Places, Rows
 from recordgen.dataset.splits import TRAIN, split_named
+from recordgen.lint.minhash import mixed
 
-#: Parts of a row that may differ, and the columns that say so.
-KINDS = ("label", "annotation", "payload", "rest", "split")
+#: What may differ in a row that both datasets have, and the columns that say so.
+KINDS = {
+    "label": "label",
+    "annotation": "annotation",
+    "bytes": "payload",
+    "features": "rest",
+    "split": "split",
+}
 
 # Rows with one key are matched in three passes: those that are equal, those that have another label
 # or split alone, and the others in the order in which they lie. So of several rows of one key only
 # those count as changed that are.
-_PASSES = (("key", *KINDS), ("key", "payload", "annotation", "rest"), ("key",))
+_PASSES = (("key", *KINDS.values()), ("key", "payload", "annotation", "rest"), ("key",))
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
@@ -51,13 +58,12 @@ class Leaks(NamedTuple):
 
 def match(old: Rows, new: Rows) -> Matches:
     """Match rows by key; rows with equal keys one to one."""
-    names = list(dict.fromkeys((*old.splits, *new.splits)))
-    old_columns, new_columns = _columns(old, names), _columns(new, names)
+    old_columns, new_columns = _columns(old, new)
     left_old, left_new = np.arange(len(old)), np.arange(len(new))
     pairs: list[tuple[Places, Places]] = []
     for columns in _PASSES:
-        first = _distinct(_mixed([old_columns[name][left_old] for name in columns]))
-        second = _distinct(_mixed([new_columns[name][left_new] for name in columns]))
+        first = _distinct(_hashed([old_columns[name][left_old] for name in columns]))
+        second = _distinct(_hashed([new_columns[name][left_new] for name in columns]))
         _, at_old, at_new = np.intersect1d(first, second, assume_unique=True, return_indices=True)
         pairs.append((left_old[at_old], left_new[at_new]))
         left_old, left_new = np.delete(left_old, at_old), np.delete(left_new, at_new)
@@ -68,10 +74,10 @@ def match(old: Rows, new: Rows) -> Matches:
 
 def differing(old: Rows, new: Rows, matches: Matches) -> dict[str, npt.NDArray[np.bool_]]:
     """Say of each pair what differs, by the names in :data:`KINDS`."""
-    names = list(dict.fromkeys((*old.splits, *new.splits)))
-    old_columns, new_columns = _columns(old, names), _columns(new, names)
+    columns, others = _columns(old, new)
     return {
-        kind: old_columns[kind][matches.old] != new_columns[kind][matches.new] for kind in KINDS
+        kind: columns[name][matches.old] != others[name][matches.new]
+        for kind, name in KINDS.items()
     }
 
 
@@ -109,25 +115,26 @@ def _shared(
     return Leaks(sources[order[at[is_there]]], targets[is_there])
 
 
-def _columns(rows: Rows, names: list[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns that are matched; splits by the place of their name in ``names``."""
-    codes = np.array([names.index(name) for name in rows.splits], np.uint64)
-    return {**rows.numbers, "split": codes[rows.numbers["split"]]}
+def _columns(*sides: Rows) -> list[dict[str, npt.NDArray[Any]]]:
+    """Return the columns that are matched; splits by the place of their name among all."""
+    names = list(dict.fromkeys(name for rows in sides for name in rows.splits))
+    return [
+        {
+            **rows.numbers,
+            "split": np.array([names.index(name) for name in rows.splits], np.uint64)[
+                rows.numbers["split"]
+            ],
+        }
+        for rows in sides
+    ]
 
 
-def _mixed(columns: list[npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
+def _hashed(columns: list[npt.NDArray[Any]]) -> npt.NDArray[np.uint64]:
     """Return one hash of 64 bits for each row of several columns."""
-    mixed = np.zeros(len(columns[0]), np.uint64)
+    hashes = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        mixed = _scrambled(mixed + _ODD + column.astype(np.uint64))
-    return mixed
-
-
-def _scrambled(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the finalizer of splitmix64 (Steele, Lea and Flood, 2014) of each value."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+        hashes = mixed(hashes + _ODD + column.astype(np.uint64))
+    return hashes
 
 
 def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -142,4 +149,4 @@ def _distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     starts = np.maximum.accumulate(np.where(is_first, np.arange(len(values)), 0))
     rank = np.empty(len(values), np.uint64)
     rank[order] = np.arange(len(values)) - starts
-    return np.where(rank == 0, values, _scrambled(values + rank * _ODD))
+    return np.where(rank == 0, values, mixed(values + rank * _ODD))

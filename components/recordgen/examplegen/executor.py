@@ -19,7 +19,7 @@ from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import SourceError
 from recordgen.examplegen.parameters import PREVIOUS_KEY, ExampleGenParameters
-from recordgen.lint.codes import ERROR, WARNING, count_level
+from recordgen.runs.counters import dataset_numbers
 
 # TFX's only name for TFRecords; it detects compression by the suffix ``.gz``. Any other text stops
 # StatisticsGen and Transform. The custom property ``compression`` has the real one.
@@ -101,18 +101,10 @@ def describe(examples: types.Artifact, dataset: Dataset, parameters: ExampleGenP
         "task": dataset.task,
     }
     numbers = {
-        "examples": dataset.examples,
-        "rows": dataset.rows.read,
-        "rejects": dataset.rows.rejects,
-        "duplicates": dataset.rows.duplicates,
-        "merged": dataset.rows.merged,
-        "dropped": dataset.rows.dropped,
-        "lint_errors": count_level(dataset.lint, ERROR),
-        "lint_warnings": count_level(dataset.lint, WARNING),
-        "label_count": len(dataset.labels),
+        **dataset_numbers(dataset),
         "seed": dataset.seed,
+        **{f"examples_{name}": split.examples for name, split in dataset.splits.items()},
     }
-    numbers |= {f"examples_{name}": split.examples for name, split in dataset.splits.items()}
     for key, text in texts.items():
         if text:
             examples.set_string_custom_property(key, text)

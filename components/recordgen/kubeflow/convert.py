@@ -19,8 +19,8 @@ from recordgen.kubeflow.execution import (
     StepOutput,
     place_of,
 )
-from recordgen.lint.codes import ERROR, WARNING, count_level
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
+from recordgen.runs.counters import dataset_numbers
 from recordgen.sources.import_file import find_import_files
 
 _LABELS_SHOWN = 1000
@@ -61,15 +61,11 @@ def to_options(values: Mapping[str, Any]) -> ConvertOptions:
 
 def counts_of(dataset: Dataset) -> dict[str, int | str]:
     """Return the output parameters: counts that a pipeline can branch on, and the digest."""
-    found = {name: split.examples for name, split in dataset.splits.items()}
+    none = dict.fromkeys((f"{name}_examples" for name in SPLITS), 0)
     return {
-        "rows": dataset.rows.read,
-        "examples": dataset.examples,
-        **{f"{name}_examples": found.get(name, 0) for name in SPLITS},
-        "rejects": dataset.rows.rejects,
-        "lint_errors": count_level(dataset.lint, ERROR),
-        "lint_warnings": count_level(dataset.lint, WARNING),
-        "label_count": len(dataset.labels),
+        **dataset_numbers(dataset),
+        **none,
+        **_examples_by_split(dataset),
         "digest": dataset.digest,
     }
 
@@ -97,22 +93,19 @@ def description_of(dataset: Dataset) -> dict[str, Any]:
 
 def metrics_of(dataset: Dataset) -> dict[str, float]:
     """Return the numbers that the consoles show and compare between runs."""
-    rows = dataset.rows
+    numbers = dataset_numbers(dataset)
     return {
-        "rows": rows.read,
-        "examples": dataset.examples,
-        **{f"{name}_examples": split.examples for name, split in dataset.splits.items()},
-        "duplicates": rows.duplicates,
-        "merged": rows.merged,
-        "dropped": rows.dropped,
-        "rejects": rows.rejects,
-        "reject_fraction": round(rows.rejects / rows.read, 6),
+        "labels": numbers.pop("label_count"),
+        **numbers,
+        **_examples_by_split(dataset),
+        "reject_fraction": round(dataset.rows.rejects / dataset.rows.read, 6),
         "reencoded": sum(dataset.reencoded.values()),
-        "lint_errors": count_level(dataset.lint, ERROR),
-        "lint_warnings": count_level(dataset.lint, WARNING),
-        "labels": len(dataset.labels),
         "bytes": dataset.bytes,
     }
+
+
+def _examples_by_split(dataset: Dataset) -> dict[str, int]:
+    return {f"{name}_examples": split.examples for name, split in dataset.splits.items()}
 
 
 def _import_files(artifacts: Mapping[str, Artifact], transfer: str) -> str:

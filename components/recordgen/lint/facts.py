@@ -19,7 +19,7 @@ from pyarrow import parquet
 from recordgen.dataset.splits import split_order
 from recordgen.lint.findings import LintFinding, Rows
 from recordgen.lint.looks import SmallPicture, look_at
-from recordgen.lint.minhash import SIGNATURE_BYTES, Signatures, similarity
+from recordgen.lint.minhash import SIGNATURE_BYTES, Signatures, mixed, similarity
 from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, measured
 from recordgen.lint.seen_texts import SeenText, TextFacts
 from recordgen.lint.seen_texts import measured as measured_texts
@@ -309,14 +309,6 @@ def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], c
     lots = mixed(ordered + mixed(nth + np.uint64(1)))
     chosen: Rows = np.sort(rows[order[np.argsort(lots, kind="stable")[:count]]])
     return chosen
-
-
-def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return numbers each of whose bits depends on all bits of the one given (SplitMix64)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    found: npt.NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))
-    return found
 
 
 def together(

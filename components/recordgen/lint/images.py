@@ -25,8 +25,8 @@ def find_odd_images(
     """Yield images that show little, and those of an odd size or name."""
     del task
     rows, looks = facts.looks
-    for code, places, message in pictures.findings_of(looks, thresholds):
-        yield Hits(code, rows[places], message)
+    for hits in pictures.findings_of(looks, thresholds):
+        yield hits._replace(rows=rows[hits.rows])
     yield from _of_odd_size(facts, thresholds)
     yield _misnamed(facts)
     yield _of_few_channels(facts, thresholds["GRAY"])

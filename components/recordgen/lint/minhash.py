@@ -63,7 +63,7 @@ class Words(NamedTuple):
         count = len(self.hashes) - length + 1
         hashes = self.hashes[:count]
         for step in range(1, length):
-            hashes = _mixed(hashes * np.uint64(_NEXT) + self.hashes[step : step + count])
+            hashes = mixed(hashes * np.uint64(_NEXT) + self.hashes[step : step + count])
         return hashes, self.texts[:count] == self.texts[length - 1 :]
 
 
@@ -94,7 +94,7 @@ def words_of(texts: Sequence[bytes]) -> Words:
     # The polynomial of a word: that of all up to its end, less that of all up to its start.
     powers, inverses = _powers()
     sums = np.cumsum(_LOWER[data] * powers[: len(data)], dtype=np.uint64)
-    hashes = _mixed((sums[stops - 1] - sums[starts - 1]) * inverses[starts])
+    hashes = mixed((sums[stops - 1] - sums[starts - 1]) * inverses[starts])
     lengths = np.fromiter(map(len, texts), np.intp, len(texts))
     last = np.searchsorted(starts, np.cumsum(lengths + 1))
     counts = np.diff(last, prepend=0)
@@ -110,7 +110,7 @@ def signatures(words: Words) -> tuple[Signatures, Counts]:
     starts = np.append(0, np.cumsum(words.counts[rows])[:-1])
     following[starts[1:] - 1] = 0
     following[-1] = 0
-    pairs = _mixed(words.hashes * np.uint64(_NEXT) + following)
+    pairs = mixed(words.hashes * np.uint64(_NEXT) + following)
     orders = np.multiply.outer(_functions(), (pairs >> np.uint64(32)).astype(np.uint32))
     least = np.minimum.reduceat(orders, starts, axis=1)
     # The lowest bits: the highest ones are zero of whatever is the least of many.
@@ -151,12 +151,12 @@ def _kinds(data: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDAr
     return kinds, begins
 
 
-def _mixed(hashes: Hashes) -> Hashes:
+def mixed(hashes: Hashes) -> Hashes:
     """Spread each hash over 64 bits (Stafford's variant 13, as in SplitMix64)."""
     hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    mixed: Hashes = hashes ^ hashes >> np.uint64(31)
-    return mixed
+    found: Hashes = hashes ^ hashes >> np.uint64(31)
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -174,7 +174,7 @@ def _powers() -> tuple[Hashes, Hashes]:
 def _functions() -> npt.NDArray[np.uint32]:
     """Return odd numbers: a product with one of them orders all 32-bit numbers anew."""
     seeds = np.arange(1, SIGNATURE_BYTES + 1, dtype=np.uint64) * np.uint64(_BASE)
-    return (_mixed(seeds) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+    return (mixed(seeds) >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
 
 
 # Kinds of bytes: between words, within a word, and of a sign that is a word by itself.

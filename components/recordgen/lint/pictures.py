@@ -7,13 +7,14 @@ The hash of given pixels is the same on every machine: it is made of whole numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from recordgen.lint.findings import Hits, Rows
 from recordgen.lint.looks import SIDE, Looks, Pixels
 from recordgen.lint.neighbours import Hashes, Indices, find_neighbours
 
@@ -217,20 +218,27 @@ def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:
     return facts.contrast >= LEAST_HASH_CONTRAST
 
 
-def findings_of(
-    facts: PictureFacts, thresholds: Mapping[str, float]
-) -> Iterator[tuple[str, npt.NDArray[np.intp], Callable[[int], str]]]:
-    """Yield what is wrong with pictures.
+# What is said of a picture, given its facts and the threshold.
+_MESSAGES = {
+    "ONE_COLOUR": "the picture has nearly one colour: its levels deviate by {contrast:.1f} of 255 "
+    "around {brightness:.0f} (less than {threshold:g})",
+    "DARK": "the picture is dark: 99 % of it are at level {lightest} of 255 or below (less than "
+    "{threshold:g})",
+    "LIGHT": "the picture is overexposed: 99 % of it are at level {darkest} of 255 or above (more "
+    "than {threshold:g})",
+    "BLURRED": "the picture is blurred: its sharpest edge has a sharpness of {sharpness:.2f} (less "
+    "than {threshold:g}; 1 is sharp)",
+}
+
+
+def findings_of(facts: PictureFacts, thresholds: Mapping[str, float]) -> Iterator[Hits]:
+    """Yield what is wrong with pictures, by their place in ``facts``.
 
     A picture of one colour is not called dark, light or blurred as well.
 
     Args:
         facts: of the pictures.
         thresholds: by code, see :data:`recordgen.lint.codes.CHECKS`.
-
-    Yields:
-        A code, the pictures that it is about, and what gives the message for the place of one
-        among these.
     """
     plain = facts.contrast < thresholds["ONE_COLOUR"]
     found = {
@@ -241,29 +249,9 @@ def findings_of(
     }
     for code, is_found in found.items():
         pictures = np.flatnonzero(is_found)
-        yield code, pictures, partial(_message, code, facts, pictures, thresholds[code])
+        yield Hits(code, pictures, partial(_message, code, facts, pictures, thresholds[code]))
 
 
-def _message(
-    code: str, facts: PictureFacts, pictures: npt.NDArray[np.intp], threshold: float, place: int
-) -> str:
-    at = pictures[place]
-    if code == "ONE_COLOUR":
-        return (
-            f"the picture has nearly one colour: its levels deviate by {facts.contrast[at]:.1f} "
-            f"of 255 around {facts.brightness[at]:.0f} (less than {threshold:g})"
-        )
-    if code == "DARK":
-        return (
-            f"the picture is dark: 99 % of it are at level {facts.lightest[at]} of 255 or below "
-            f"(less than {threshold:g})"
-        )
-    if code == "LIGHT":
-        return (
-            f"the picture is overexposed: 99 % of it are at level {facts.darkest[at]} of 255 or "
-            f"above (more than {threshold:g})"
-        )
-    return (
-        f"the picture is blurred: its sharpest edge has a sharpness of "
-        f"{facts.sharpness[at]:.2f} (less than {threshold:g}; 1 is sharp)"
-    )
+def _message(code: str, facts: PictureFacts, pictures: Rows, threshold: float, place: int) -> str:
+    values = {name: column[pictures[place]] for name, column in facts._asdict().items()}
+    return _MESSAGES[code].format(threshold=threshold, **values)

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from recordgen.lint.codes import ERROR, WARNING, count_level
+
 if TYPE_CHECKING:
+    from recordgen.dataset.manifest import Dataset
     from recordgen.runs.staging import StagedPlan
     from recordgen.shards.task import ShardResult
 
@@ -53,4 +56,20 @@ def total_counts(plan: StagedPlan, results: Sequence[ShardResult] = ()) -> dict[
         PAYLOADS_REJECTED: sum(len(result.rejects) for result in results),
         PAYLOAD_BYTES: plan.bytes if results else 0,
         SHARD_BYTES: sum(result.shard.bytes for result in results),
+    }
+
+
+def dataset_numbers(dataset: Dataset) -> dict[str, int]:
+    """Return the numbers of a dataset that pipelines show, by the names that their steps share."""
+    rows = dataset.rows
+    return {
+        "rows": rows.read,
+        "examples": dataset.examples,
+        "duplicates": rows.duplicates,
+        "merged": rows.merged,
+        "dropped": rows.dropped,
+        "rejects": rows.rejects,
+        "lint_errors": count_level(dataset.lint, ERROR),
+        "lint_warnings": count_level(dataset.lint, WARNING),
+        "label_count": len(dataset.labels),
     }
