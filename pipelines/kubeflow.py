@@ -100,20 +100,10 @@ class KubeflowConfig:
 
 def create_pipeline(config: KubeflowConfig) -> Any:
     """Build the pipeline as kfp's component; its outputs are ``examples`` and ``score``."""
-    convert_images = load_step("convert", config.image)
-    compute_statistics = load_step("statistics", config.image)
-    train_model = load_step("train", config.image)
-    evaluate_model = load_step("evaluate", config.image)
-    push_model = load_step("push", config.image)
+    names = ("convert", "statistics", "train", "evaluate", "push")
+    steps = {name: load_step(name, config.image) for name in names}
 
-    def prepare(task: dsl.PipelineTask, resources: Resources) -> None:
-        task.set_caching_options(config.caching)
-        task.set_retry(config.retries, backoff_duration="30s", backoff_factor=2)
-        _request(task, resources)
-
-    parameters = _parameters(
-        {"convert": convert_images, "train": train_model, "evaluate": evaluate_model}
-    )
+    parameters = _parameters({name: steps[name] for name in ("convert", "train", "evaluate")})
     signature = _signature(parameters)
     plain = Resources(cpu="2", memory="4G")
     checked = replace(config.train, accelerator=None)
@@ -124,27 +114,21 @@ def create_pipeline(config: KubeflowConfig) -> Any:
         def settings(step: str) -> dict[str, Any]:
             return {item.input_name: given[item.name] for item in parameters if step in item.steps}
 
-        records = convert_images(**settings("convert")).set_display_name("Convert")
-        prepare(records, config.convert)
+        def run(step: str, resources: Resources, **inputs: Any) -> dsl.PipelineTask:
+            task = steps[step](**inputs, **settings(step)).set_display_name(step.capitalize())
+            task.set_caching_options(config.caching)
+            task.set_retry(config.retries, backoff_duration="30s", backoff_factor=2)
+            _request(task, resources)
+            return task
+
+        records = run("convert", config.convert)
         dataset = records.outputs["dataset"]
-
-        statistics = compute_statistics(dataset=dataset).set_display_name("Statistics")
-        prepare(statistics, plain)
-
-        training = train_model(dataset=dataset, **settings("train")).set_display_name("Train")
-        prepare(training, config.train)
-
-        evaluation = evaluate_model(
-            dataset=dataset, model=training.outputs["model"], **settings("evaluate")
-        ).set_display_name("Evaluate")
-        prepare(evaluation, checked)
-
+        run("statistics", plain, dataset=dataset)
+        model = run("train", config.train, dataset=dataset).outputs["model"]
+        evaluation = run("evaluate", checked, dataset=dataset, model=model)
         if config.serving_dir is not None:
             with dsl.If(evaluation.outputs["score"] >= given["min_score"], name="good enough"):
-                pushing = push_model(
-                    model=training.outputs["model"], serving_dir=config.serving_dir
-                ).set_display_name("Push")
-                prepare(pushing, plain)
+                pushing = run("push", plain, model=model, serving_dir=config.serving_dir)
                 # Every run has to push its model.
                 pushing.set_caching_options(False)
 

@@ -197,14 +197,14 @@ def content(path: Path) -> dict[str, Any]:
 def test_compiled_files_describe_every_input(name: str) -> None:
     """Steps, inputs and outputs are described; kfp drops some of this when it reads a file."""
     loaded = components.load_component_from_file(str(FILES[name]))
-    assert loaded.description == STEPS[name]().description
+    assert loaded.description == STEPS[name].description
     compiled = content(FILES[name])
     for definition in (compiled["root"], *compiled["components"].values()):
         for side in ("inputDefinitions", "outputDefinitions"):
             for items in definition.get(side, {}).values():
                 assert all(item["description"] for item in items.values())
     [executor] = compiled["deploymentSpec"]["executors"].values()
-    command = STEPS[name]().command
+    command = STEPS[name].command
     assert executor["container"]["command"] == ["python", "-m", "recordgen.kubeflow", command]
 
 

@@ -374,10 +374,11 @@ def test_tables_name_every_option_of_every_command() -> None:
 def test_table_names_every_parameter_of_the_component() -> None:
     pytest.importorskip("tfx")
     from recordgen.examplegen import AutoMLExampleGen
+    from recordgen.examplegen.parameters import OPTION_TYPES
 
-    _, *known = inspect.signature(AutoMLExampleGen.__init__).parameters
+    _, *own, _ = inspect.signature(AutoMLExampleGen.__init__).parameters
     text = section("docs/tfx.md", "Parameters")
-    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == known
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [*own, *OPTION_TYPES]
 
 
 def test_the_api_page_names_every_export() -> None:
@@ -405,9 +406,9 @@ def test_tables_of_the_kubeflow_step() -> None:
     for item in step["inputs"]:
         kind = "String, or Dataset" if item["name"] == "source" else item["type"]
         assert rows[item["name"]] == (kind, item.get("default", "")), item["name"]
-    for name, make in STEPS.items():
+    for name, made in STEPS.items():
         [row] = re.findall(rf"^\| {name}\.yaml .*", page, re.MULTILINE)
-        outputs = [value for value in make().outputs if make().command not in ("convert", "check")]
+        outputs = [value for value in made.outputs if made.command not in ("convert", "check")]
         assert all(f"`{value.name}`" in row for value in outputs), name
     for item in step["outputs"]:
         assert f"`{item['name']}`" in page

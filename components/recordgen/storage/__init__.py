@@ -21,13 +21,11 @@ from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
 from recordgen.storage.failures import only_storage_errors
 from recordgen.storage.paths import (
-    OBJECT_STORES,
     address,
     backslash_hint,
     below_shared,
     folder_of,
     from_folder,
-    is_chained,
     is_http,
     is_local,
     is_relative,
@@ -36,22 +34,13 @@ from recordgen.storage.paths import (
     normal,
     parents,
     resolve,
-    scheme_of,
 )
-from recordgen.storage.terms import (
-    ANY_REQUEST,
-    FileInfo,
-    RequestContext,
-    UrlPolicy,
-    without_retries,
-)
+from recordgen.storage.terms import ANY_REQUEST, FileInfo, RequestContext, without_retries
 
 __all__ = [
     "ANY_REQUEST",
-    "OBJECT_STORES",
     "FileInfo",
     "RequestContext",
-    "UrlPolicy",
     "address",
     "backslash_hint",
     "below_shared",
@@ -61,7 +50,6 @@ __all__ = [
     "folder_of",
     "from_folder",
     "info",
-    "is_chained",
     "is_http",
     "is_known",
     "is_local",
@@ -83,7 +71,6 @@ __all__ = [
     "remove",
     "replacing",
     "resolve",
-    "scheme_of",
     "size",
     "version",
     "without_retries",

@@ -26,9 +26,9 @@ from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from recordgen.errors import UsageError
-from recordgen.storage import (
+from recordgen.storage.addresses import origin_of
+from recordgen.storage.paths import (
     OBJECT_STORES,
-    UrlPolicy,
     folder_of,
     is_chained,
     is_http,
@@ -36,7 +36,7 @@ from recordgen.storage import (
     local_path,
     scheme_of,
 )
-from recordgen.storage.addresses import origin_of
+from recordgen.storage.terms import UrlPolicy
 
 # Several names of one storage.
 _FAMILY = {"gcs": "gs", "s3a": "s3", "abfs": "az", "abfss": "az"}
