@@ -13,6 +13,58 @@ from google.protobuf import json_format
 
 from tests.conftest import run_python
 
+#: A value of every option of a conversion, none of them the default.
+OTHER_VALUES: dict[str, Any] = {
+    "task": "declared",
+    "input_format": "csv",
+    "header": "no",
+    "columns": "split=split,target=price,weight=weight",
+    "schema": '{"split": "split", "photo": "image", "breed": "label"}',
+    "seed": 7,
+    "split_fractions": "60,20,20",
+    "eval_from": "train:10",
+    "split_by": "content",
+    "group_by": "price",
+    "duplicates": "drop",
+    "stratify": "label",
+    "missing_split": "drop",
+    "labels": "text",
+    "vocabulary": "labels.txt",
+    "shard_by": "label",
+    "shard_mb": 0.5,
+    "compression": "gzip",
+    "check": "header",
+    "max_side": 8,
+    "short_side": 8,
+    "size": "8x9",
+    "resize": "fit",
+    "encode": "jpeg",
+    "quality": 80,
+    "pixels": "mixed",
+    "bad_boxes": "drop",
+    "box_orientation": "upright",
+    "split_column": "split",
+    "target_column": "price",
+    "weight_column": "weight",
+    "prediction": "regression",
+    "tfmd_schema": "schema.pbtxt",
+    "max_image_mb": 2.5,
+    "max_image_pixels": 1_000_000,
+    "image_seconds": 60.0,
+    "decode_memory": 500.0,
+    "max_reject_fraction": 0.25,
+    "on_storage_error": "reject",
+    "select": ["error", "DARK"],
+    "ignore": ["LEAK"],
+    "fail_on": ["CONFLICT"],
+    "threshold": ["DARK=20", "TINY=9"],
+    "allow_scheme": ["https", "ftp"],
+    "allow_root": ["/", "gs://bucket/images"],
+    "url_secrets": "keep",
+    "card": True,
+    "threads": 3,
+}
+
 
 @dataclass(frozen=True)
 class StepCall:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from recordgen import storage
 from recordgen.console import logs, progress_bar, summaries, terminal
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import stopped_by, stopping
+from recordgen.console.stopping import exit_now, stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
@@ -74,14 +74,8 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
 
 
 def exit_main() -> NoReturn:
-    """Run the command line as a process.
-
-    Beam's and gRPC's worker threads may outlive an interrupt; the exit code must not wait.
-    """
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    """Run the command line as a process."""
+    exit_now(main())
 
 
 def _offer_resume(arguments: Sequence[str]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tfx import v1 as tfx
 from tfx.orchestration.data_types import RuntimeParameter
@@ -16,8 +18,9 @@ from recordgen.examplegen.parameters import (
     ExampleGenParameters,
     split_fractions,
 )
-from recordgen.options import OPTIONS, ConvertOptions
+from recordgen.options import OPTIONS, make_options
 from recordgen.sources.import_file import ImportFile
+from tests.steps import OTHER_VALUES
 
 
 def input_config(**patterns):
@@ -48,55 +51,19 @@ def test_every_option_is_a_parameter():
 
 def test_options_reach_the_executor(tmp_path):
     """What the component is given is what the conversion gets, through TFX's properties."""
-    given = {
-        "task": "declared",
-        "input_format": "jsonl",
-        "header": "no",
-        "columns": "split=1,target=price,weight=weight",
-        "schema": '{"photo": "image", "breed": "label"}',
-        "seed": 7,
-        "eval_from": "train:10",
-        "duplicates": "drop",
-        "missing_split": "drop",
-        "vocabulary": "labels.txt",
-        "shard_by": "label",
-        "shard_mb": 2,
-        "compression": "gzip",
-        "check": "header",
-        "size": "100x90",
-        "resize": "fit",
-        "encode": "jpeg",
-        "quality": 80,
-        "pixels": "mixed",
-        "bad_boxes": "reject",
-        "box_orientation": "upright",
-        "split_column": "split",
-        "target_column": "price",
-        "weight_column": "weight",
-        "prediction": "regression",
-        "tfmd_schema": "schema.pbtxt",
-        "max_image_mb": 3,
-        "max_image_pixels": 1000,
-        "image_seconds": 60,
-        "decode_memory": 500,
-        "max_reject_fraction": 1,
-        "on_storage_error": "reject",
-        "select": ("error", "DARK"),
-        "ignore": ("LEAK",),
-        "fail_on": ("CONFLICT",),
-        "threshold": ("DARK=20", "TINY=9"),
-        "allow_scheme": ("https", "ftp"),
-        "allow_root": ("https://host/images", "/data"),
-        "url_secrets": "keep",
-        "card": True,
-        "threads": 2,
-    }
-    # These decide about splits, one at a time.
-    for decided in ({"split_by": "content"}, {"group_by": "patient"}, {"stratify": "label"}):
+    # The others cannot be given beside labels=text, split_by=content or size.
+    others = ("split_fractions", "vocabulary", "max_side", "short_side", "group_by", "stratify")
+    given = {name: value for name, value in OTHER_VALUES.items() if name not in others}
+    for decided in (
+        {},
+        {"split_by": "uri", "group_by": "patient"},
+        {"split_by": "uri", "stratify": "label", "labels": "auto", "vocabulary": "labels.txt"},
+        {"size": "", "resize": "stretch", "max_side": 64},
+    ):
         options = {**given, **decided}
         component = AutoMLExampleGen(str(tmp_path), dataset_version="v7", **options)
         decoded = ExampleGenParameters.from_exec_properties(component.spec.exec_properties)
-        assert decoded.options == ConvertOptions(**options, confined=True)
+        assert decoded.options == replace(make_options(options), confined=True)
         assert decoded.dataset_version == "v7"
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 from recordgen.console import logs
 
@@ -68,3 +70,10 @@ def stopped_by() -> signal.Signals:
 
 def _end() -> None:
     os._exit(logs.interrupted(KeyboardInterrupt(), stopped_by(), traceback=False))
+
+
+def exit_now(code: int) -> NoReturn:
+    """End the process; Beam's and gRPC's worker threads may outlive the work: do not wait."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -9,14 +9,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
-import os
-import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from recordgen.console import logs
 from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
-from recordgen.console.stopping import stopped_by, stopping
+from recordgen.console.stopping import exit_now, stopped_by, stopping
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow.execution import StepInput
 
@@ -52,13 +49,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def exit_main() -> NoReturn:
-    """Run as a process. Beam's and gRPC's worker threads may outlive the work: do not wait."""
-    code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
 if __name__ == "__main__":
-    exit_main()
+    exit_now(main())

@@ -75,19 +75,13 @@ def description_of(dataset: Dataset) -> dict[str, Any]:
 
     Metadata stores limit the size of an artifact, so only the first thousand labels are listed.
     """
+    numbers = dataset_numbers(dataset)
+    described = ("recordgen_version", "task", "digest", "labels_digest", "seed", "bytes")
     return {
-        "recordgen_version": dataset.recordgen_version,
-        "task": dataset.task,
-        "digest": dataset.digest,
-        "seed": dataset.seed,
-        "rows": dataset.rows.read,
-        "examples": dataset.examples,
-        "rejects": dataset.rows.rejects,
-        "bytes": dataset.bytes,
+        **{name: getattr(dataset, name) for name in described},
+        **{name: numbers[name] for name in ("rows", "examples", "rejects", "label_count")},
         "splits": {name: split.examples for name, split in dataset.splits.items()},
-        "label_count": len(dataset.labels),
         "labels": list(dataset.labels[:_LABELS_SHOWN]),
-        "labels_digest": dataset.labels_digest,
     }
 
 

@@ -39,19 +39,8 @@ _CATEGORIES = {
     "video_classification": "video-classification",
 }
 
-# The upper limit of each of the hub's size categories.
-_SIZES = (
-    (10**3, "n<1K"),
-    (10**4, "1K<n<10K"),
-    (10**5, "10K<n<100K"),
-    (10**6, "100K<n<1M"),
-    (10**7, "1M<n<10M"),
-    (10**8, "10M<n<100M"),
-    (10**9, "100M<n<1B"),
-    (10**10, "1B<n<10B"),
-    (10**11, "10B<n<100B"),
-    (10**12, "100B<n<1T"),
-)
+# Between the hub's size categories: 10^3, 10^4, …
+_LIMITS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
 
 # Task and seed have lines of their own; columns of a table are its features, which the card lists.
 _OPTIONS_LEFT_OUT = ("task", "input_format", "seed", "table", "schema")
@@ -153,7 +142,9 @@ def _category(dataset: Dataset) -> str | None:
 
 
 def _size_category(examples: int) -> str:
-    return next((name for limit, name in _SIZES if examples < limit), "n>1T")
+    below, above = ("n", *(f"{limit}<n" for limit in _LIMITS[:-1])), _LIMITS
+    at = sum(examples >= 10**power for power in range(3, 3 + len(_LIMITS)))
+    return "n>1T" if at == len(_LIMITS) else f"{below[at]}<{above[at]}"
 
 
 def _splits(dataset: Dataset) -> Iterator[str]:
