@@ -36,14 +36,7 @@ REMOVED, RELABELLED, REPLACED, MOVED, LEAKED = 1, 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class Measurement:
-    """One comparison.
-
-    Attributes:
-        rows: rows of each of the two datasets.
-        seconds: time of the comparison.
-        rows_per_s: rows of both a second.
-        peak_mb: peak memory in MB (10^6 bytes).
-    """
+    """One comparison of two datasets with ``rows`` each; MB are 10^6 bytes."""
 
     rows: int
     seconds: float

@@ -32,14 +32,7 @@ IMAGE = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRA
 
 @dataclass(frozen=True)
 class Measurement:
-    """One planning.
-
-    Attributes:
-        rows: rows of the CSV.
-        seconds: time of the planning.
-        rows_per_s: rows a second.
-        peak_mb: peak memory in MB (10^6 bytes).
-    """
+    """One planning; MB are 10^6 bytes."""
 
     rows: int
     seconds: float

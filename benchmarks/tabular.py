@@ -29,16 +29,7 @@ JOBS = ("management", "technician", "entrepreneur", "blue-collar", "retired", "s
 
 @dataclass(frozen=True)
 class Measurement:
-    """One conversion.
-
-    Attributes:
-        rows: rows of the CSV.
-        ignore: the checks that were left out.
-        seconds: time of the conversion.
-        cpu_seconds: processor time of the same.
-        rows_per_s: rows a second.
-        peak_mb: peak memory in MB (10^6 bytes).
-    """
+    """One conversion without the checks ``ignore``; MB are 10^6 bytes."""
 
     rows: int
     ignore: str

@@ -320,13 +320,10 @@ def _of_kfp(value: Any) -> Any:
 
 def to_config(args: argparse.Namespace) -> KubeflowConfig:
     """Turn parsed arguments into a config. Raises: UsageError."""
+    same = ("name", "image", "pipeline_root", "serving_dir", "retries")
     return KubeflowConfig(
-        name=args.name,
-        image=args.image,
-        pipeline_root=args.pipeline_root,
-        serving_dir=args.serving_dir,
+        **{name: getattr(args, name) for name in same},
         caching=not args.no_caching,
-        retries=args.retries,
         convert=Resources(cpu=args.convert_cpu, memory=args.convert_memory),
         train=Resources(
             cpu=args.train_cpu,

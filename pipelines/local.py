@@ -43,16 +43,13 @@ class RunReport:
     """The result of a run.
 
     Attributes:
-        examples: examples by split.
-        labels: size of the vocabulary.
-        rejects: rejected rows.
+        examples: by split.
+        labels: how many there are.
         measure: the name of the score, such as ``accuracy`` or ``auc``.
-        score: the model's score on ``eval``, 0..1.
+        score: of the model on ``eval``, 0..1.
         by_label: the scores of single labels, if the measure has them.
-        blessed: whether the model was good enough to be pushed.
-        pushed_to: where it was pushed; None if it was not.
-        cached: number of steps taken from the cache.
-        steps: number of steps.
+        pushed_to: None: the model was not pushed.
+        cached: how many of the steps were taken from the cache.
     """
 
     examples: dict[str, int]

@@ -36,14 +36,12 @@ class SpanReport:
     """What came of a run.
 
     Attributes:
-        span: the span that was read.
-        labels: the labels of its dataset, by number.
+        labels: of the span's dataset, by number.
         trained_on: the spans of the training.
         anomalies: what ExampleValidator found, by split and feature.
         score: of the new model, on ``eval`` of the span.
         baseline: of the last blessed model; None: there was none.
-        blessed: whether the new model was good enough, and not worse.
-        pushed_to: where it was pushed; None: nowhere.
+        pushed_to: None: the new model was not good enough, or worse.
     """
 
     span: int

@@ -30,11 +30,10 @@ from recordgen.tasks import Task, task_for
 # are wanted of a page of a listing.
 _ROWS_AT_ONCE = 100_000
 
-_ANY_REQUEST = RequestContext()
 _NOTHING_SAID = ConvertOptions()
 
 
-def version_or_missing(path: str, context: RequestContext = _ANY_REQUEST) -> str:
+def version_or_missing(path: str, context: RequestContext = storage.ANY_REQUEST) -> str:
     """Return the version of the file at ``path``, or a word for the reason that it has none.
 
     The conversion rejects such a file; once it exists, the fingerprint changes.

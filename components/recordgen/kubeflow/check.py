@@ -43,15 +43,14 @@ def run(step: StepInput) -> StepOutput:
         (REJECTS_FILE, to_lines(result.rejects)),
     ):
         storage.write_text(storage.join(folder, name), "".join(lines))
-    rows = result.dataset.rows
-    error = why_unusable(result.dataset.examples, rows.read, rows.dropped, result.rejects, options)
+    dataset, rows = result.dataset, result.dataset.rows
+    error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, options)
     if error is not None:
         raise with_rejects(error, result.rejects)
     if lint is not None:
         _stop_on_findings(lint)
-    dataset = result.dataset
     logs.finished(
-        f"{dataset.examples} of {dataset.rows.read} rows are usable",
+        f"{dataset.examples} of {rows.read} rows are usable",
         result.counts,
         seconds=result.seconds,
         rejects=result.rejects,

@@ -55,10 +55,9 @@ def is_configured(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class RunEvents:
-    """The events of one run; without settings for them, all methods do nothing."""
+    """The events of a run that reads ``source`` and writes ``output``; None: none is sent."""
 
     def __init__(self, client: OpenLineageClient | None, source: Sequence[str], output: str):
-        """Prepare the events of a run that reads ``source`` and writes ``output``."""
         self._client = client
         self._source = source
         self._output = output
