@@ -97,15 +97,13 @@ def _about_splits(
                 f"them: {_some(unmeasured)}",
             )
     if train is not None and evaluated is None:
-        if eval_from:
-            remedy = f"eval_from={eval_from} moved none; give it a larger share"
-            yield "NO_EVAL", f"no example is in split eval: {remedy}"
-        else:
-            yield (
-                "NO_EVAL",
-                "no example is in split eval, which TFX's Trainer and Evaluator need; "
-                "eval_from=train:10 moves 10 % of train there",
-            )
+        more = (
+            f": eval_from={eval_from} moved none; give it a larger share"
+            if eval_from
+            else ", which TFX's Trainer and Evaluator need; eval_from=train:10 moves 10 % of train "
+            "there"
+        )
+        yield "NO_EVAL", f"no example is in split eval{more}"
     for name in (EVAL, TEST):
         split = splits.get(name)
         if split is not None and 0 < split.assigned < split.examples:

@@ -140,22 +140,14 @@ def _mixed_types(name: str, kept: _Kept, least: float, total: int) -> Iterator[H
         words = Counter(str(value) for value in values.take(pa.array(misfits)).to_pylist())
         [(word, _), *others] = sorted(words.items(), key=lambda item: (-item[1], item[0]))
         more = f" and {', '.join(_shown(each) for each, _ in others[:3])}" if others else ""
+        what = "holds" if kind == "dates" else "is text because of values such as"
+        # Not all are, so it must not look like all.
         said = (
-            f"column {name!r} is text because of values such as {_shown(word)}{more}, though "
-            f"{_percent(part)} of its values are {kind}"
+            f"column {name!r} {what} {_shown(word)}{more}, though {min(part, 99.9):.1f} % of its "
+            f"values are {kind}"
         )
-        if kind == "dates":
-            said = (
-                f"column {name!r} holds {_shown(word)}{more}, though {_percent(part)} of its "
-                f"values are {kind}"
-            )
         yield Hits("MIXED_TYPES", kept.rows[misfits[:1]], _saying(said))
         return
-
-
-def _percent(part: float) -> str:
-    """Return a part of 100, which is not all, so that it does not look like all."""
-    return f"{min(part, 99.9):.1f} %"
 
 
 def _outliers(name: str, kept: _Kept, ranges: float) -> Iterator[Hits]:
