@@ -40,6 +40,9 @@ NAMES = (INPUT_BASE, DATASET_VERSION, *MESSAGES, *OPTION_NAMES)
 #: What a run can set: the parameters, and what is inside of a message.
 SETTINGS = (*NAMES, *(name for name in TRAINING_OPTIONS if name != "seed"), _FRACTIONS, _MIN_SCORE)
 
+#: The arguments of :func:`parameter_values`, which have options of their own.
+ARGUMENTS = ("data", "pattern", "span", "dataset_version", "train_steps")
+
 BUCKET = "gs://"
 
 
@@ -129,13 +132,7 @@ def add_parameter_options(parser: argparse.ArgumentParser, *, data_required: boo
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Return the settings on the command line; ``--parameter`` overrules. Raises: UsageError."""
-    values = parameter_values(
-        data=args.data,
-        pattern=args.pattern,
-        span=args.span,
-        dataset_version=args.dataset_version,
-        train_steps=args.train_steps,
-    )
+    values = parameter_values(**{name: getattr(args, name) for name in ARGUMENTS})
     return {**values, **parse_parameters(args.parameter, SETTINGS)}
 
 

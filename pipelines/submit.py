@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from pipelines.parameters import (
+    ARGUMENTS,
     NAMES,
     add_parameter_options,
     check_parameters,
@@ -115,7 +116,7 @@ def package_parameters(spec: Mapping[str, Any], args: argparse.Namespace) -> dic
     Raises:
         UsageError: there is no such parameter, a value has another type, or one is missing.
     """
-    for name in ("data", "pattern", "span", "dataset_version", "train_steps"):
+    for name in ARGUMENTS:
         if getattr(args, name) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')} is for jobs of pipelines.vertex; a package takes "

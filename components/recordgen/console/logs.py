@@ -23,11 +23,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from recordgen.console.progress_bar import progress_text
 from recordgen.console.summaries import format_of
 from recordgen.console.terminal import escaped
 from recordgen.errors import DataError
 from recordgen.masking import masked
-from recordgen.report.units import megabytes, time_left
+from recordgen.report.units import megabytes
 from recordgen.runs import counters
 from recordgen.version import __version__
 
@@ -265,15 +266,8 @@ class ProgressLog:
 
 def _progress_message(snapshot: Snapshot) -> str:
     share = snapshot.done_bytes / snapshot.bytes if snapshot.bytes else 1.0
-    words = [
-        f"{snapshot.examples:,} of {snapshot.rows:,} {snapshot.noun}s ({share:.0%})",
-        megabytes(snapshot.done_bytes),
-    ]
-    if snapshot.examples_per_s is not None:
-        words.append(f"{snapshot.examples_per_s:,.0f} {snapshot.noun}s/s")
-    if snapshot.seconds_left is not None:
-        words.append(time_left(snapshot.seconds_left))
-    return ", ".join([*words, f"{snapshot.rejects:,} rejects"])
+    unit = f" {snapshot.noun}s"
+    return progress_text(snapshot, f"{unit} ({share:.0%})", unit)
 
 
 def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
