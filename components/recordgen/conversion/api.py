@@ -140,26 +140,15 @@ def check(
 
     Args and Raises: as :func:`convert`, but any number of rejects is a result, not an error.
     """
-    opened, decoded = _told(open_source(source, make_options(options)), progress)
-    return _check_source(opened, decoded, beam_args, progress)
+    return check_opened(open_source(source, make_options(options)), beam_args, progress)
 
 
-def check_files(
-    files: Sequence[ImportFile],
-    options: ConvertOptions,
-    *,
-    beam_args: Sequence[str] = (),
-    progress: Progress | None = None,
+def check_opened(
+    source: tuple[Source, ConvertOptions], beam_args: Sequence[str], progress: Progress | None
 ) -> CheckResult:
-    """Check import files that are found already; args and raises: as :func:`check`."""
-    opened, decoded = _told(open_files(files, options), progress)
-    return _check_source(opened, decoded, beam_args, progress)
-
-
-def _check_source(
-    opened: Source, decoded: ConvertOptions, beam_args: Sequence[str], progress: Progress | None
-) -> CheckResult:
+    """Check a source as it was opened; raises: as :func:`check`."""
     started = time.monotonic()
+    opened, decoded = _told(source, progress)
     unlimited = replace(decoded, max_reject_fraction=1.0)  # look at everything, then judge
     need_packages(task_for(decoded), decoded.lint)
     need_local_workers(beam_args, "check")

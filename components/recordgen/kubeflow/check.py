@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from recordgen import storage
 from recordgen.console import logs
-from recordgen.conversion.api import check_files, with_rejects
+from recordgen.conversion.api import check_opened, with_rejects
 from recordgen.conversion.finalize import why_unusable
 from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
@@ -13,6 +13,7 @@ from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
 from recordgen.lint.run import Lint
 from recordgen.rejects import to_lines
 from recordgen.sources.import_file import find_import_files
+from recordgen.sources.source import open_files
 
 _FINDINGS_SHOWN = 20
 
@@ -33,9 +34,8 @@ def run(step: StepInput) -> StepOutput:
     source = values.pop("source")
     logs.started("check", source)
     options = to_options(values)
-    result = check_files(
-        find_import_files(source), options, beam_args=beam_args, progress=logs.ProgressLog()
-    )
+    opened = open_files(find_import_files(source), options)
+    result = check_opened(opened, beam_args, logs.ProgressLog())
     folder = write_place(step.outputs["findings"])
     lint = result.lint
     for name, lines in (
