@@ -114,14 +114,17 @@ def test_texts_have_a_language(boxes: Path) -> None:
 
 
 def test_a_conversion_writes_the_card(boxes: Path, tmp_path: Path) -> None:
-    """Only on request; ``dataset.json`` does not tell. What people wrote is not replaced."""
+    """Only on request, also of a resumed run; nothing that people wrote is replaced."""
     assert not (boxes / "README.md").exists()
     source, out = str(ROOT / "examples" / SAMPLES["object_detection"]), tmp_path / "out"
     command = ["convert", source, str(out), "--seed=7", "--bad-boxes=drop", "--card", "-q"]
     assert main(command) == 0
     assert (out / "README.md").read_text() == card_text(read_dataset(str(boxes)))
     assert (out / "dataset.json").read_bytes() == (boxes / "dataset.json").read_bytes()
+    (out / "README.md").unlink()  # as if the run had died before
+    assert main([*command, "--resume"]) == 0
     (out / "README.md").write_text("MIT\n")
+    assert main([*command, "--resume"]) == 0
     with pytest.raises(OutputExistsError, match="there is a card already"):
         convert(source, out, append=True, seed=7, bad_boxes="drop", card=True)
     assert (out / "README.md").read_text() == "MIT\n"

@@ -265,11 +265,14 @@ def _convert_source(
     with run_events(source.names, output) as events:
         storage.check_writable(output)
         need_packages(task_for(options), options.lint)
-        if options.card and not overwrite:
-            check_no_card(storage.join(output, CARD_FILE))
-        pipeline = new_pipeline()
         is_there = storage.exists(storage.join(output, DATASET_FILE))
-        if resume and is_there and not (overwrite or append):
+        confirms = resume and is_there and not (overwrite or append)
+        card = storage.join(output, CARD_FILE)
+        writes_card = options.card and not (confirms and storage.exists(card))
+        if writes_card and not overwrite:
+            check_no_card(card)
+        pipeline = new_pipeline()
+        if confirms:
             result = _confirm(source, output, options, pipeline, progress)
         else:
             if append:
@@ -283,8 +286,8 @@ def _convert_source(
                     shards = graph.plan_rows(pipeline, source, options, run.staging, existing)
                     graph.write_shards(shards, options, run)
                 result = _committed(run, source, output, options, existing)
-            if options.card:
-                write_card(output, overwrite=overwrite)
+        if writes_card:
+            write_card(output, overwrite=overwrite)
         events.emit("COMPLETE", result.dataset)
     return replace(result, seconds=time.monotonic() - started)
 
