@@ -19,7 +19,7 @@ from recordgen.payloads.budget import MemoryBudget, default_budget
 from recordgen.payloads.image import CheckedImage, check_image
 from recordgen.payloads.jpeg import jpeg_header
 from recordgen.storage.memory import memory_limit
-from tests.conftest import encoded, noise
+from tests.conftest import encoded, noise, run_python
 
 OPTIONS = ConvertOptions()
 SMALL = noise(20, 12)
@@ -173,6 +173,37 @@ def test_memory_is_shared() -> None:
     for thread in (first, *others):
         thread.join(10)
     assert order == ["first", "fits", "more than all"]
+
+
+def test_memory_goes_back() -> None:
+    """Two threads that decode large images in turn take little more memory than one thread."""
+    code = """
+import io, resource, threading
+from PIL import Image
+from recordgen.options import ConvertOptions
+from recordgen.payloads.image import check_image
+
+file = io.BytesIO()
+Image.new("RGBA", (4000, 4000), (1, 2, 3, 4)).save(file, "PNG", compress_level=1)
+
+def check(images):
+    for _ in range(images):
+        check_image(file.getvalue(), ConvertOptions(decode_memory=1))
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+check(1)
+before = peak()
+threads = [threading.Thread(target=check, args=(3,)) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(peak() - before)
+"""
+    more = int(run_python("-c", code).stdout)
+    assert more < 64_000_000, more  # bytes of the image as decoded
 
 
 def test_default_budget() -> None:

@@ -53,6 +53,10 @@ _MAGIC = (
     (b"BM", "bmp"),
 )
 
+# glibc keeps for a thread what it frees in blocks of up to 32 MB, such as Pillow's of 16 MB: so all
+# threads together held more than their budget. Larger blocks go back to the system at once.
+Image.core.set_block_size(64 << 20)  # type: ignore[attr-defined]
+
 # All frames of a GIF may have so many times the pixels that one image may have.
 _GIF_IMAGES = 10
 
