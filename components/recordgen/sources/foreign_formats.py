@@ -359,4 +359,4 @@ def _is_tfrecord(head: bytes) -> bool:
 def _is_row_of_markup(text: bytes) -> bool:
     """Return whether the first line is a text and its label: ``<html>Hello</html>,spam``."""
     line = text.partition(b"\n")[0]
-    return b'"' not in line and line.rfind(b",") > line.rfind(b">") > 0
+    return line.startswith(b"<") and b'"' not in line and line.rfind(b",") > line.rfind(b">") > 0
