@@ -35,6 +35,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Shells start jobs in the background with Ctrl-C ignored; processes of tests would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A loaded machine is no failure: neither a deadline nor slow generation fails a property test.
 settings.register_profile(
     "recordgen", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]

@@ -103,7 +103,18 @@ async def cut(request: web.Request, body: bytes, *, length: bool = True) -> web.
     return answer
 
 
-#: What a proxy does with a request: answers with the status, or cuts or resets the connection.
+async def drip(request: web.Request, length: int) -> web.StreamResponse:
+    """Send a byte from time to time: the connection is never silent."""
+    answer = web.StreamResponse()
+    answer.content_length = length
+    await answer.prepare(request)
+    while request.transport is not None and request.method == "GET":
+        await answer.write(b"x")
+        await asyncio.sleep(0.05)
+    return answer
+
+
+#: What a proxy does with a request: answers with the status; cuts, resets or drips the connection.
 Fault = int | str
 
 
@@ -195,6 +206,8 @@ def proxying(upstream: str) -> Iterator[Proxy]:
             body = await response.read()
         if fault == "cut" and body:
             return await cut(request, body)
+        if fault == "drip" and body:
+            return await drip(request, len(body))
         headers = [(k, v) for k, v in response.headers.items() if k.lower() not in _HOP_BY_HOP]
         if request.method == "HEAD" and "Content-Length" in response.headers:
             headers.append(("Content-Length", response.headers["Content-Length"]))

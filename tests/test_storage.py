@@ -15,6 +15,7 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.retries import RetryPolicy
 from recordgen.storage.terms import is_patient
 from tests.conftest import encoded, noise
-from tests.servers import cut, self_signed, serving
+from tests.servers import cut, drip, self_signed, serving
 
 pytestmark = pytest.mark.once
 
@@ -240,17 +241,6 @@ async def cut_without_length(request: web.Request) -> web.StreamResponse:
     return await cut(request, IMAGE, length=False) if request.method == "GET" else image(request)
 
 
-async def drip(request: web.Request) -> web.StreamResponse:
-    """Send a byte from time to time: the connection is never silent."""
-    answer = web.StreamResponse()
-    answer.content_length = len(IMAGE)
-    await answer.prepare(request)
-    while request.transport is not None and request.method == "GET":
-        await answer.write(b"x")
-        await asyncio.sleep(0.05)
-    return answer
-
-
 def by_path(**answers: Answer) -> Answer:
     """Answer by the first part of the path: ``/reset/1.jpg``."""
 
@@ -324,7 +314,7 @@ def test_slow_servers_do_not_hold_a_run(
     options = {"allow_scheme": "http", "max_reject_fraction": 1}
     # Once: on a loaded machine, two good answers in a row may come too late.
     monkeypatch.setenv("RECORDGEN_STORAGE_TIMEOUT_SECONDS", "1")
-    url = serve(by_path(hang=hang, once=flaky(1, hang), drip=drip))
+    url = serve(by_path(hang=hang, once=flaky(1, hang), drip=partial(drip, length=len(IMAGE))))
     source.write_text(f"TRAIN,{url}/hang/1.jpg,a\nTRAIN,{url}/once/1.jpg,a\n")
     [silent] = recordgen.check(str(source), **options).rejects
     assert (silent.line, silent.code) == (1, "unreachable")

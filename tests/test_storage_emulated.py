@@ -245,6 +245,17 @@ def test_a_lasting_outage_fails_the_run(store: Store, fault: Fault, tmp_path: Pa
     assert not (tmp_path / "out" / "rejects.jsonl").exists()
 
 
+def test_an_image_that_drips_fails_the_run(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All attempts for an object have one limit, too: a connection that is never silent ends."""
+    monkeypatch.setenv("RECORDGEN_STORAGE_TOTAL_SECONDS", "0.6")
+    fill(store, tmp_path / "data", 4)
+    store.proxy.fault = always("drip", name="images/2.jpg", method="GET")
+    with pytest.raises(StorageError, match=r"images/2\.jpg: timed out; one file may take 0\.6 s"):
+        recordgen.convert(f"{store.url}/labels.csv", tmp_path / "out", max_reject_fraction=1)
+
+
 def test_an_outage_while_writing_fails_the_run(
     new_store: Callable[[str], Store], tmp_path: Path
 ) -> None:

@@ -14,12 +14,10 @@ connection is made.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 import tempfile
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -29,14 +27,13 @@ from typing import IO, Any
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from fsspec import filesystem
-from fsspec.asyn import get_loop, sync
 from yarl import URL
 
 from recordgen.errors import NotAllowedError, ResponseError
 from recordgen.rejects import RejectCode
 from recordgen.storage.addresses import is_public, origin_of
 from recordgen.storage.failures import is_transient
-from recordgen.storage.retries import RetryPolicy, retried
+from recordgen.storage.retries import RetryPolicy, retried, run_until
 from recordgen.storage.terms import FileInfo, RequestContext, UrlPolicy, too_large
 
 _MAX_REDIRECTS = 10
@@ -55,19 +52,19 @@ _TOTAL_TIMEOUTS = 20
 
 def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file; where the server does not say its size, it is read to learn it."""
-    found: FileInfo = retried(partial(_run, context, _info, path), path, context)
+    found: FileInfo = _asked(_info, path, context)
     return found
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
-    data: bytes = retried(partial(_run, context, _read, path, at_most), path, context)
+    data: bytes = _asked(partial(_read, at_most=at_most), path, context)
     return data
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:
     """Return a copy of a file, opened for reading: a stream that breaks could not go on."""
-    file: IO[bytes] = retried(partial(_run, context, _spool, path), path, context)
+    file: IO[bytes] = _asked(_spool, path, context)
     return file
 
 
@@ -90,18 +87,10 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
     return []
 
 
-def _run(context: RequestContext, function: Any, path: str, *args: Any) -> Any:
-    """Run a coroutine function on fsspec's event loop and wait for it.
-
-    Not beyond the deadline: a body may drip in for hours.
-    """
-
-    async def limited() -> Any:
-        end = context.deadline
-        seconds = None if end is None else end - time.monotonic()
-        return await asyncio.wait_for(function(path, *args, context), seconds)
-
-    return sync(get_loop(), limited)
+def _asked(ask: Callable[..., Any], path: str, context: RequestContext) -> Any:
+    """Return what a coroutine function of path and context returns."""
+    begin = partial(ask, path, context=context)
+    return retried(partial(run_until, context.deadline, begin), path, context)
 
 
 async def _info(path: str, context: RequestContext) -> FileInfo:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, Any, cast
 
+from fsspec.asyn import AsyncFileSystem
 from fsspec.spec import AbstractBufferedFile
 from fsspec.utils import glob_translate
 
@@ -17,8 +18,8 @@ from recordgen.errors import StorageError
 from recordgen.storage.failures import named_errors, only_storage_errors, status_of
 from recordgen.storage.filesystems import filesystem_of
 from recordgen.storage.paths import OBJECT_STORES, scheme_of
-from recordgen.storage.retries import retried
-from recordgen.storage.terms import FileInfo, RequestContext, too_large
+from recordgen.storage.retries import retried, run_until
+from recordgen.storage.terms import ANY_REQUEST, FileInfo, RequestContext, too_large
 
 # Where fsspec's file systems keep what tells one version of an object from the next.
 _VERSION_KEYS = ("generation", "ETag", "etag", "mtime", "created")
@@ -40,7 +41,7 @@ def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file."""
     if scheme_of(path) in OBJECT_STORES and not _OBJECT.match(path):
         raise IsADirectoryError(path)
-    found = retried(partial(_file_details, path), path, context)
+    found = retried(partial(_file_details, path, context), path, context)
     if found["type"] != "file":
         raise IsADirectoryError(path)
     if found["size"] is None:  # few storages do not know
@@ -56,13 +57,12 @@ def to_info(found: dict[str, Any]) -> FileInfo:
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content, asking for no more than ``at_most`` bytes and one."""
+    piece = {} if at_most is None else {"start": 0, "end": at_most + 1}
 
     def read() -> bytes:
         fs, inner = filesystem_of(path)
-        if at_most is None:
-            return bytes(fs.cat_file(inner))
         try:
-            return bytes(fs.cat_file(inner, start=0, end=at_most + 1))
+            return bytes(_asked(fs, "cat_file", context, inner, **piece))
         except Exception as exc:
             if status_of(exc) == _RANGE_NOT_SATISFIABLE:
                 return b""  # an empty file has no first byte
@@ -297,19 +297,27 @@ def list_dir(folder: str) -> list[tuple[str, bool]]:
     )
 
 
-def _file_details(path: str) -> dict[str, Any]:
+def _asked(fs: Any, method: str, context: RequestContext, *args: Any, **more: Any) -> Any:
+    """Return what a method of a file system returns, but not beyond the deadline."""
+    if isinstance(fs, AsyncFileSystem):  # fsspec documents that its coroutines have such names
+        return run_until(context.deadline, partial(getattr(fs, f"_{method}"), *args, **more))
+    return getattr(fs, method)(*args, **more)
+
+
+def _file_details(path: str, context: RequestContext) -> dict[str, Any]:
     """Return what storage says of a file, or else of a folder."""
     if scheme_of(path) in ("gs", "gcs"):
         # gcsfs's info() also lists the folder that there might be, which takes and costs more.
         fs, inner = filesystem_of(path)
         bucket, name, generation = fs.split_path(inner)
         with suppress(FileNotFoundError):
-            found = fs.call("GET", "b/{}/o/{}", bucket, name, json_out=True, generation=generation)
+            place = ("GET", "b/{}/o/{}", bucket, name)
+            found = _asked(fs, "call", context, *place, json_out=True, generation=generation)
             return {**found, "type": "file"}
-    return _details(path)
+    return _details(path, context)
 
 
-def _details(path: str) -> dict[str, Any]:
+def _details(path: str, context: RequestContext = ANY_REQUEST) -> dict[str, Any]:
     fs, inner = filesystem_of(path)
-    details: dict[str, Any] = fs.info(inner)
+    details: dict[str, Any] = _asked(fs, "info", context, inner)
     return details

@@ -6,15 +6,17 @@ refused together are not repeated together ("full jitter").
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
+from fsspec.asyn import get_loop, sync
 from tenacity import (
     Retrying,
     retry_if_exception,
@@ -78,6 +80,23 @@ def _parse(texts: tuple[str | None, ...]) -> RetryPolicy:
 def deadline() -> float:
     """Return the time of ``time.monotonic`` at which a request that begins now has failed."""
     return time.monotonic() + RetryPolicy.from_environment().total_seconds
+
+
+def run_until(end: float | None, begin: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+    """Run a coroutine on fsspec's event loop and wait for it.
+
+    Args:
+        end: a :func:`deadline`: a body may drip in for hours; None: there is no limit.
+        begin: makes the coroutine.
+
+    Raises:
+        TimeoutError: ``end`` is over.
+    """
+
+    async def limited() -> _T:
+        return await asyncio.wait_for(begin(), None if end is None else end - time.monotonic())
+
+    return cast(_T, sync(get_loop(), limited))
 
 
 def retried(action: Callable[[], _T], path: str, context: RequestContext = ANY_REQUEST) -> _T:
