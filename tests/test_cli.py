@@ -169,7 +169,10 @@ def test_interrupt(slow_source: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["convert", "check"])
 def test_help_names_every_option(command: str) -> None:
-    """Each option of a conversion is in the help with its values, its unit and its default."""
+    """Each option of a conversion is in the help with its values, its unit and its default.
+
+    Forty of them are below headings.
+    """
     text = " ".join(recordgen(command, "--help").stdout.split())
     for name, option in OPTIONS.items():
         value = option.metavar or (f"{{{','.join(option.choices)}}}" if option.choices else "")
@@ -178,6 +181,8 @@ def test_help_names_every_option(command: str) -> None:
         about = text.split(flag)[1].split(" --")[0]
         default = option.default_text or option.unset
         assert (f"(default: {default})" in about) == ("(default:" in about) == bool(default), name
+    marks = ["SOURCE", " splits: ", " --seed N", " labels: ", " the run: ", " --threads N"]
+    assert [text.rindex(mark) for mark in marks] == sorted(map(text.rindex, marks))
     assert "(default: 80,10,10)" in text
     assert "one of auto, image_classification, image_multi_label" in text
     assert "Beam flags follow after --" in text

@@ -358,6 +358,7 @@ def build_parser() -> argparse.ArgumentParser:
     convert = _command(
         commands, "convert", _convert, "convert import files into split, sharded TFRecords"
     )
+    convert.usage = "%(prog)s [options] SOURCE OUTPUT [-- Beam flags]"
     _add_source(convert)
     convert.add_argument("output", metavar="OUTPUT", help="folder or URL prefix to write")
     add_options(convert)
@@ -381,6 +382,7 @@ def build_parser() -> argparse.ArgumentParser:
     checker = _command(
         commands, "check", _check, "read and check everything as convert does, write nothing"
     )
+    checker.usage = "%(prog)s [options] SOURCE [-- Beam flags]"
     _add_source(checker)
     add_options(checker)
     for command in (convert, checker):
@@ -498,8 +500,11 @@ def _add_source(command: argparse.ArgumentParser) -> None:
 def add_options(
     command: argparse._ActionsContainer, options: Iterable[Option] = OPTIONS.values()
 ) -> None:
-    """Add a flag for each option, as it is declared."""
+    """Add a flag for each option, as it is declared; in the help of a command, below headings."""
+    group = command
     for option in options:
+        if option.heading and isinstance(command, argparse.ArgumentParser):
+            group = command.add_argument_group(option.heading)
         default = option.default_text or option.unset
         form = tuple(option.metavar.split())  # a word for each value
         more: dict[str, Any] = {
@@ -514,7 +519,7 @@ def add_options(
             more["choices"] = option.choices
         if len(form) > 1:
             more["nargs"] = len(form)
-        command.add_argument(
+        group.add_argument(
             f"--{option.name.replace('_', '-')}",
             default=option.default,
             help=option.plain_help.replace("%", "%%")

@@ -65,6 +65,8 @@ class Option:
         unset: what happens by default, where the default is no value (None, nothing).
         above_zero: only numbers above 0 are allowed.
         affects_bytes: the option decides what is written, and so is recorded in ``dataset.json``.
+        heading: stands above the option and those that follow, in a command's help; empty: the one
+            of the option before.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Option:
     unset: str = ""
     above_zero: bool = False
     affects_bytes: bool = True
+    heading: str = ""
 
     @property
     def several(self) -> bool:
@@ -139,6 +142,7 @@ class ConvertOptions:
         "what rows mean; `auto`: detected from the first lines",
         choices=TASK_CHOICES,
         metavar="NAME",
+        heading="what rows mean",
     )
     input_format: str = option(
         AUTO,
@@ -168,6 +172,7 @@ class ConvertOptions:
         0,
         "decides order, shards and assigned splits; the same seed gives the same bytes",
         metavar="N",
+        heading="splits",
     )
     split_fractions: SplitFractions = option(  # noqa: RUF009  (a field; its default is frozen)
         DEFAULT_FRACTIONS,
@@ -217,6 +222,7 @@ class ConvertOptions:
         "number labels as sorted `text`, or keep the numbers of `integer` labels; `auto`: keep "
         "them if all labels are whole numbers",
         choices=LABEL_MODES,
+        heading="labels",
     )
     vocabulary: str = option(
         "",
@@ -229,6 +235,7 @@ class ConvertOptions:
         "hash",
         "mix the labels of a split in its shards (`hash`), or give each `label` its own shards",
         choices=("hash", "label"),
+        heading="shards",
     )
     shard_mb: float = option(
         128, "target size of a shard, in MB of 10^6 bytes", metavar="MB", above_zero=True
@@ -243,6 +250,7 @@ class ConvertOptions:
         "how much of an image is checked: `decode` it to its last bit, only its `header`, or "
         "`none`",
         choices=("decode", "header", "none"),
+        heading="images",
     )
     max_side: int | None = option(
         None,
@@ -296,6 +304,7 @@ class ConvertOptions:
         "what to do with a box that is inverted or reaches beyond the image: `clip` or turn it, "
         "`drop` it, or `reject` its row; an empty box is dropped or its row rejected",
         choices=("clip", "drop", "reject"),
+        heading="boxes",
     )
     box_orientation: str = option(
         "stored",
@@ -308,6 +317,7 @@ class ConvertOptions:
         "tables: column that holds the split",
         metavar="NAME",
         unset="detected from the values",
+        heading="tables",
     )
     target_column: str = option("", "tables: column to predict", metavar="NAME", unset="none")
     weight_column: str = option(
@@ -331,7 +341,11 @@ class ConvertOptions:
     # Not an option: the columns of a table as they were detected (recordgen.tables.columns.Table).
     table: str = ""
     max_image_mb: float = option(
-        30, "reject larger files, in MB of 10^6 bytes", metavar="MB", above_zero=True
+        30,
+        "reject larger files, in MB of 10^6 bytes",
+        metavar="MB",
+        above_zero=True,
+        heading="limits",
     )
     max_image_pixels: int = option(
         100_000_000,
@@ -356,7 +370,10 @@ class ConvertOptions:
         affects_bytes=False,
     )
     max_reject_fraction: float = option(
-        0.01, "fail above this share of rejected rows, from 0 to 1", metavar="F"
+        0.01,
+        "fail above this share of rejected rows, from 0 to 1",
+        metavar="F",
+        heading="rejects",
     )
     on_storage_error: str = option(
         AUTO,
@@ -372,6 +389,7 @@ class ConvertOptions:
         metavar="CODE",
         unset="all but `SEGMENT_END`",
         affects_bytes=False,
+        heading="checks of the data",
     )
     ignore: tuple[str, ...] = option(
         (),
@@ -395,7 +413,10 @@ class ConvertOptions:
         affects_bytes=False,
     )
     allow_scheme: tuple[str, ...] = option(
-        (), "further schemes that rows may reach, such as `https`", metavar="SCHEME"
+        (),
+        "further schemes that rows may reach, such as `https`",
+        metavar="SCHEME",
+        heading="what rows may name",
     )
     allow_root: tuple[str, ...] = option(
         (), "folders and URL prefixes; rows then reach nothing outside", metavar="PREFIX"
@@ -411,6 +432,7 @@ class ConvertOptions:
         "also write a dataset card with open questions, `README.md`",
         unset="no",
         affects_bytes=False,
+        heading="the run",
     )
     threads: int | None = option(
         None,
