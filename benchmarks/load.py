@@ -69,7 +69,7 @@ def ten(folder: Path, _: argparse.Namespace) -> tuple[str, str]:
 def shards(folder: Path, _: argparse.Namespace) -> tuple[str, str]:
     """Write a thousand shards."""
     source = texts(folder, 20_000)
-    finish(convert(source, folder / "out", "--shard-mb=0.002"))
+    finish(convert(source, folder / "out", "--shard-mb=0.0014"))
     count = len(list(folder.glob("out/Split-*/*")))
     if count < 1_000:
         raise SystemExit(f"only {count} shards")
