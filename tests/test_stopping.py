@@ -31,14 +31,7 @@ NO_CTRL_C = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
     ("before", "by", "seconds", "holds", "stdout", "code"),
     [
         ("", "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
-        (
-            "signal.signal(signal.SIGINT, signal.SIG_IGN)",
-            "SIGTERM",
-            60,
-            0,
-            "interrupted by SIGTERM\n",
-            0,
-        ),
+        (NO_CTRL_C, "SIGTERM", 60, 0, "interrupted by SIGTERM\n", 0),
         ("", "SIGTERM", 0.1, 60, "interrupted by SIGTERM\n", 143),
         ("", "SIGINT", 0.1, 60, "interrupted by SIGINT\n", 130),
         ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "SIGTERM", 60, 0, "", 0),

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from recordgen.planning.resolve import Settled
 from recordgen.rejects import OddLine, Reject
-
-if TYPE_CHECKING:
-    from recordgen.planning.resolve import Settled
 
 
 @dataclass(frozen=True)

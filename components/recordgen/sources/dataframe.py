@@ -111,10 +111,10 @@ def as_before_gaps(value: Any) -> Any:
 
 
 def single_text(value: Any, column: str, line: int, remedy: str = "") -> str:
-    """Return a cell as a CSV field. Raises: UsageError: it is no single value."""
+    """Return a cell as a CSV field; None is empty. Raises: UsageError: it is no single value."""
     if isinstance(value, bytes | dict) or is_list(value):
         raise UsageError(
             f"row {line} of the DataFrame: column {column!r} must hold single values (got "
             f"{value!r:.80})" + (f"; {remedy}" if remedy else "")
         )
-    return str(value)
+    return "" if value is None else str(value)

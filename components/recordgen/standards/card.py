@@ -39,8 +39,11 @@ _CATEGORIES = {
     "video_classification": "video-classification",
 }
 
-# Between the hub's size categories: 10^3, 10^4, …
-_LIMITS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+# The hub's size categories: below 10^3 examples, below 10^4, …
+_SIZES = (
+    *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
+    *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
+)
 
 # Task and seed have lines of their own; columns of a table are its features, which the card lists.
 _OPTIONS_LEFT_OUT = ("task", "input_format", "seed", "table", "schema")
@@ -142,9 +145,8 @@ def _category(dataset: Dataset) -> str | None:
 
 
 def _size_category(examples: int) -> str:
-    below, above = ("n", *(f"{limit}<n" for limit in _LIMITS[:-1])), _LIMITS
-    at = sum(examples >= 10**power for power in range(3, 3 + len(_LIMITS)))
-    return "n>1T" if at == len(_LIMITS) else f"{below[at]}<{above[at]}"
+    digits = len(str(examples))
+    return _SIZES[min(max(digits - 3, 0), len(_SIZES) - 1)]
 
 
 def _splits(dataset: Dataset) -> Iterator[str]:
