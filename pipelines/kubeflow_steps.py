@@ -72,8 +72,7 @@ def _setting(option: Option) -> _Value:
 @cache
 def _specification() -> Mapping[str, Any]:
     """Return component.yaml."""
-    specification: dict[str, Any] = yaml.safe_load(COMPONENT_FILE.read_text(encoding="utf-8"))
-    return specification
+    return yaml.safe_load(COMPONENT_FILE.read_text(encoding="utf-8"))
 
 
 def _steps() -> Mapping[str, _Step]:

@@ -57,8 +57,7 @@ def _run(arguments: Sequence[str], beam_args: Sequence[str], *, debug: bool) -> 
         args.beam_args = beam_args
         if beam_args and args.command not in ("convert", "check"):
             raise UsageError(f"{args.command} runs no pipeline: no Beam flags after --")
-        code: int = args.run(args)
-        return code
+        return args.run(args)
     except RecordgenError as exc:
         if not isinstance(exc, UsageError):
             _offer_resume(arguments)

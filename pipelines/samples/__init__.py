@@ -41,8 +41,7 @@ class Sample:
 
 def sample_of(task: str) -> Sample:
     """Return the sample of a task. Raises: UsageError: there is no such task, or it has none."""
-    found: Sample = TASKS[task].declared("sample")
-    return found
+    return TASKS[task].declared("sample")
 
 
 def write_lines(path: str, lines: Iterable[str]) -> str:

@@ -61,8 +61,7 @@ def group_texts(signatures: minhash.Signatures, least: float) -> Indices:
 
     def alike(first: Indices, second: Indices) -> npt.NDArray[np.bool_]:
         shared = minhash.similarity(signatures[first], signatures[second])
-        close: npt.NDArray[np.bool_] = shared >= least
-        return close
+        return shared >= least
 
     return group_by_keys(minhash.bands(signatures), len(signatures), alike)
 

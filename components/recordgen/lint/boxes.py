@@ -93,8 +93,7 @@ def _all_boxes(facts: Facts, task: BoxTask) -> _Boxes:
 
 def _areas(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     sides = np.maximum(corners[:, 2:] - corners[:, :2], 0)
-    areas: npt.NDArray[np.float64] = sides[:, 0] * sides[:, 1]
-    return areas
+    return sides[:, 0] * sides[:, 1]
 
 
 def _drawn_twice(boxes: _Boxes, least: float) -> Rows:

@@ -52,8 +52,7 @@ def odd_rows(columns: Iterable[Values]) -> Rows:
         columns: values [rows] of each column, null where one is missing.
     """
     found = [row for values in columns for row in _odd_rows(values)]
-    rows: Rows = np.unique(np.concatenate([np.zeros(0, np.intp), *found]))
-    return rows
+    return np.unique(np.concatenate([np.zeros(0, np.intp), *found]))
 
 
 def _odd_rows(values: Values) -> Iterable[Rows]:
@@ -92,10 +91,7 @@ def fits(values: Values, pattern: str) -> npt.NDArray[np.bool_]:
 
 def floats(values: Values) -> npt.NDArray[np.float64]:
     """Return numbers as floats, NaN for those that are missing."""
-    found: npt.NDArray[np.float64] = values.cast(pa.float64(), safe=False).to_numpy(
-        zero_copy_only=False
-    )
-    return found
+    return values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
 
 def fences(numbers: npt.NDArray[np.float64], ranges: float) -> tuple[float, float]:

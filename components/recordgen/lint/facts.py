@@ -307,8 +307,7 @@ def _sample(contents: npt.NDArray[np.uint64], is_there: npt.NDArray[np.bool_], c
     )
     nth = (np.arange(len(ordered)) - starts).astype(np.uint64)  # of those with this content
     lots = mixed(ordered + mixed(nth + np.uint64(1)))
-    chosen: Rows = np.sort(rows[order[np.argsort(lots, kind="stable")[:count]]])
-    return chosen
+    return np.sort(rows[order[np.argsort(lots, kind="stable")[:count]]])
 
 
 def together(
@@ -393,8 +392,7 @@ class Facts:
         """The number of each example's split in :attr:`names`."""
         names: list[str] = self._splits.dictionary.to_pylist()
         ranks = np.array([self.names.index(name) for name in names], np.intp)
-        numbers: npt.NDArray[np.intp] = ranks[self._splits.indices.to_numpy(zero_copy_only=False)]
-        return numbers
+        return ranks[self._splits.indices.to_numpy(zero_copy_only=False)]
 
     @cached_property
     def _splits(self) -> Any:
@@ -403,15 +401,13 @@ class Facts:
     @cached_property
     def contents(self) -> npt.NDArray[np.uint64]:
         """See :class:`Notes`."""
-        numbers: npt.NDArray[np.uint64] = self.columns["content"].to_numpy()
-        return numbers
+        return self.columns["content"].to_numpy()
 
     @cached_property
     def annotations(self) -> npt.NDArray[np.int32]:
         """A number for each different annotation; -1: the row has none."""
         codes = self.columns["annotation"].combine_chunks().dictionary_encode().indices
-        numbers: npt.NDArray[np.int32] = codes.fill_null(-1).to_numpy()
-        return numbers
+        return codes.fill_null(-1).to_numpy()
 
     @cached_property
     def kept(self) -> tuple[Rows, Columns, npt.NDArray[np.bool_]]:
@@ -448,8 +444,7 @@ class Facts:
 
     def annotation(self, row: int) -> str | None:
         """Return what a row says of its payload."""
-        text: str | None = self._value("annotation", row)
-        return text
+        return self._value("annotation", row)
 
     def place(self, row: int) -> str:
         """Return where a row stands and what it names: ``train.csv:7 (a.jpg, split train)``."""

@@ -53,8 +53,7 @@ def scoring(target: Any, *, has_labels: bool) -> _Score | None:
 def codes_of(values: Any) -> _Codes:
     """Return a number from 0 for each value; missing ones have one of their own."""
     codes: Any = values.dictionary_encode("encode").indices
-    found: _Codes = np.asarray(codes).astype(np.intp)
-    return found
+    return np.asarray(codes).astype(np.intp)
 
 
 def _score_of_classes(values: Any, codes: _Codes, classes: _Codes) -> float:
@@ -118,8 +117,7 @@ def _r(x: _Floats, y: _Floats) -> float:
 def _ranks(numbers: _Floats) -> _Floats:
     """Return the mean rank of each number among all."""
     _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-    ranks: _Floats = (np.cumsum(counts) - (counts - 1) / 2)[places.reshape(-1)]
-    return ranks
+    return (np.cumsum(counts) - (counts - 1) / 2)[places.reshape(-1)]
 
 
 def _numbers(values: Any) -> _Floats | None:

@@ -210,5 +210,4 @@ def _shares(length: int, factor: int, count: int) -> npt.NDArray[np.float64]:
     pixels = np.arange(count)[None] * (factor * SIDE)
     parts = np.arange(SIDE)[:, None] * length
     shared = np.minimum(pixels + factor * SIDE, parts + length) - np.maximum(pixels, parts)
-    shares: npt.NDArray[np.float64] = np.maximum(shared, 0).astype(np.float64)
-    return shares
+    return np.maximum(shared, 0).astype(np.float64)

@@ -124,8 +124,7 @@ def similarity(signatures: Signatures, others: Signatures) -> npt.NDArray[np.flo
         signatures: uint8 [n, 64].
         others: uint8 [n, 64]: what they are compared with.
     """
-    shared: npt.NDArray[np.float64] = (signatures == others).mean(axis=1)
-    return shared
+    return (signatures == others).mean(axis=1)
 
 
 def bands(signatures: Signatures) -> Iterator[npt.NDArray[np.uint32]]:
@@ -155,8 +154,7 @@ def mixed(hashes: Hashes) -> Hashes:
     """Spread each hash over 64 bits (Stafford's variant 13, as in SplitMix64)."""
     hashes = (hashes ^ hashes >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ hashes >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    found: Hashes = hashes ^ hashes >> np.uint64(31)
-    return found
+    return hashes ^ hashes >> np.uint64(31)
 
 
 @lru_cache(maxsize=1)

@@ -101,8 +101,7 @@ def _entropy(histograms: npt.NDArray[np.int64]) -> _Floats:
     """Return the entropy of the levels in steps of 4, in bits."""
     shares = histograms.reshape(-1, 64, 4).sum(axis=2) / (SIDE * SIDE)
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
-    entropy: _Floats = (0 - (shares * logs).sum(axis=1)).astype(np.float32)
-    return entropy
+    return (0 - (shares * logs).sum(axis=1)).astype(np.float32)
 
 
 def signatures(thumbnails: Pixels) -> Pixels:
@@ -110,8 +109,7 @@ def signatures(thumbnails: Pixels) -> Pixels:
     side = SIDE // SIGNATURE_SIDE
     rows = np.repeat(np.eye(SIGNATURE_SIDE), side, axis=1)
     sums = np.matmul(rows, np.matmul(thumbnails.astype(np.float64), rows.T))
-    small: Pixels = (sums / (side * side) + 0.5).astype(np.uint8)
-    return small
+    return (sums / (side * side) + 0.5).astype(np.uint8)
 
 
 def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
@@ -127,10 +125,7 @@ def perceptual_hashes(thumbnails: Pixels) -> npt.NDArray[np.uint64]:
     # Whole numbers below 255 * (32 * 2**12)**2 < 2**53.
     waves = np.matmul(cosines, np.matmul(thumbnails.astype(np.float64), cosines.T))
     signs = waves[:, rows, columns] > 0
-    hashes: npt.NDArray[np.uint64] = np.where(signs, bits, np.uint64(0)).sum(
-        axis=1, dtype=np.uint64
-    )
-    return hashes
+    return np.where(signs, bits, np.uint64(0)).sum(axis=1, dtype=np.uint64)
 
 
 @lru_cache(maxsize=1)
@@ -183,8 +178,7 @@ def find_alike(facts: PictureFacts, *, least: float = LEAST_CORRELATION) -> Indi
 def mirrored_hashes(hashes: Hashes) -> Hashes:
     """Return the hashes of the mirror images: waves that are odd from left to right change sign."""
     _, _, columns, bits = _cosines()
-    mirrored: Hashes = hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
-    return mirrored
+    return hashes ^ np.bitwise_or.reduce(bits[columns % 2 == 1])
 
 
 def are_alike(
@@ -209,8 +203,7 @@ def are_alike(
     spread = size * (one * one).sum(axis=1) - ones * ones
     other_spread = size * (other * other).sum(axis=1) - others_sum * others_sum
     both = np.sqrt(spread.astype(np.float64) * other_spread)
-    alike: npt.NDArray[np.bool_] = shared >= least * both
-    return alike
+    return shared >= least * both
 
 
 def has_hash(facts: PictureFacts) -> npt.NDArray[np.bool_]:

@@ -183,8 +183,7 @@ def _behind_a_gap(distances: npt.NDArray[np.float64], is_far: npt.NDArray[np.boo
     ordered = distances[order]
     is_gap = np.zeros(len(order), np.bool_)
     is_gap[1:] = is_far[order][1:] & (ordered[1:] >= _GAP * ordered[:-1])
-    found: Rows = order[np.argmax(is_gap) :] if is_gap.any() else order[:0]
-    return found
+    return order[np.argmax(is_gap) :] if is_gap.any() else order[:0]
 
 
 def _quartile(sample: npt.NDArray[np.float64], place: float) -> str:
@@ -237,8 +236,7 @@ def _bins(sample: Values, is_train: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     places = np.where(
         np.isnan(numbers), len(tenths) - 1, np.searchsorted(edges, numbers, side="right")
     )
-    found: npt.NDArray[Any] = np.array(tenths, object)[places]
-    return found
+    return np.array(tenths, object)[places]
 
 
 def _give_away(inputs: list[str], table: _Roles, kept: _Kept, least: float) -> Iterator[AboutAll]:

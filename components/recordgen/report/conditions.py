@@ -116,8 +116,7 @@ class Condition:
         if node.word == "not":
             return ~found[0]
         join = np.logical_and if node.word == "and" else np.logical_or
-        mask: Mask = join.reduce(found)
-        return mask
+        return join.reduce(found)
 
     def _compared(self, node: _Comparison, columns: Mapping[str, Values], count: int) -> Mask:
         name = node.name.text

@@ -71,8 +71,7 @@ def values_of(column: Any) -> list[Any]:
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.cast(pa.string())
-    values: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
-    return values
+    return column.to_numpy(zero_copy_only=False).tolist()
 
 
 def placed(

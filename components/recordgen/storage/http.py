@@ -52,20 +52,17 @@ _TOTAL_TIMEOUTS = 20
 
 def info(path: str, context: RequestContext) -> FileInfo:
     """Look up a file; where the server does not say its size, it is read to learn it."""
-    found: FileInfo = _asked(_info, path, context)
-    return found
+    return _asked(_info, path, context)
 
 
 def read_bytes(path: str, at_most: int | None, context: RequestContext) -> bytes:
     """Return a file's content. Raises: FileTooLargeError, after at most one chunk too much."""
-    data: bytes = _asked(partial(_read, at_most=at_most), path, context)
-    return data
+    return _asked(partial(_read, at_most=at_most), path, context)
 
 
 def open_read(path: str, context: RequestContext) -> IO[bytes]:
     """Return a copy of a file, opened for reading: a stream that breaks could not go on."""
-    file: IO[bytes] = _asked(_spool, path, context)
-    return file
+    return _asked(_spool, path, context)
 
 
 def exists(path: str) -> bool:

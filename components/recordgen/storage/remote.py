@@ -319,5 +319,4 @@ def _file_details(path: str, context: RequestContext) -> dict[str, Any]:
 
 def _details(path: str, context: RequestContext = ANY_REQUEST) -> dict[str, Any]:
     fs, inner = filesystem_of(path)
-    details: dict[str, Any] = _asked(fs, "info", context, inner)
-    return details
+    return _asked(fs, "info", context, inner)

@@ -39,11 +39,9 @@ def contents_of(columns: Mapping[str, tuple[str, Any]], rows: int) -> _Hashes:
 
 def _numbers(dtype: str, values: Any) -> _Hashes:
     if dtype == "int64":
-        whole: _Hashes = pc.fill_null(values, 0).to_numpy().view(np.uint64).copy()
-        return whole
+        return pc.fill_null(values, 0).to_numpy().view(np.uint64).copy()
     stored = pc.fill_null(values, 0.0).to_numpy().astype(np.float32)
-    bits: _Hashes = stored.view(np.uint32).astype(np.uint64)
-    return bits
+    return stored.view(np.uint32).astype(np.uint64)
 
 
 def _texts(values: Any) -> _Hashes:

@@ -186,8 +186,7 @@ def _said(labels: Iterable[str], text: str | None = None) -> TextContent:
 
 
 def _labels(annotation: str | None) -> Sequence[str]:
-    labels: list[str] = TextContent.decode(annotation).said or []
-    return labels
+    return TextContent.decode(annotation).said or []
 
 
 def _stored_labels(values: Mapping[str, Sequence[Any]]) -> Sequence[str]:

@@ -361,8 +361,7 @@ class Task(ABC):
         """
         if not self.names_payloads:
             return None
-        found: Sequence[str | None] = annotations.to_pylist()
-        return found
+        return annotations.to_pylist()
 
     def part(self, annotation: str | None) -> str:
         """Return which part of its payload a row is about; rows of one part make one example.

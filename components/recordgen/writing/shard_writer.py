@@ -181,8 +181,7 @@ class _ShardWriter:
         try:
             self._file.send(None)
         except StopIteration as stop:
-            written: WrittenShard = stop.value
-            return written
+            return stop.value
         raise AssertionError("unreachable: None ends the file")
 
     def abandon(self) -> None:
