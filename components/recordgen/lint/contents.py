@@ -73,7 +73,6 @@ def find_repeated(
     facts: Facts, task: LintedTask, thresholds: Mapping[str, float]
 ) -> Iterator[Hits]:
     """Yield leaks, contradictions and duplicates."""
-    del thresholds
     groups = Groups(facts, facts.contents)
 
     def same(code: str, pairs: Pairs) -> Hits:

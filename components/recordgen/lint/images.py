@@ -23,7 +23,6 @@ def find_odd_images(
     facts: Facts, task: LintedTask, thresholds: Mapping[str, float]
 ) -> Iterator[Hits]:
     """Yield images that show little, and those of an odd size or name."""
-    del task
     rows, looks = facts.looks
     for hits in pictures.findings_of(looks, thresholds):
         yield hits._replace(rows=rows[hits.rows])
@@ -75,7 +74,6 @@ def _of_few_channels(facts: Facts, threshold: float) -> Hits:
     what, others = ("gray", "in colour") if is_gray_rare else ("in colour", "gray")
 
     def message(at: int) -> str:
-        del at
         return f"the image is stored {what}, as {len(few):,} are, and {len(many):,} are {others}"
 
     return Hits("GRAY", few, message)

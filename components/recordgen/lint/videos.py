@@ -33,7 +33,6 @@ def find_overlaps(facts: Facts, task: VideoTask, thresholds: Mapping[str, float]
 
     Segments with the same start and end are one with several labels.
     """
-    del thresholds
     segments = [task.segment(facts.annotation(row)) for row in range(len(facts))]
     videos = facts.contents
     order = sorted(range(len(facts)), key=lambda row: (videos[row], *segments[row][1:]))
@@ -77,7 +76,6 @@ def find_ends_beyond(
 
     So are all segments of a video that cannot be opened: nothing is known of them.
     """
-    del thresholds
     videos, first, video_of = np.unique(facts.contents, return_index=True, return_inverse=True)
     measure = partial(_length_or_reason, facts, open_payload)
     lengths = list(map_in_order(measure, first.tolist(), threads=min(_THREADS, len(videos) or 1)))

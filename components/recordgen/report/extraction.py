@@ -137,7 +137,6 @@ _Rows = Callable[[ListedExample, _Record], Sequence[Sequence[str]]]
 
 
 def _label_rows(example: ListedExample, record: _Record) -> Sequence[Sequence[str]]:
-    del record
     return [example.labels]
 
 

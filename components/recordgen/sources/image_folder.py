@@ -86,7 +86,6 @@ def read_folder(
         SourceError: there are no files, or some folders are named as splits and others are not.
         StorageError: storage failed.
     """
-    del task, adjusted, given
     files = list_images(folder)
     tops = sorted({name.split("/")[0] for name in files if "/" in name})
     named = [top for top in tops if is_ml_use(top)]

@@ -54,7 +54,6 @@ def read_sentences(
             beside it, or have another number of lines; or a file is UTF-16.
         StorageError: storage failed.
     """
-    del task, given
     if not path.endswith("/"):
         yield from _read_file(path, adjusted)
         return

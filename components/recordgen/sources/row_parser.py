@@ -129,7 +129,6 @@ class RowParser(ABC):
 
         ``repeated`` are the fields of the header; None: there is none.
         """
-        del lines, parse, repeated, source
         return None
 
     @abstractmethod
@@ -225,7 +224,6 @@ class RowParser(ABC):
 
     def is_payload(self, field: str) -> bool:
         """Say whether a field names a file."""
-        del field
         return False
 
     def _unknown(self, fields: Sequence[str]) -> str:

@@ -38,7 +38,6 @@ def parse_lines(
     Raises:
         SourceError: the file as a whole is no CSV, see :mod:`recordgen.sources.layout`.
     """
-    del given
     if not isinstance(task, Tabular):
         raise TypeError(f"{task.name} has no table")
     items = read_blocks(lines, source, adjusted)

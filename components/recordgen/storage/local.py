@@ -54,7 +54,6 @@ def _writing(path: str) -> Iterator[None]:
 
 def info(path: str, context: object = None) -> FileInfo:
     """Look up a regular file. Raises: as :func:`recordgen.storage.info`."""
-    del context
     with _reading(path):
         status = os.stat(local_path(path))
     if not stat.S_ISREG(status.st_mode):

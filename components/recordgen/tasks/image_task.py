@@ -69,7 +69,6 @@ class ImageTask(Task):
         Raises:
             PayloadError: the annotation is not one of this image.
         """
-        del image, changes
         return annotation
 
     @abstractmethod

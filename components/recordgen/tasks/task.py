@@ -320,7 +320,6 @@ class Task(ABC):
 
     def labels(self, annotation: str) -> Sequence[str]:
         """Return the labels of an example, each once."""
-        del annotation
         return ()
 
     @property
@@ -368,7 +367,6 @@ class Task(ABC):
 
         A payload as a whole is the part "".
         """
-        del annotation
         return ""
 
     def check_uri(self, uri: str) -> str:
@@ -377,12 +375,10 @@ class Task(ABC):
 
     def is_stored(self, uri: str) -> bool:
         """Say whether a row's payload lies in storage, not in its annotation."""
-        del uri
         return True
 
     def own_sizes(self, uris: Texts, annotations: Texts) -> Sizes:
         """Return what records hold of payloads that stand in their rows, about, in bytes."""
-        del uris
         import pyarrow.compute as pc  # who only reads import files needs no Arrow
 
         return pc.utf8_length(annotations.fill_null("")).cast("int64")
@@ -391,7 +387,6 @@ class Task(ABC):
         self, uris: Sequence[str], annotations: Sequence[str | None]
     ) -> Sequence[Sequence[str]]:
         """Return the addresses of all payloads in storage that each row needs."""
-        del annotations
         is_stored = self.is_stored
         return [(uri,) if is_stored(uri) else () for uri in uris]
 
@@ -402,7 +397,6 @@ class Task(ABC):
 
     def with_uris(self, annotation: str | None, uris: Mapping[str, str]) -> str | None:
         """Return an annotation with other addresses, given by those that it holds."""
-        del uris
         return annotation
 
     def placed_by(self, row: Row | RowContent, folder: str) -> str:
@@ -513,7 +507,6 @@ class Task(ABC):
     @classmethod
     def files(cls, labels: Sequence[str]) -> Mapping[str, str]:
         """Return further files of the output that depend on the labels: text by name."""
-        del labels
         return {}
 
 
