@@ -8,7 +8,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
-from recordgen.version import __version__
+from recordgen.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from recordgen import errors as errors
@@ -17,32 +17,35 @@ if TYPE_CHECKING:
     from recordgen import reading as reading
     from recordgen import training as training
     from recordgen import types as types
-    from recordgen.comparing.api import diff
-    from recordgen.comparing.differences import Differences
+    from recordgen.comparing.api import diff as diff
+    from recordgen.comparing.differences import Differences as Differences
     from recordgen.console import logs as logs
     from recordgen.console import quiet as quiet
-    from recordgen.conversion.api import check, convert, plan
-    from recordgen.dataset.manifest import Dataset, read_dataset
-    from recordgen.errors import RecordgenError
-    from recordgen.options import ConvertOptions
-    from recordgen.reading import (
-        Augmentation,
-        Tuning,
-        eval_dataset,
-        input_fn,
-        load,
-        read,
-        reading_plan,
-        steps_per_epoch,
-        text_vectorization,
-        token_lookup,
-        train_dataset,
-    )
-    from recordgen.report.render import render_report
+    from recordgen.conversion.api import check as check
+    from recordgen.conversion.api import convert as convert
+    from recordgen.conversion.api import plan as plan
+    from recordgen.dataset.manifest import Dataset as Dataset
+    from recordgen.dataset.manifest import read_dataset as read_dataset
+    from recordgen.errors import RecordgenError as RecordgenError
+    from recordgen.options import ConvertOptions as ConvertOptions
+    from recordgen.reading import Augmentation as Augmentation
+    from recordgen.reading import Tuning as Tuning
+    from recordgen.reading import eval_dataset as eval_dataset
+    from recordgen.reading import input_fn as input_fn
+    from recordgen.reading import load as load
+    from recordgen.reading import read as read
+    from recordgen.reading import reading_plan as reading_plan
+    from recordgen.reading import steps_per_epoch as steps_per_epoch
+    from recordgen.reading import text_vectorization as text_vectorization
+    from recordgen.reading import token_lookup as token_lookup
+    from recordgen.reading import train_dataset as train_dataset
+    from recordgen.report.render import render_report as render_report
     from recordgen.runs import progress as progress
-    from recordgen.runs.results import CheckResult, ConversionResult
-    from recordgen.tables.schema import Schema
-    from recordgen.writing.api import WriteResult, write
+    from recordgen.runs.results import CheckResult as CheckResult
+    from recordgen.runs.results import ConversionResult as ConversionResult
+    from recordgen.tables.schema import Schema as Schema
+    from recordgen.writing.api import WriteResult as WriteResult
+    from recordgen.writing.api import write as write
 
 # Public name → module. Imported on first use (PEP 562): `recordgen --help` must not load Beam.
 _EXPORTS = {
@@ -87,35 +90,7 @@ _MODULES = {
     "types": "types",
 }
 
-__all__ = [
-    "Augmentation",
-    "CheckResult",
-    "ConversionResult",
-    "ConvertOptions",
-    "Dataset",
-    "Differences",
-    "RecordgenError",
-    "Schema",
-    "Tuning",
-    "WriteResult",
-    "__version__",
-    "check",
-    "convert",
-    "diff",
-    "eval_dataset",
-    "input_fn",
-    "load",
-    "plan",
-    "read",
-    "read_dataset",
-    "reading_plan",
-    "render_report",
-    "steps_per_epoch",
-    "text_vectorization",
-    "token_lookup",
-    "train_dataset",
-    "write",
-]
+__all__ = sorted((*_EXPORTS, "__version__"))
 
 
 def __getattr__(name: str) -> Any:

@@ -20,64 +20,23 @@ from typing import IO, Protocol, cast
 from recordgen.errors import SourceError, StorageError, UsageError
 from recordgen.storage import local
 from recordgen.storage.failures import only_storage_errors
-from recordgen.storage.paths import (
-    address,
-    backslash_hint,
-    below_shared,
-    folder_of,
-    from_folder,
-    is_http,
-    is_local,
-    is_relative,
-    join,
-    local_path,
-    normal,
-    parents,
-    resolve,
-)
-from recordgen.storage.terms import ANY_REQUEST, FileInfo, RequestContext, without_retries
-
-__all__ = [
-    "ANY_REQUEST",
-    "FileInfo",
-    "RequestContext",
-    "address",
-    "backslash_hint",
-    "below_shared",
-    "check_writable",
-    "exists",
-    "expand",
-    "folder_of",
-    "from_folder",
-    "info",
-    "is_http",
-    "is_known",
-    "is_local",
-    "is_relative",
-    "join",
-    "list_dir",
-    "list_files",
-    "list_folders",
-    "list_infos",
-    "local_infos",
-    "local_path",
-    "move",
-    "normal",
-    "open_read",
-    "parents",
-    "read_bytes",
-    "read_range",
-    "read_text",
-    "remove",
-    "replacing",
-    "resolve",
-    "size",
-    "version",
-    "without_retries",
-    "write_bytes",
-    "write_text",
-]
-
+from recordgen.storage.paths import address as address
+from recordgen.storage.paths import backslash_hint as backslash_hint
+from recordgen.storage.paths import below_shared as below_shared
+from recordgen.storage.paths import folder_of as folder_of
+from recordgen.storage.paths import from_folder as from_folder
+from recordgen.storage.paths import is_http as is_http
+from recordgen.storage.paths import is_local as is_local
+from recordgen.storage.paths import is_relative as is_relative
+from recordgen.storage.paths import join as join
+from recordgen.storage.paths import local_path as local_path
+from recordgen.storage.paths import normal as normal
+from recordgen.storage.paths import parents as parents
+from recordgen.storage.paths import resolve as resolve
+from recordgen.storage.terms import ANY_REQUEST as ANY_REQUEST
+from recordgen.storage.terms import FileInfo as FileInfo
+from recordgen.storage.terms import RequestContext as RequestContext
+from recordgen.storage.terms import without_retries as without_retries
 
 _LOOKING = "cannot look"
 

@@ -17,33 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from recordgen.options import ConvertOptions
-    from recordgen.tasks.declared_table import Declared
-    from recordgen.tasks.image_classification import ImageClassification
-    from recordgen.tasks.image_multi_label import ImageMultiLabel
-    from recordgen.tasks.object_detection import ObjectDetection
-    from recordgen.tasks.tabular import Tabular
-    from recordgen.tasks.task import Task
-    from recordgen.tasks.text_classification import TextClassification
-    from recordgen.tasks.text_entities import TextEntities
-    from recordgen.tasks.text_multi_label import TextMultiLabel
-    from recordgen.tasks.text_sentiment import TextSentiment
-    from recordgen.tasks.video_classification import VideoClassification
-
-__all__ = [
-    "TASKS",
-    "Declared",
-    "ImageClassification",
-    "ImageMultiLabel",
-    "ObjectDetection",
-    "Tabular",
-    "Task",
-    "TextClassification",
-    "TextEntities",
-    "TextMultiLabel",
-    "TextSentiment",
-    "VideoClassification",
-    "task_for",
-]
+    from recordgen.tasks.declared_table import Declared as Declared
+    from recordgen.tasks.image_classification import ImageClassification as ImageClassification
+    from recordgen.tasks.image_multi_label import ImageMultiLabel as ImageMultiLabel
+    from recordgen.tasks.object_detection import ObjectDetection as ObjectDetection
+    from recordgen.tasks.tabular import Tabular as Tabular
+    from recordgen.tasks.task import Task as Task
+    from recordgen.tasks.text_classification import TextClassification as TextClassification
+    from recordgen.tasks.text_entities import TextEntities as TextEntities
+    from recordgen.tasks.text_multi_label import TextMultiLabel as TextMultiLabel
+    from recordgen.tasks.text_sentiment import TextSentiment as TextSentiment
+    from recordgen.tasks.video_classification import VideoClassification as VideoClassification
 
 #: All tasks by name, also those that other packages install.
 TASKS: Mapping[str, type[Task]] = registry.TASKS
