@@ -11,7 +11,7 @@ the opposite of ``=``: no value is equal. A missing value equals nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -63,6 +63,7 @@ class _Token:
     kind: str
     text: str
     at: int  # its first character
+    condition: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +72,65 @@ class _Comparison:
     operator: _Token
     value: _Token
 
+    def matches(self, columns: Mapping[str, Values], count: int) -> Mask:
+        name = self.name.text
+        if name not in columns:
+            hint = did_you_mean(name, columns)
+            _fail(self.name, f"no column is named {name!r}{hint}; there are {', '.join(columns)}")
+        values, rows, known = columns[name]
+        operator = "=" if self.operator.text == "!=" else self.operator.text
+        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            hits = self._compare_numbers(values, operator)
+        else:
+            hits = self._compare_texts(values, operator, known)
+        found: Mask = np.asarray(hits.fill_null(False), np.bool_)
+        if rows is not None:
+            fits = np.zeros(count, np.bool_)
+            fits[rows[found]] = True
+            found = fits
+        return ~found if self.operator.text == "!=" else found
 
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    word: str  # and, or, not
-    parts: tuple[_Comparison | _Joined, ...]
+    def _compare_numbers(self, values: Any, operator: str) -> Any:
+        if operator == "~":
+            _fail(self.operator, f"~ looks into text, and {self.name.text} is a number")
+        try:
+            number = float(self.value.text)
+        except ValueError:
+            _fail(
+                self.value,
+                f"{self.name.text} is compared with a number (got {self.value.text!r})",
+            )
+        return _NUMERIC[operator](values.cast(pa.float64()), number)
+
+    def _compare_texts(self, values: Any, operator: str, known: Collection[str]) -> Any:
+        given = self.value.text
+        if operator == "=":
+            if known and given not in known:
+                hint = did_you_mean(given, known, f"; there are {', '.join(known)}")
+                _fail(self.value, f"no {self.name.text} is {given!r}{hint}")
+            return pc.equal(values, given)
+        if operator != "~":
+            name = self.name.text
+            _fail(self.operator, f"{name} is a text: compare it by =, != or ~")
+        try:
+            return pc.match_substring_regex(values, pattern=given)
+        except pa.ArrowInvalid as exc:
+            _fail(self.value, f"no regular expression (RE2): {exc}")
 
 
-_Node: TypeAlias = "_Comparison | _Joined"
+_Test: TypeAlias = "Callable[[Mapping[str, Values], int], Mask]"
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A parsed condition.
+    """A parsed condition."""
 
-    Attributes:
-        text: as it was given.
-    """
-
-    text: str
-    _root: _Node
+    _test: _Test
 
     @classmethod
     def parse(cls, text: str) -> Condition:
         """Parse a condition. Raises: UsageError: it is none; the message points to the place."""
-        return cls(text, _Parser(text).parse())
+        return cls(_Parser(text).parse())
 
     def matches(self, columns: Mapping[str, Values], count: int) -> Mask:
         """Return which examples fit.
@@ -107,106 +142,47 @@ class Condition:
         Raises:
             UsageError: there is no such column, or it cannot be compared so.
         """
-        return self._matches(self._root, columns, count)
-
-    def _matches(self, node: _Node, columns: Mapping[str, Values], count: int) -> Mask:
-        if isinstance(node, _Comparison):
-            return self._compared(node, columns, count)
-        found = [self._matches(part, columns, count) for part in node.parts]
-        if node.word == "not":
-            return ~found[0]
-        join = np.logical_and if node.word == "and" else np.logical_or
-        return join.reduce(found)
-
-    def _compared(self, node: _Comparison, columns: Mapping[str, Values], count: int) -> Mask:
-        name = node.name.text
-        if name not in columns:
-            hint = did_you_mean(name, columns)
-            _fail(self.text, node.name.at, f"no column is named {name!r}{hint}; {_list(columns)}")
-        values, rows, known = columns[name]
-        operator = "=" if node.operator.text == "!=" else node.operator.text
-        if pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
-            hits = self._compare_numbers(node, values, operator)
-        else:
-            hits = self._compare_texts(node, values, operator, known)
-        found: Mask = np.asarray(hits.fill_null(False), np.bool_)
-        if rows is not None:
-            fits = np.zeros(count, np.bool_)
-            fits[rows[found]] = True
-            found = fits
-        return ~found if node.operator.text == "!=" else found
-
-    def _compare_numbers(self, node: _Comparison, values: Any, operator: str) -> Any:
-        if operator == "~":
-            _fail(
-                self.text, node.operator.at, f"~ looks into text, and {node.name.text} is a number"
-            )
-        try:
-            number = float(node.value.text)
-        except ValueError:
-            _fail(
-                self.text,
-                node.value.at,
-                f"{node.name.text} is compared with a number (got {node.value.text!r})",
-            )
-        return _NUMERIC[operator](values.cast(pa.float64()), number)
-
-    def _compare_texts(
-        self, node: _Comparison, values: Any, operator: str, known: Collection[str]
-    ) -> Any:
-        given = node.value.text
-        if operator == "=":
-            if known and given not in known:
-                hint = did_you_mean(given, known, f"; there are {', '.join(known)}")
-                _fail(self.text, node.value.at, f"no {node.name.text} is {given!r}{hint}")
-            return pc.equal(values, given)
-        if operator != "~":
-            name = node.name.text
-            _fail(self.text, node.operator.at, f"{name} is a text: compare it by =, != or ~")
-        try:
-            return pc.match_substring_regex(values, pattern=given)
-        except pa.ArrowInvalid as exc:
-            _fail(self.text, node.value.at, f"no regular expression (RE2): {exc}")
+        return self._test(columns, count)
 
 
 class _Parser:
     """Reads tokens from left to right; each method takes one rule of the grammar."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
         self._tokens = list(_tokens(text))
         self._next = 0
         self._depth = 0
 
-    def parse(self) -> _Node:
+    def parse(self) -> _Test:
         found = self._either()
         if self._token.kind != "end":
             self._expected("and, or, or the end")
         return found
 
-    def _either(self) -> _Node:
-        parts = [self._both()]
-        while self._took("or"):
-            parts.append(self._both())
-        return parts[0] if len(parts) == 1 else _Joined("or", tuple(parts))
+    def _either(self) -> _Test:
+        return self._joined("or", self._both, np.logical_or)
 
-    def _both(self) -> _Node:
-        parts = [self._one()]
-        while self._took("and"):
-            parts.append(self._one())
-        return parts[0] if len(parts) == 1 else _Joined("and", tuple(parts))
+    def _both(self) -> _Test:
+        return self._joined("and", self._one, np.logical_and)
 
-    def _one(self) -> _Node:
+    def _joined(self, word: str, part: Callable[[], _Test], join: np.ufunc) -> _Test:
+        parts = [part()]
+        while self._took(word):
+            parts.append(part())
+        return lambda columns, count: join.reduce([test(columns, count) for test in parts])
+
+    def _one(self) -> _Test:
         self._depth += 1
         if self._depth > _DEEPEST:
-            _fail(self._text, self._token.at, f"more than {_DEEPEST} levels of not and parentheses")
+            _fail(self._token, f"more than {_DEEPEST} levels of not and parentheses")
         found = self._one_of_them()
         self._depth -= 1
         return found
 
-    def _one_of_them(self) -> _Node:
+    def _one_of_them(self) -> _Test:
         if self._took("not"):
-            return _Joined("not", (self._one(),))
+            test = self._one()
+            return lambda columns, count: ~test(columns, count)
         if self._took("("):
             found = self._either()
             if not self._took(")"):
@@ -214,7 +190,7 @@ class _Parser:
             return found
         return self._comparison()
 
-    def _comparison(self) -> _Comparison:
+    def _comparison(self) -> _Test:
         if self._token.kind != "word" or self._token.text.lower() in _JOINING:
             self._expected("the name of a column, not, or (")
         name = self._take()
@@ -223,7 +199,7 @@ class _Parser:
         operator = self._take()
         if self._token.kind not in ("word", "quoted"):
             self._expected("a value; one with blanks or operators needs quotes")
-        return _Comparison(name, operator, self._take())
+        return _Comparison(name, operator, self._take()).matches
 
     @property
     def _token(self) -> _Token:
@@ -242,7 +218,7 @@ class _Parser:
     def _expected(self, what: str) -> NoReturn:
         token = self._token
         got = "the end" if token.kind == "end" else repr(token.text)
-        _fail(self._text, token.at, f"expected {what} (got {got})")
+        _fail(token, f"expected {what} (got {got})")
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -251,19 +227,15 @@ def _tokens(text: str) -> Iterator[_Token]:
         found, at = match[kind], match.start(kind)
         if kind == "other":
             what = "a quote that does not end" if found in "\"'" else f"unexpected {found!r}"
-            _fail(text, at, what)
+            _fail(_Token(kind, found, at, text), what)
         if kind == "quoted":
             found = re.sub(r"\\([\"'\\])", r"\1", found[1:-1])
-        yield _Token(kind, found, at)
+        yield _Token(kind, found, at, text)
         if kind == "end":
             return
 
 
-def _list(columns: Mapping[str, Values]) -> str:
-    return f"there are {', '.join(columns)}"
-
-
-def _fail(text: str, at: int, message: str) -> NoReturn:
+def _fail(token: _Token, message: str) -> NoReturn:
     # Blanks of the same width as the text before, so that the caret stands below its character.
-    blanks = re.sub(r"\S", " ", text[:at])
-    raise UsageError(f"where: {message}\n  {text}\n  {blanks}^")
+    blanks = re.sub(r"\S", " ", token.condition[: token.at])
+    raise UsageError(f"where: {message}\n  {token.condition}\n  {blanks}^")
