@@ -26,7 +26,7 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.automl_csv import LineParser
 from recordgen.sources.header import NOTHING_GIVEN, Given, no_column
 from recordgen.sources.lines import decode_line, text_of_first
-from recordgen.sources.odd_lines import MARK, note_inner_mark, note_mark
+from recordgen.sources.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.sources.row_parser import RowParser
 from recordgen.sources.text_csv import TextParser
 from recordgen.tasks.labelled_text import OLDER_KEY
@@ -76,7 +76,7 @@ def parse_lines(
                 )
         if raw.startswith(MARK):
             raw = raw.removeprefix(MARK)
-            note_mark(adjusted, source, number)
+            adjusted.add_line(source, number, *FIRST_MARK)
         if not raw.strip():
             continue
         if by_roles is not None:
@@ -85,7 +85,7 @@ def parse_lines(
             found = parse_line(raw, source, number, task, adjusted, given.group)
         # Within a line that can be read, it is a character of some text.
         if MARK in raw and all(isinstance(item, Reject) for item in found):
-            note_inner_mark(adjusted, source, number)
+            adjusted.add_line(source, number, *INNER_MARK)
         yield from found
 
 

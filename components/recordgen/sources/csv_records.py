@@ -33,7 +33,7 @@ from recordgen.rejects import Reject, RejectCode
 from recordgen.rows.row import Adjustments
 from recordgen.sources.field_kinds import FILE_SUFFIXES
 from recordgen.sources.layout import BLANKS, read_layout
-from recordgen.sources.odd_lines import MARK, note_inner_mark, note_mark
+from recordgen.sources.odd_lines import FIRST_MARK, INNER_MARK, MARK
 from recordgen.tables.csv_fields import MAX_RECORD_BYTES, csv_line, read_fields, split_plain
 from recordgen.tasks.task import AnnotationError
 
@@ -301,9 +301,9 @@ class _Reader:
             return
         if raw.startswith(MARK):
             raw = raw.removeprefix(MARK)
-            note_mark(self._adjusted, self._source, self._number)
+            self._adjusted.add_line(self._source, self._number, *FIRST_MARK)
         elif MARK in raw and b'"' not in raw:  # quoted texts may hold what they like
-            note_inner_mark(self._adjusted, self._source, self._number)
+            self._adjusted.add_line(self._source, self._number, *INNER_MARK)
         self._again.appendleft(raw)
 
     def _lines_of_record(self, taken: list[bytes]) -> Iterator[str]:

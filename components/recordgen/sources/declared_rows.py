@@ -17,7 +17,7 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.csv_records import read_records
 from recordgen.sources.dataframe import SOURCE, as_before_gaps, frame_cells
 from recordgen.sources.header import NOTHING_GIVEN, NOWHERE, Given
-from recordgen.sources.odd_lines import note_header
+from recordgen.sources.odd_lines import HEADER
 from recordgen.tasks import Declared
 from recordgen.tasks.task import AnnotationError, Task, named_split
 
@@ -61,7 +61,7 @@ def parse_lines(
             repeated = fields if is_header else None
         if fields == repeated:
             if item.line > begin:
-                note_header(adjusted, source, item.line)
+                adjusted.add_line(source, item.line, *HEADER)
             continue
         if len(fields) != count:
             message = (

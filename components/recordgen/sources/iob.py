@@ -25,7 +25,7 @@ from recordgen.rows.row import Adjustments, Row
 from recordgen.sources.header import Given
 from recordgen.sources.image_folder import files_below
 from recordgen.sources.lines import decode_line, open_lines, text_of_first
-from recordgen.sources.odd_lines import MARK, note_mark
+from recordgen.sources.odd_lines import FIRST_MARK, MARK
 from recordgen.tasks.tags import TagError, spans_of, split_at_blanks
 from recordgen.tasks.task import AnnotationError, Task, check_label
 from recordgen.tasks.text_entities import TAGS_BEGUN, said_of_tokens
@@ -102,7 +102,7 @@ def _lines(lines: Iterator[bytes], path: str, adjusted: Adjustments) -> Iterator
         if number == 1:
             raw = text_of_first(raw, path, "UTF-8")
         if raw.startswith(MARK):
-            note_mark(adjusted, path, number)
+            adjusted.add_line(path, number, *FIRST_MARK)
             raw = raw.removeprefix(MARK)
         yield raw
 

@@ -26,7 +26,7 @@ from recordgen.sources.header import (
     find_path,
     find_split,
 )
-from recordgen.sources.odd_lines import note_header, note_other_header
+from recordgen.sources.odd_lines import HEADER, OTHER_HEADER
 from recordgen.tasks.task import Task
 
 # How known names are spelled in headers.
@@ -108,10 +108,10 @@ class RowParser(ABC):
                     repeated, begin = (fields if is_header else None), line
                 if fields == repeated:
                     if line > begin:
-                        note_header(self._adjusted, source, line)
+                        self._adjusted.add_line(source, line, *HEADER)
                     continue
                 if may_have_headers and line > begin and self._reads_as_header(fields):
-                    note_other_header(self._adjusted, source, line)
+                    self._adjusted.add_line(source, line, *OTHER_HEADER)
                 yield (parse or self.parse_row)(fields, source, line)
 
     def _reads_as_header(self, fields: Sequence[str]) -> bool:

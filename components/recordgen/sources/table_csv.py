@@ -21,7 +21,7 @@ from recordgen.sources.csv_records import (
     records_of,
 )
 from recordgen.sources.header import Given
-from recordgen.sources.odd_lines import note_header
+from recordgen.sources.odd_lines import HEADER
 from recordgen.tables.columns import Table
 from recordgen.tables.csv_fields import split_plain
 from recordgen.tasks import Tabular
@@ -61,7 +61,7 @@ def without_headers(
                 for at, text in enumerate(item.texts):
                     if split_plain(text) == names:
                         if not is_top:
-                            note_header(adjusted, source, item.line + at)
+                            adjusted.add_line(source, item.line + at, *HEADER)
                         texts[at], is_top = "", False
                     elif is_top:
                         is_top = is_empty(text)
@@ -71,7 +71,7 @@ def without_headers(
         if not isinstance(item, Record) or item.fields != names:
             yield item
         elif not is_top:
-            note_header(adjusted, source, item.line)
+            adjusted.add_line(source, item.line, *HEADER)
         is_top = False
 
 
