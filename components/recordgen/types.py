@@ -150,17 +150,7 @@ Ignored = ColumnType("ignored")
 
 _PYTHON: Mapping[type, str] = {str: "text", int: "int", float: "float"}
 _OTHER_NAMES: Mapping[str, ColumnType] = {
-    "SplitKey": SplitKey,
-    "ImageUri": ImageUri,
-    "StringInput": StringInput,
-    "IntegerInput": IntegerInput,
-    "FloatInput": FloatInput,
-    "FloatVector": FloatVector,
-    "StringLabel": StringLabel,
-    "IntegerLabel": IntegerLabel,
-    "FloatLabel": FloatLabel,
-    "Weight": Weight,
-    "Ignored": Ignored,
+    **{name: each for name, each in globals().items() if isinstance(each, ColumnType)},
     "image_uri": ImageUri,
     "string": StringInput,
     "integer": IntegerInput,
