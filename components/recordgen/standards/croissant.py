@@ -165,12 +165,14 @@ def _description(dataset: Dataset) -> str:
     return f"{dataset.examples:,} examples of the task {dataset.task} as TFRecords ({counts})."
 
 
+def _named(kind: str, name: str) -> dict[str, Any]:
+    return {"@type": kind, "@id": name, "name": name}
+
+
 def _shard_files(dataset: Dataset) -> dict[str, Any]:
     suffix = ".gz" if dataset.compression == "gzip" else ""
     return {
-        "@type": "cr:FileSet",
-        "@id": _SHARDS,
-        "name": _SHARDS,
+        **_named("cr:FileSet", _SHARDS),
         "description": f"Records of tf.train.Example, compression: {dataset.compression}.",
         "encodingFormat": _TFRECORD,
         "includes": f"Split-*/data_tfrecord-*{suffix}",
@@ -185,9 +187,7 @@ def _text_files(files: Mapping[str, str]) -> Iterable[dict[str, Any]]:
 
 def _file_object(name: str, kind: str, sha256: str, size: int) -> dict[str, Any]:
     return {
-        "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
+        **_named("cr:FileObject", name),
         "contentUrl": name,
         "contentSize": f"{size} B",
         "encodingFormat": kind,
@@ -196,8 +196,10 @@ def _file_object(name: str, kind: str, sha256: str, size: int) -> dict[str, Any]
 
 
 def _splits(dataset: Dataset) -> dict[str, Any] | None:
-    splits = dataset.splits.items()
     columns = {"name": "sc:Text", "url": "sc:URL", "examples": "cr:Int64", "bytes": "cr:Int64"}
+    # Croissant has no word for a split with a name of its own, and no null in a column of URLs.
+    if not dataset.splits.keys() <= _SPLIT_URLS.keys():
+        del columns["url"]
     rows = [
         {
             "name": name,
@@ -205,13 +207,8 @@ def _splits(dataset: Dataset) -> dict[str, Any] | None:
             "examples": split.examples,
             "bytes": split.bytes,
         }
-        for name, split in splits
+        for name, split in dataset.splits.items()
     ]
-    # Croissant has no word for a split with a name of its own, and no null in a column of URLs.
-    if any(row["url"] is None for row in rows):
-        del columns["url"]
-        for row in rows:
-            del row["url"]
     return _embedded("splits", columns, rows, key="name", kind="cr:Split")
 
 
@@ -249,13 +246,11 @@ def _embedded(
     if not rows or len(rows) > _MOST_EMBEDDED:
         return None
     return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
+        **_named("cr:RecordSet", name),
         **({} if kind is None else {"dataType": kind}),
         "key": {"@id": f"{name}/{key}"},
         "field": _columns(name, columns),
-        "data": [{f"{name}/{column}": value for column, value in row.items()} for row in rows],
+        "data": [{f"{name}/{column}": row[column] for column in columns} for row in rows],
     }
 
 
@@ -276,9 +271,7 @@ def _examples(dataset: Dataset) -> dict[str, Any] | None:
         },
     }
     return {
-        "@type": "cr:RecordSet",
-        "@id": "examples",
-        "name": "examples",
+        **_named("cr:RecordSet", "examples"),
         "description": "Features of the TFRecords; each column is named as its feature.",
         "field": [
             split,
@@ -307,9 +300,7 @@ def _rows_files() -> dict[str, Any]:
     # A file set, because a file object needs a sha256: the file names import files, so the same
     # dataset of another folder has another one.
     return {
-        "@type": "cr:FileSet",
-        "@id": _ROWS_FILES,
-        "name": _ROWS_FILES,
+        **_named("cr:FileSet", _ROWS_FILES),
         "encodingFormat": "application/x-parquet",
         "includes": EXAMPLES_FILE,
     }
@@ -321,9 +312,7 @@ def _rows(dataset: Dataset) -> dict[str, Any]:
     has_images = all(split.images is not None for split in dataset.splits.values())
     columns = {**_ROW_COLUMNS, **(_IMAGE_COLUMNS if has_images else {})}
     return {
-        "@type": "cr:RecordSet",
-        "@id": "rows",
-        "name": "rows",
+        **_named("cr:RecordSet", "rows"),
         "description": "One record per example, by import file and line: split, shard, the "
         "record's number there, line, uri, what the row says, a digest of the payload, and "
         "measures of the image.",
@@ -353,9 +342,7 @@ def _index(dataset: Dataset, index: IndexFile) -> dict[str, Any]:
     specs = {name: features[name] for name in index.features}
     places = _columns("index", INDEX_COLUMNS, source)
     return {
-        "@type": "cr:RecordSet",
-        "@id": "index",
-        "name": "index",
+        **_named("cr:RecordSet", "index"),
         "description": "One record per example, in the order of the shards: the shard, the record's"
         " offset and length there in bytes (before compression), and its small features.",
         "field": [*places, *(_field("index", *item, source) for item in specs.items())],
