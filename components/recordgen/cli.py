@@ -201,14 +201,7 @@ def _check(args: argparse.Namespace) -> int:
     code = _exit_code(dataset.examples, len(result.rejects), dataset.rows.read, options)
     if result.lint is not None and result.lint.is_bad:
         code = 1
-    logs.finished(
-        f"{dataset.examples} of {dataset.rows.read} rows are usable",
-        result.counts,
-        seconds=result.seconds,
-        rejects=result.rejects,
-        warnings=dataset.warnings,
-        exit_code=code,
-    )
+    logs.checked(result, code)
     return code
 
 

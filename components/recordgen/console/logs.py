@@ -35,7 +35,7 @@ from recordgen.version import __version__
 if TYPE_CHECKING:
     from recordgen.rejects import Reject
     from recordgen.runs.progress import Snapshot
-    from recordgen.runs.results import ConversionResult
+    from recordgen.runs.results import CheckResult, ConversionResult
     from recordgen.sources.detect import Detection
 
 FORMATS = ("text", "json")
@@ -173,6 +173,18 @@ def converted(result: ConversionResult) -> None:
         warnings=result.dataset.warnings,
         output=result.output,
         digest=result.dataset.digest,
+    )
+
+
+def checked(result: CheckResult, exit_code: int) -> None:
+    """Log what a check came to."""
+    finished(
+        f"{result.dataset.examples} of {result.dataset.rows.read} rows are usable",
+        result.counts,
+        seconds=result.seconds,
+        rejects=result.rejects,
+        warnings=result.dataset.warnings,
+        exit_code=exit_code,
     )
 
 

@@ -3,5 +3,5 @@
 manifest.py    ``dataset.json``
 vocabulary.py  labels and their numbers, ``labels.txt``
 splits.py      fractions, and the split that a row is assigned
-warnings.py    what a trainer should know before it starts
+joining.py     datasets that are read as one
 """

@@ -49,14 +49,7 @@ def run(step: StepInput) -> StepOutput:
         raise with_rejects(error, result.rejects)
     if lint is not None:
         _stop_on_findings(lint)
-    logs.finished(
-        f"{dataset.examples} of {rows.read} rows are usable",
-        result.counts,
-        seconds=result.seconds,
-        rejects=result.rejects,
-        warnings=dataset.warnings,
-        exit_code=0,
-    )
+    logs.checked(result, exit_code=0)
     metrics = metrics_of(dataset)
     del metrics["bytes"]  # nothing was written
     return StepOutput(

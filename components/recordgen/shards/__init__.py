@@ -2,6 +2,5 @@
 
 task.py   what a worker gets, and what it hands back
 rows.py   payloads fetched and checked, many at once
-lines.py  the lines of tables
 write.py  examples → the file, or → nowhere when they are only checked
 """
