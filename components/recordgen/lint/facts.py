@@ -420,11 +420,7 @@ class Facts:
     def looks(self) -> tuple[Rows, PictureFacts]:
         """The examples whose image was looked at, and what their images look like."""
         rows = np.flatnonzero(self.columns["perceptual_hash"].is_valid().to_numpy())
-        seen = self.columns.select(list(_LOOK)).take(pa.array(rows))
-        values = {name: seen[name].to_numpy() for name in _LOOK if name != "signature"}
-        joined = b"".join(seen["signature"].to_pylist())
-        signature = np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
-        return rows, PictureFacts(signature=signature, **values)
+        return rows, picture_facts(self.columns.select(list(_LOOK)).take(pa.array(rows)))
 
     @cached_property
     def signatures(self) -> tuple[Rows, Signatures]:
@@ -486,6 +482,15 @@ class Facts:
         """Columns in one piece: to look into many pieces takes a hundred times as long."""
         names = ("source", "line", "uri", "split", "annotation")
         return {name: self.columns[name].combine_chunks() for name in names}
+
+
+def picture_facts(seen: Columns) -> PictureFacts:
+    """Return what images look like, given some of its columns; the measures of others are empty."""
+    unknown = dict.fromkeys(PictureFacts._fields, np.zeros(0, np.float32))
+    known = {name: seen[name].to_numpy() for name in seen.column_names if name != "signature"}
+    joined = b"".join(seen["signature"].to_pylist())
+    signature = np.frombuffer(joined, np.uint8).reshape(-1, SIGNATURE_SIDE, SIGNATURE_SIDE)
+    return PictureFacts(**unknown | known | {"signature": signature})
 
 
 def to_parquet(facts: Facts) -> bytes:

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from recordgen.lint.facts import Notes
+from recordgen.lint.facts import Notes, picture_facts
 from recordgen.lint.looks import SmallPicture
-from recordgen.lint.pictures import SIGNATURE_SIDE, PictureFacts, find_alike
+from recordgen.lint.pictures import find_alike
 from recordgen.rows.columns import Columns
 
 #: What must be known of an image to compare it with others, as columns.
@@ -62,24 +62,6 @@ def shared_hashes(facts: Columns) -> npt.NDArray[np.uint64]:
     firsts = rows[is_first]
     leaders = np.arange(len(firsts))
     seen = np.flatnonzero(np.asarray(facts["perceptual_hash"].is_valid())[firsts])
-    leaders[seen] = seen[find_alike(_pictures(facts.take(firsts[seen])))]
+    leaders[seen] = seen[find_alike(picture_facts(facts.select(LOOKS).take(firsts[seen])))]
     hashes[rows] = hashes[firsts[leaders[np.cumsum(is_first) - 1]]]
     return hashes
-
-
-def _pictures(seen: Columns) -> PictureFacts:
-    """Return what tells images apart; nothing else is known of them here."""
-    side = SIGNATURE_SIDE
-    joined = b"".join(seen["signature"].to_pylist())
-    floats, levels = np.empty(0, np.float32), np.empty(0, np.uint8)
-    return PictureFacts(
-        seen["perceptual_hash"].to_numpy(),
-        np.frombuffer(joined, np.uint8).reshape(-1, side, side),
-        brightness=floats,
-        contrast=seen["contrast"].to_numpy(),
-        darkest=levels,
-        lightest=levels,
-        entropy=floats,
-        sharpness=floats,
-        colourfulness=floats,
-    )
