@@ -269,10 +269,6 @@ def outlines(boxes: Sequence[StoredBox]) -> list[Outline]:
             left, top, right, bottom = (f"{value:.3g}" for value in box[2:])
             paths[label] += f"M{left} {top}H{right}V{bottom}H{left}z"
     return [
-        Outline(text, count, _hex(number), paths[number, text])
+        Outline(text, count, "#" + bytes(label_colour(number)).hex(), paths[number, text])
         for (number, text), count in sorted(counts.items())
     ]
-
-
-def _hex(number: int) -> str:
-    return "#{:02x}{:02x}{:02x}".format(*label_colour(number))

@@ -72,7 +72,8 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
         return ","
     at, first = filled[0]
     where = f"{source}:{at + 1}"
-    if b"\r" in (before := first.rstrip(b"\r\n")) and _ends_outside_quotes(before):
+    before, ends, _ = first.rstrip(b"\r\n").partition(b"\r")
+    if ends and before.count(b'"') % 2 == 0:  # outside of quotes
         raise SourceError(
             f"{where}: lines must end with LF or CR LF (got CR alone, as old spreadsheets write "
             f"it); save the file as CSV UTF-8"
@@ -102,10 +103,6 @@ def _delimiter_of(head: list[bytes], source: str) -> str:
             f"around the lines"
         )
     return _delimiter(texts)
-
-
-def _ends_outside_quotes(line: bytes) -> bool:
-    return line[: line.index(b"\r")].count(b'"') % 2 == 0
 
 
 def _are_tagged(texts: Sequence[str]) -> bool:

@@ -212,7 +212,7 @@ def meaning(exc: BaseException, path: str) -> Meaning:
     causes = list(_causes(exc))
     status = status_of(exc)
     if status is not None:
-        is_parsed = not any(_is_a(item, _BAD_MESSAGE) for item in causes)
+        is_parsed = not any(_BAD_MESSAGE in map(_name, type(item).__mro__) for item in causes)
         return _of_status(status, exc, path) if is_parsed else Meaning.MALFORMED
     if said is Meaning.FORBIDDEN or str(exc).startswith(_FORBIDDEN_TEXT):
         return Meaning.FORBIDDEN
@@ -231,7 +231,8 @@ def _of_status(status: int, exc: BaseException, path: str) -> Meaning:
     if is_http(path):
         return Meaning.REFUSED if status < 500 else Meaning.TRANSIENT
     # Google says 400 of an object that there cannot be; S3 says it of credentials and regions, too.
-    is_named = status == 400 and _is_gcs(path) and "requester pays" not in str(exc)
+    is_gcs = path.startswith(("gs://", "gcs://"))
+    is_named = status == 400 and is_gcs and "requester pays" not in str(exc)
     return Meaning.MISSING if is_named else Meaning.LASTING
 
 
@@ -245,10 +246,6 @@ def _by_type(exc: BaseException) -> Meaning | None:
 
 def _is_lost_connection(exc: BaseException) -> bool:
     return any(_BY_NAME.get(_name(kind)) is Meaning.TRANSIENT for kind in type(exc).__mro__)
-
-
-def _is_a(exc: BaseException, name: str) -> bool:
-    return any(_name(kind) == name for kind in type(exc).__mro__)
 
 
 def status_of(exc: BaseException) -> int | None:
@@ -293,10 +290,6 @@ def _causes(exc: BaseException) -> Iterator[BaseException]:
         if isinstance(inner, BaseException):
             yield inner
         following = following.__cause__
-
-
-def _is_gcs(path: str) -> bool:
-    return path.startswith(("gs://", "gcs://"))
 
 
 def _name(kind: type) -> str:

@@ -152,7 +152,9 @@ async def _answer(
             _check_literal_address(url)
         # Other servers do not get our headers and credentials.
         ours = policy.may_be_told(url, redirected=redirected)
-        fs = _filesystem(_open_session if anywhere else _open_public_session, None if ours else {})
+        # fsspec keeps a file system for each kind of session.
+        open_session = _open_session if anywhere else _open_public_session
+        fs = filesystem("https", get_client=open_session, **({} if ours else {"client_kwargs": {}}))
         settings = {**fs.kwargs} if ours else {}
         headers = {**settings.pop("headers", {}), "Accept-Encoding": "identity"}
         session = await fs.set_session()
@@ -209,12 +211,6 @@ def _size(response: aiohttp.ClientResponse) -> int | None:
 
 def _version(response: aiohttp.ClientResponse) -> str:
     return response.headers.get("ETag") or response.headers.get("Last-Modified") or ""
-
-
-def _filesystem(open_session: Any, client_kwargs: dict[str, Any] | None = None) -> Any:
-    """Return fsspec's file system, one for each kind of session; it is kept by fsspec."""
-    more = {} if client_kwargs is None else {"client_kwargs": client_kwargs}
-    return filesystem("https", get_client=open_session, **more)
 
 
 async def _open_session(**settings: Any) -> aiohttp.ClientSession:
