@@ -12,6 +12,7 @@ lines are made.
 from __future__ import annotations
 
 import re
+from functools import partial
 from urllib.parse import unquote
 
 MASK = "***"
@@ -56,7 +57,7 @@ def masked(text: str) -> str:
     """
     if not ("@" in text or "=" in text):
         return text
-    text = _USERINFO.sub(_masked_userinfo, text)
+    text = _USERINFO.sub(partial(_replaced_userinfo, f"{MASK}@"), text)
     return _PARAMETER.sub(_masked_parameter, text)
 
 
@@ -71,7 +72,8 @@ def without_secrets(uri: str, *, is_url: bool = False) -> str:
     """
     if not may_hold_secrets(uri) or not (is_url or "://" in uri):
         return uri
-    uri = _USERINFO.sub(_plain_userinfo, uri, count=1) if "@" in uri else uri
+    if "@" in uri:
+        uri = _USERINFO.sub(partial(_replaced_userinfo, ""), uri, count=1)
     path, *rest = _SEPARATOR.split(uri)
     first = next((at for at in range(0, len(rest), 2) if rest[at] in "?#"), len(rest))
     path += "".join(rest[:first])  # before the query, "&" and ";" are letters
@@ -99,13 +101,6 @@ def _masked_parameter(found: re.Match[str]) -> str:
     return f"{separator}{name}={MASK}" if _is_secret(unquote(name).lower()) else found[0]
 
 
-def _masked_userinfo(found: re.Match[str]) -> str:
-    return found[0] if _is_place(found) else f"{found[1]}://{MASK}@"
-
-
-def _plain_userinfo(found: re.Match[str]) -> str:
-    return found[0] if _is_place(found) else f"{found[1]}://"
-
-
-def _is_place(found: re.Match[str]) -> bool:
-    return found[1].lower() in _PLACES and ":" not in found[2]
+def _replaced_userinfo(by: str, found: re.Match[str]) -> str:
+    is_place = found[1].lower() in _PLACES and ":" not in found[2]
+    return found[0] if is_place else f"{found[1]}://{by}"
