@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import traceback
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import fsspec
@@ -21,12 +23,16 @@ from recordgen.cli import main
 from recordgen.dataset.vocabulary import Vocabulary
 from recordgen.errors import RecordgenError
 from recordgen.kubeflow import convert as step
+from recordgen.kubeflow.__main__ import main as run_step
 from recordgen.kubeflow.execution import Artifact, StepInput
 from recordgen.masking import masked, without_secrets
 from recordgen.options import make_options
 from recordgen.records.example import parse_example
 from recordgen.records.tfrecord import read_records
 from recordgen.rows.planned import PlannedRow
+from recordgen.standards.openlineage_events import dataset_id
+from recordgen.storage.failures import shown_cause
+from recordgen.storage.hosts import host_of
 from tests.conftest import encoded, noise
 from tests.planned import planned
 from tests.servers import serving
@@ -60,6 +66,11 @@ TEXTS = [
     ("https://h/?Expires=1&Signature=2&v=3", "https://h/?v=3", "https://h/?Expires=1&Signature=***&v=3"),
     ("abfs://box@account/1.jpg", "abfs://box@account/1.jpg", "abfs://box@account/1.jpg"),
     ("s3://KEY:SECRET@b/1.jpg", "s3://b/1.jpg", "s3://***@b/1.jpg"),
+    ("https://me:pass…", "https://me:pass…", "https://***"),  # a message has cut off the rest
+    ("https://me:0pa", "https://me:0pa", "https://***"),
+    ("http://[::1]:80/1.jpg", "http://[::1]:80/1.jpg", "http://[::1]:80/1.jpg"),
+    ("http://h:8080: gone", "http://h:8080: gone", "http://h:8080: gone"),
+    ("zip://a.zip::gs://b/c", "zip://a.zip::gs://b/c", "zip://a.zip::gs://b/c"),
 ]  # fmt: skip
 
 
@@ -123,25 +134,40 @@ def rows_of(server: str, signature: str = "", *more: str) -> str:
 
 def by_command(server: str, folder: Path) -> None:
     """The command: a conversion, a check, both as JSON, and what shows a dataset."""
-    out, rows, flags = str(folder / "out"), str(folder / "rows.csv"), ["--allow-scheme", "http"]
-    flags += ["--max-reject-fraction", "1"]
+    rows, flags = str(folder / "rows.csv"), ["--allow-scheme", "http", "--max-reject-fraction", "1"]
     (folder / "rows.csv").write_text(rows_of(server))
-    assert main(["convert", rows, out, *flags]) == 0
+    for out in (str(folder / "out"), f"memory://{USER}:{PASSWORD}@box/out"):
+        assert main(["convert", rows, out, *flags, "--card", "--json"]) == 0
+        for shows in (["card", "--overwrite"], ["croissant"], ["report"], ["lineage"], ["inspect"]):
+            assert main([shows[0], out, *shows[1:], "--json"]) == 0
+        assert main(["inspect", out, "--where", "label=a", "--json"]) == 0
+        assert main(["inspect", out, "--where", "label=a", "--to", mkdtemp(dir=folder)]) == 0
+        assert main(["diff", out, out, "--json", "--html", str(folder / "diff.html")]) == 0
+        assert main(["convert", rows, out, *flags]) == 2
+        assert main(["convert", rows, out, *flags, "--resume"]) == 0
+    memory = fsspec.filesystem("memory")
+    memory.get(f"{USER}:{PASSWORD}@box/out/", str(folder / "memory"), recursive=True)
+    memory.rm("/", recursive=True)
+    out = str(folder / "out")
     assert main(["check", rows, *flags, "--json"]) == 0
     assert main(["convert", rows, out, *flags, "--overwrite", "--log-format", "json"]) == 0
     assert main(["convert", rows, str(folder / "never"), *flags, "--dry-run"]) == 0
     assert main(["inspect", out]) == 0
     assert main(["lineage", out]) == 0
-    assert main(["diff", out, out, "--html", str(folder / "diff.html")]) == 0
     source = signed(server, "/rows.csv")
     assert main(["convert", source, str(folder / "far"), *flags]) == 0
     assert main(["convert", signed(server, "/none.csv"), str(folder / "none")]) == 1
     (folder / "broken.csv").write_text(f"TRAIN,{signed(server, '/broken.png')},a\n")
     main(["convert", str(folder / "broken.csv"), str(folder / "broken"), *flags])
+    for option in ("--vocabulary", "--tfmd-schema", "--schema"):
+        assert main(["check", rows, *flags, option, signed(server, "/none"), "--debug"]) > 0
+    url = signed(server, "/1.png")  # in a message about columns, cut where it is long
+    (folder / "odd.csv").write_text(f"image,cls\n{url},{url}\n{url},{url}\n")
+    assert main(["check", str(folder / "odd.csv"), *flags]) == 2
 
 
 def by_python(server: str, folder: Path) -> None:
-    """Python: a DataFrame, errors with their tracebacks, and records that are written."""
+    """Python: a DataFrame, errors with their tracebacks, and records that are written or read."""
     lines = [line.split(",") for line in rows_of(server).splitlines()]
     frame = pd.DataFrame(
         [line[:3] for line in lines if len(line) == 3], columns=["split", "image_uri", "label"]
@@ -149,9 +175,15 @@ def by_python(server: str, folder: Path) -> None:
     result = recordgen.convert(frame, folder / "out", **OPTIONS)
     print(result.rejects, result.dataset, recordgen.check(frame, **OPTIONS))
     # A frame of records goes through write: what its columns hold is data; errors are not.
-    with pytest.raises(RecordgenError) as caught:
-        recordgen.write([{"uri": "a"}], signed(server, "/out"))
-    print("".join(traceback.format_exception(caught.value)))
+    place = signed(server, "/out")
+    for call in (
+        lambda: recordgen.write([{"uri": "a"}], place),
+        lambda: recordgen.load(place),
+        lambda: recordgen.diff(place, place),
+    ):
+        with pytest.raises(RecordgenError) as caught:
+            call()
+        print("".join(traceback.format_exception(caught.value)))
     for path in ("/broken.png", "/none.png", "/rows.csv"):
         (folder / "rows.csv").write_text(f"TRAIN,{signed(server, path)},a\n")
         for source in (folder / "rows.csv", signed(server, path)):
@@ -169,6 +201,15 @@ def by_step(server: str, folder: Path) -> None:
     given = {**OPTIONS, "source": str(folder / "rows.csv"), "allow_root": f"{folder},{server}"}
     call = StepInput(given, {}, outputs, frozenset({"digest"}), str(folder / "output.json"))
     step.run(call).write(call)
+    there = {name: {"artifacts": [{"uri": str(folder / name)}]} for name in ("dataset", "findings")}
+    for name, path, code in (("check", "/rows.csv", 0), ("convert", "/none.csv", 1)):
+        text = json.dumps(
+            {
+                "inputs": {"parameterValues": {**given, "source": signed(server, path)}},
+                "outputs": {"artifacts": there, "outputFile": str(folder / "output.json")},
+            }
+        )
+        assert run_step([name, "--executor-input", text]) == code
 
 
 def by_component(server: str, folder: Path) -> None:
@@ -214,7 +255,7 @@ def test_no_output_holds_a_secret(
     assert "pl4nted" not in said
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     tables = [path for path in written if path.suffix == ".parquet"]
-    inputs = {tmp_path / "rows.csv", tmp_path / "broken.csv"}
+    inputs = {tmp_path / name for name in ("rows.csv", "broken.csv", "odd.csv")}
     assert events in written
     assert tables
     holding = [path for path in written if b"pl4nted" in path.read_bytes()]
@@ -223,6 +264,15 @@ def test_no_output_holds_a_secret(
     shards = [path for path in written if path.name.startswith("data_tfrecord")]
     named = {uri for path in shards for uri in source_ids(path)}
     assert {f"{server}{path}?from=rows" for path in SOUND} <= named
+
+
+def test_names_of_hosts_and_causes() -> None:
+    """A host is named without a user; a library's error that names one is no cause to show."""
+    assert host_of(f"ftp://{USER}:{PASSWORD}@host/1.png") == "ftp://host"
+    assert dataset_id(f"ftp://{USER}:{PASSWORD}@host/out") == ("ftp://host", "out")
+    assert shown_cause(ValueError(f'Invalid bucket name "{USER}:{PASSWORD}@bucket"')) is None
+    plain = ValueError("host:80 is down: ask me@host")
+    assert shown_cause(plain) is plain
 
 
 def source_ids(shard: Path) -> list[str]:
@@ -245,7 +295,9 @@ def test_a_row_stays_itself_however_it_is_signed(server: str, tmp_path: Path) ->
     assert (added.dataset.examples, added.dataset.rows.existing) == (monday.dataset.examples, 1)
 
 
-def test_records_that_keep_them(server: str, tmp_path: Path) -> None:
+def test_records_that_keep_them(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With url_secrets=keep records hold whole URLs, nothing else does, and --append knows them."""
     source = tmp_path / "rows.csv"
     source.write_text(rows_of(server))
@@ -255,6 +307,10 @@ def test_records_that_keep_them(server: str, tmp_path: Path) -> None:
     assert kept.dataset.digest == plain.dataset.digest
     holding = [path for path in (tmp_path / "out").rglob("*.*") if b"pl4nted" in path.read_bytes()]
     assert holding == []  # shards have no suffix
+    assert main(["inspect", str(tmp_path / "out"), "--json"]) == 0
+    shown = capsys.readouterr().out
+    assert "pl4nted" not in shown
+    assert f"{server.replace('//', '//***@')}/0.png?from=rows&X-Amz-Date=***" in shown
     [shard] = (tmp_path / "out" / "Split-train").iterdir()
     assert set(source_ids(shard)) == {signed(server, path) for path in SOUND}
     again = recordgen.convert(source, tmp_path / "out", resume=True, **options)

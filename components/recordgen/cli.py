@@ -24,6 +24,7 @@ from recordgen.console.quiet import quiet_after_interrupt, quiet_libraries
 from recordgen.console.stopping import exit_now, stopped_by, stopping
 from recordgen.dataset.splits import SplitFractions
 from recordgen.errors import RecordgenError, UsageError
+from recordgen.masking import masked, masked_json
 from recordgen.options import OPTIONS, ConvertOptions, Option, parse_names
 from recordgen.runs.counters import total_counts
 from recordgen.version import __version__
@@ -250,9 +251,9 @@ def _inspect_where(args: argparse.Namespace) -> int:
         _print_json({"count": len(found), "examples": examples, "written": written})
     else:
         shown = list(found.first(args.num or _EXAMPLES_SHOWN))
-        print(summaries.examples_table(shown, len(found)))
+        terminal.show(summaries.examples_table(shown, len(found)))
         if written:
-            print(f"wrote {len(written) - 1:,} files and {written[-1]}")
+            terminal.show(f"wrote {len(written) - 1:,} files and {written[-1]}")
     return 0
 
 
@@ -315,7 +316,7 @@ def _say_written(args: argparse.Namespace, what: str, path: str) -> int:
 
 
 def _print_json(value: object) -> None:
-    print(terminal.escaped(json.dumps(value, indent=2, ensure_ascii=False)))
+    print(terminal.escaped(json.dumps(masked_json(value), indent=2, ensure_ascii=False)))
 
 
 # --- arguments --------------------------------------------------------------------------------
@@ -564,7 +565,7 @@ def _schema_text(text: str) -> str:
     try:
         return storage.read_text(storage.normal(text))
     except (OSError, UnicodeDecodeError) as exc:
-        raise argparse.ArgumentTypeError(f"{text}: cannot read this schema: {exc}") from exc
+        raise argparse.ArgumentTypeError(f"{masked(text)}: cannot read this schema: {exc}") from exc
 
 
 # Parsers of options whose text is more than a value of their type.

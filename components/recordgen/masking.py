@@ -12,7 +12,9 @@ lines are made.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 MASK = "***"
@@ -41,6 +43,10 @@ _SIGNATURES = ("sig", "signature")
 _PLACES = ("abfs", "abfss", "az", "adl", "wasb", "wasbs")
 
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s\"'<>]*)@")
+# Userinfo that a message has cut off before its "@"; not a port, nor "::" between chained URLs.
+_CUT_USERINFO = re.compile(
+    r"([A-Za-z][A-Za-z0-9+.-]*)://[^/?#\s\"'<>\[\]@:]*:(?!\d*(?:[^\w@%+~-]|\Z))[^/?#\s\"'<>@]+"
+)
 _PARAMETER = re.compile(r"([?&;#])([^=&;#?\s\"'<>]+)=([^&;#\s\"'<>]+)")
 _SEPARATOR = re.compile(r"([?&;#])")
 
@@ -55,10 +61,20 @@ def masked(text: str) -> str:
 
     Parameters are found in any text, as libraries also name requests by their path alone.
     """
-    if not ("@" in text or "=" in text):
+    if not ("@" in text or "=" in text or "://" in text):
         return text
     text = _USERINFO.sub(partial(_replaced_userinfo, f"{MASK}@"), text)
+    text = _CUT_USERINFO.sub(rf"\1://{MASK}", text)
     return _PARAMETER.sub(_masked_parameter, text)
+
+
+def masked_json(value: Any) -> Any:
+    """Return a value of JSON with all its texts masked; keys stay."""
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        return {name: masked_json(item) for name, item in value.items()}
+    return [masked_json(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def without_secrets(uri: str, *, is_url: bool = False) -> str:

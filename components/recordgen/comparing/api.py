@@ -25,6 +25,7 @@ from recordgen.comparing.rows import Places, RowRef, Rows, read_rows
 from recordgen.comparing.sides import Side, find_side
 from recordgen.dataset.manifest import Dataset
 from recordgen.errors import UsageError
+from recordgen.masking import without_secrets
 
 # Of dataset.json, beside its options.
 _FACTS = ("task", "recordgen_version", "seed", "compression", "label_kind", "source")
@@ -116,11 +117,12 @@ def _pairs(
 
 
 def _compared(side: Side, rows: Rows) -> Compared:
+    path = without_secrets(side.root)
     counts = np.bincount(rows.numbers["split"], minlength=len(rows.splits)).tolist()
     splits = {name: count for name, count in zip(rows.splits, counts, strict=True) if count}
     if (dataset := side.dataset) is None:
-        return Compared(side.root, None, None, None, splits)
-    return Compared(side.root, dataset.task, dataset.recordgen_version, dataset.digest, splits)
+        return Compared(path, None, None, None, splits)
+    return Compared(path, dataset.task, dataset.recordgen_version, dataset.digest, splits)
 
 
 def _moves(old: Rows, new: Rows, matches: matching.Matches, has_moved: Any) -> tuple[Move, ...]:

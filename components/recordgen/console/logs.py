@@ -27,7 +27,7 @@ from recordgen.console.progress_bar import progress_text
 from recordgen.console.summaries import format_of
 from recordgen.console.terminal import escaped
 from recordgen.errors import DataError
-from recordgen.masking import masked
+from recordgen.masking import masked, masked_json
 from recordgen.report.units import megabytes
 from recordgen.runs import counters
 from recordgen.version import __version__
@@ -209,7 +209,8 @@ def interrupted(error: BaseException, by: signal.Signals, *, traceback: bool) ->
 def unfinished(output: str, shards: int) -> None:
     """Log that --resume could keep finished shards."""
     count = "1 finished shard waits" if shards == 1 else f"{shards} finished shards wait"
-    _log.warning("%s in %s: --resume keeps %s", count, output, "it" if shards == 1 else "them")
+    which = "it" if shards == 1 else "them"
+    _log.warning("%s in %s: --resume keeps %s", count, masked(output), which)
 
 
 class ProgressLog:
@@ -291,10 +292,6 @@ def _row_counts(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _masked(value: Any) -> Any:
-    return masked(value) if isinstance(value, str) else value
-
-
 def _by_code(rejects: Sequence[Reject]) -> dict[str, int]:
     return dict(sorted(Counter(item.code for item in rejects).items()))
 
@@ -317,5 +314,5 @@ def _say(
     error: BaseException | None = None,
 ) -> None:
     # Here, too: in a pipeline's step the records go to handlers of others.
-    extra = {"event": event, "fields": {k: _masked(v) for k, v in (fields or {}).items()}}
+    extra = {"event": event, "fields": masked_json(fields or {})}
     _log.log(level, "%s", masked(message), exc_info=error, extra=extra)

@@ -39,6 +39,7 @@ from recordgen.dataset.manifest import (
 from recordgen.errors import DataError, OutputExistsError, UsageError
 from recordgen.lint.facts import Facts, to_parquet
 from recordgen.lint.run import need_packages
+from recordgen.masking import masked
 from recordgen.options import ConvertOptions, OptionValues, make_options
 from recordgen.planning.appending import (
     Existing,
@@ -281,7 +282,7 @@ def _convert_source(
             with open_run(output, overwrite=overwrite, append=append, resume=resume) as run:
                 existing = find_existing(output, options) if append else None
                 if run.leftovers:
-                    _log.info("%s: going on where an interrupted run has stopped", output)
+                    _log.info("%s: going on where an interrupted run has stopped", masked(output))
                 with running(pipeline, run.staging, progress, options):
                     shards = graph.plan_rows(pipeline, source, options, run.staging, existing)
                     graph.write_shards(shards, options, run)
@@ -378,7 +379,9 @@ def _confirm(
         "options": options.recorded(),
     }
     _refuse_other(output, [name for name in known if getattr(there, name) != known[name]])
-    _log.info("%s is finished; reading all payloads to see whether they are still its own", output)
+    _log.info(
+        "%s is finished; reading all payloads to see whether they are still its own", masked(output)
+    )
     with open_run(output, overwrite=True, resume=True) as run:
         with running(pipeline, run.staging, progress, options):
             shards = graph.plan_rows(pipeline, source, options, run.staging)

@@ -40,6 +40,7 @@ from recordgen.errors import (
     StorageError,
     UsageError,
 )
+from recordgen.masking import masked
 from recordgen.ordered import map_in_order
 from recordgen.registry import OWN
 from recordgen.rejects import Reject, to_lines
@@ -136,7 +137,7 @@ def _start_anew(output: str, dead: Collection[Staging], *, finished: bool) -> Se
         _log.warning(
             "%s: starting anew; %d finished shards of an interrupted run are removed, which "
             "--resume would have kept",
-            output,
+            masked(output),
             shards,
         )
     if not finished and any(left.moving for left in dead):

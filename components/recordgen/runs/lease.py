@@ -25,6 +25,7 @@ from datetime import datetime, timezone
 
 from recordgen import storage
 from recordgen.errors import RunnerError, StorageError
+from recordgen.masking import masked
 from recordgen.version import __version__
 
 _BEAT_SECONDS = 10.0
@@ -113,7 +114,7 @@ def living_holder(path: str) -> Holder | None:
         return holder if running else None
     _log.warning(
         "%s: an unfinished run (%s); waiting %.0f s for a sign of life",
-        path,
+        masked(path),
         holder,
         _WATCH_SECONDS,
     )

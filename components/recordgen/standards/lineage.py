@@ -19,6 +19,7 @@ from recordgen import storage
 from recordgen.dataset.joining import join_datasets
 from recordgen.dataset.manifest import DATASET_FILE, Dataset, read_dataset
 from recordgen.errors import DataError, SourceError
+from recordgen.masking import without_secrets
 from recordgen.version import __version__
 
 LINEAGE_FILE = "assets.extra/lineage.json"
@@ -34,7 +35,7 @@ class DatasetLineage:
     """Where a dataset comes from.
 
     Attributes:
-        uri: where it was read; of several that were read as one, of each.
+        uri: where it was read, without secrets; of several that were read as one, of each.
         digest: see :class:`recordgen.dataset.manifest.Dataset`, as all below.
         task: what its rows mean.
         rows: rows of the import files.
@@ -63,7 +64,7 @@ class DatasetLineage:
     def of(cls, uri: str | tuple[str, ...], dataset: Dataset) -> DatasetLineage:
         """Return the lineage of a dataset that lies at ``uri``."""
         return cls(
-            uri=uri,
+            uri=without_secrets(uri) if isinstance(uri, str) else tuple(map(without_secrets, uri)),
             digest=dataset.digest,
             task=dataset.task,
             rows=dataset.rows.read,

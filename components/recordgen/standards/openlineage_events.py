@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from recordgen import storage
 from recordgen.dataset.manifest import Dataset
-from recordgen.masking import masked
+from recordgen.masking import masked, without_secrets
 from recordgen.standards.stored_features import label_features, source_name, stored_features
 from recordgen.version import __version__
 
@@ -158,7 +158,7 @@ def dataset_id(path: str) -> tuple[str, str]:
     """
     if storage.is_local(path):
         return "file", os.path.abspath(storage.local_path(path))
-    scheme, _, rest = path.partition("://")
+    scheme, _, rest = without_secrets(path).partition("://")
     place, _, name = rest.partition("/")
     return f"{scheme}://{place}", name.strip("/") or "/"
 

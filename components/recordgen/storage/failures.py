@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -98,6 +99,9 @@ _BY_CLASS: dict[type, Meaning] = {
 _BAD_MESSAGE = "aiohttp.BadHttpMessage"
 
 _IMPOSSIBLE_TEXTS = ("Bad Request: ", "embedded null byte")  # gcsfs's 400; the system's
+# botocore's bucket name of s3://KEY:SECRET@bucket: a secret without a scheme before it.
+_USERINFO = re.compile(r"[^\s/:@]+:[^\s/@]+@")
+
 _FORBIDDEN_TEXT = "Forbidden: "  # gcsfs's 403
 
 # S3 says these of whoever asks, not of the object; s3fs makes PermissionErrors of some.
@@ -164,8 +168,9 @@ _RESPONSE_CODES = {
 
 
 def shown_cause(exc: Exception) -> Exception | None:
-    """Return what a traceback may show of an error's cause; None: its text holds a secret."""
-    return exc if masked(str(exc)) == str(exc) else None
+    """Return what a traceback may show of an error's cause; None: its text may hold a secret."""
+    text = str(exc)
+    return None if _USERINFO.search(text) or masked(text) != text else exc
 
 
 @contextmanager

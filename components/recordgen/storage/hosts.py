@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext
 from threading import Lock
 
 from recordgen.errors import StorageError, UnreachableError
+from recordgen.masking import without_secrets
 from recordgen.rejects import Reject, RejectCode
 from recordgen.storage.addresses import origin_of
 from recordgen.storage.paths import is_http, resolve, scheme_of
@@ -129,7 +130,7 @@ def host_of(path: str) -> str:
     ``gs://bucket/1.jpg`` → ``gs://bucket``; a local path → ``file://``.
     """
     if not is_http(path):
-        rest = path.partition("://")[2] if "://" in path else ""
+        rest = without_secrets(path).partition("://")[2]
         return f"{scheme_of(path)}://{rest.partition('/')[0]}"
     scheme, host, port = origin_of(path)
     return f"{scheme}://{host}" + ("" if f"{scheme}:{port}" in _USUAL else f":{port}")
