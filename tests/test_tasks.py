@@ -317,18 +317,23 @@ def test_boxes_turn_with_their_image(
         assert seen == pytest.approx(found[1:], abs=0.03), uri
 
 
+@pytest.mark.parametrize("resize", [None, "fit", "center_crop"])
 @pytest.mark.parametrize("orientation", [1, 6])
-def test_rows_of_turned_images_are_known(orientation: int, tmp_path: Path) -> None:
-    """A row whose boxes were turned says what its example says; another box does not."""
+def test_rows_of_turned_images_are_known(
+    orientation: int, resize: str | None, tmp_path: Path
+) -> None:
+    """A row whose boxes were turned or moved says what its example says; another box does not."""
+    options: dict[str, Any] = {} if resize is None else {"size": 60, "resize": resize}
     (tmp_path / "a.png").write_bytes(painted(orientation))
     source = tmp_path / "a.csv"
-    source.write_text("TRAIN,a.png,red,.123456789012,.1,,,.4,.3,,\n")
-    recordgen.convert(str(source), tmp_path / "out")
-    again = recordgen.convert(str(source), tmp_path / "out", append=True)
+    source.write_text("TRAIN,a.png,red,.323456789012,.3,,,.6,.7,,\n")
+    recordgen.convert(str(source), tmp_path / "out", **options)
+    again = recordgen.convert(str(source), tmp_path / "out", append=True, **options)
     assert (again.dataset.rows.existing, again.rejects) == (1, ())
-    source.write_text("TRAIN,a.png,red,.2,.1,,,.4,.3,,\n")
+    source.write_text("TRAIN,a.png,red,.4,.3,,,.6,.7,,\n")
+    options |= {"append": True, "max_reject_fraction": 1}
     with pytest.raises(NothingToConvertError) as caught:
-        recordgen.convert(str(source), tmp_path / "out", append=True, max_reject_fraction=1)
+        recordgen.convert(str(source), tmp_path / "out", **options)
     assert [item.code for item in caught.value.rejects] == ["conflicting_labels"]
 
 

@@ -43,14 +43,21 @@ def output_config(**buckets):
 
 @pytest.fixture(scope="module")
 def full_run(tmp_path_factory, write_import, run_tfx, rows):
-    """One run with TFX's data components behind ours; one row names an image that is not there."""
+    """One run with TFX's data components behind ours, of raw pixels; one row has a secret.
+
+    The row names a server that no option allows.
+    """
     root = tmp_path_factory.mktemp("full")
     path = write_import(root / "data/import.csv", rows)
     with path.open("a") as file:
-        file.write("TRAIN,images/nowhere.png,cat\n")
+        file.write("TRAIN,https://me:pl4nted@host/1.png?token=pl4nted,cat\n")
     sys.path.insert(0, str(Path(__file__).parent))  # Transform imports its function by name
     example_gen = AutoMLExampleGen(
-        str(root / "data"), max_reject_fraction=0.1, dataset_version="spring", seed=3
+        str(root / "data"),
+        max_reject_fraction=0.1,
+        dataset_version="spring",
+        seed=3,
+        pixels="raw",
     )
     examples = example_gen.outputs["examples"]
     statistics_gen = tfx.components.StatisticsGen(
@@ -62,7 +69,7 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     schema = schema_gen.outputs["schema"]
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
     # The statistics leave image bytes out, and so does a schema of them.
-    convert(str(path), root / "curated", max_reject_fraction=0.1, ignore="ALL")
+    convert(str(path), root / "curated", max_reject_fraction=0.1, ignore="ALL", pixels="raw")
     own_schema = tfx.components.ImportSchemaGen(str(root / "curated/schema.pbtxt"))
     transform = tfx.components.Transform(
         examples=examples,
@@ -77,6 +84,17 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
         for artifact in metadata.outputs(execution):
             outputs.setdefault((execution.component, artifact.type), artifact)
     return outputs
+
+
+@pytest.mark.slow
+def test_no_artifact_holds_a_secret(full_run):
+    """Neither files of a component nor TFX's metadata hold what a row's URL kept secret."""
+    root = Path(full_run["AutoMLExampleGen", "Examples"].uri).parents[3]
+    written = [path for path in root.rglob("*") if path.is_file()]
+    assert root / "metadata.db" in written
+    assert not [path for path in written if b"pl4nted" in path.read_bytes()]
+    rejects = Path(full_run["AutoMLExampleGen", "Examples"].uri, "rejects.jsonl").read_text()
+    assert '"uri": "https://host/1.png"' in rejects
 
 
 @pytest.mark.slow
@@ -146,14 +164,13 @@ def test_statistics_count_every_example(full_run, split):
 
 @pytest.mark.slow
 def test_schema_and_validation(full_run):
-    """The schema knows the labels, and the data that it was made from has no anomalies."""
+    """The schema knows labels and format, and the data it was made from has no anomalies."""
     schema = tfdv.load_schema_text(
         os.path.join(full_run["SchemaGen", "Schema"].uri, "schema.pbtxt")
     )
-    assert {d.name: list(d.value) for d in schema.string_domain}[features.IMAGE_CLASS_TEXT] == [
-        "cat",
-        "dog",
-    ]
+    domains = {d.name: list(d.value) for d in schema.string_domain}
+    assert domains[features.IMAGE_CLASS_TEXT] == ["cat", "dog"]
+    assert domains[features.IMAGE_FORMAT] == ["raw"]
     found = Path(full_run["ExampleValidator", "ExampleAnomalies"].uri, "Split-train/SchemaDiff.pb")
     anomalies = anomalies_pb2.Anomalies.FromString(found.read_bytes())
     assert anomalies.baseline.feature
@@ -162,7 +179,7 @@ def test_schema_and_validation(full_run):
 
 @pytest.mark.slow
 def test_transform_reads_the_examples(full_run):
-    """A preprocessing_fn decodes images, whose bytes the dataset's own schema knows."""
+    """A preprocessing_fn reads pixels, whose bytes the dataset's own schema knows."""
     transformed = full_run["Transform", "Examples"]
     dataset = read_dataset(full_run["AutoMLExampleGen", "Examples"].uri)
     for split in ("train", "eval"):

@@ -40,10 +40,12 @@ from recordgen.rows.row import Adjustments
 from recordgen.tables.csv_fields import is_number
 from recordgen.tables.roles import BOX_ROLES
 from recordgen.tasks.box_unit import FAR, PIXELS, BoxUnit, ImageSize, shown
+from recordgen.tasks.box_views import Extent, may_be_stored
 from recordgen.tasks.image_classification import LABEL_COLUMNS
 from recordgen.tasks.image_task import ImageTask
 from recordgen.tasks.task import (
     Merged,
+    RowContent,
     Task,
     add_up,
     bad_annotation,
@@ -103,7 +105,7 @@ class ObjectDetection(ImageTask):
         bad_boxes: what becomes of boxes outside the image, empty or inverted ones; see
             :class:`recordgen.options.ConvertOptions`.
         box_orientation: which picture boxes are of; see there.
-        moves_boxes: images are cropped or get bars, and boxes move with them.
+        resize: how images get their size; boxes move with those that are cropped or get bars.
         unit: that of the boxes in the import file that is read.
     """
 
@@ -133,14 +135,18 @@ class ObjectDetection(ImageTask):
 
     bad_boxes: str = "clip"
     box_orientation: str = "stored"
-    moves_boxes: bool = False
+    resize: str = "stretch"
     unit: BoxUnit = field(default_factory=BoxUnit, compare=False, repr=False)
 
     @classmethod
     def of(cls, options: ConvertOptions) -> Task:
         need_mixed_shards(cls.name, options)
-        moves_boxes = options.resize != "stretch"
-        return cls(options.bad_boxes, options.box_orientation, moves_boxes)
+        return cls(options.bad_boxes, options.box_orientation, options.resize)
+
+    @property
+    def moves_boxes(self) -> bool:
+        """Whether stored boxes may lie elsewhere than those of the row."""
+        return self.resize != "stretch"
 
     def for_file(self) -> ObjectDetection:
         return replace(self, unit=BoxUnit())
@@ -268,15 +274,32 @@ class ObjectDetection(ImageTask):
         return Merged(_encode(found, sizes[0] if sizes else None), duplicates)
 
     def contradicts(self, annotation: str, stored: str | None) -> bool:
-        if self.moves_boxes:
-            return False  # nothing says which part of the image was stored
-        there = set(decode_boxes(stored))
+        there = decode_boxes(stored)
         # Nothing says how the image lay before it was stored.
         ways = range(1, 9) if self.box_orientation == "stored" else (1,)
+        lying = ([turned(box, way) for box in decode_boxes(annotation)] for way in ways)
+        if not self.moves_boxes:
+            return not any(set(map(_as_stored, boxes)) <= {*there} for boxes in lying)
+        size = _decode_size(stored) or ImageSize(1, 1)  # without boxes it does not matter
         return not any(
-            {_as_stored(turned(box, way)) for box in decode_boxes(annotation)} <= there
-            for way in ways
+            may_be_stored(
+                [_along(axis, box) for box in boxes],
+                [_along(axis, box) for box in there],
+                pixels=size[axis],
+                is_crop=self.resize == "center_crop",
+            )
+            for boxes in lying
+            for axis in (0, 1)
         )
+
+    def said(self, record: Mapping[str, Sequence[Any]]) -> RowContent:
+        """Return what a record says of its row; of moved boxes, with the stored image's size."""
+        content = super().said(record)
+        if not self.moves_boxes or content.annotation is None:
+            return content
+        [width], [height] = record[features.IMAGE_WIDTH], record[features.IMAGE_HEIGHT]
+        annotation = _encode(decode_boxes(content.annotation), ImageSize(width, height))
+        return content._replace(annotation=annotation)
 
     def boxes(self, annotation: str) -> Sequence[Box]:
         """Return the boxes of an annotation."""
@@ -383,6 +406,13 @@ def seen_through(box: Box, view: View) -> Box | None:
     xmin, xmax, ymin, ymax = (min(1.0, max(0.0, value)) for value in (*xs, *ys))
     there = _as_stored(Box(box.label, xmin, ymin, xmax, ymax))
     return there if there.xmin < there.xmax and there.ymin < there.ymax else None
+
+
+def _along(axis: int, box: Box) -> Extent:
+    """Return a box along the axis 0, from left to right, or 1, from top to bottom."""
+    xs, ys = (box.xmin, box.xmax), (box.ymin, box.ymax)
+    scaled, others = (ys, xs) if axis else (xs, ys)
+    return Extent(box.label, *scaled, others)
 
 
 def _reaches_over(box: Box, view: View) -> bool:

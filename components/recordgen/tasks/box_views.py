@@ -1,0 +1,87 @@
+"""Whether a row's boxes may be those of a record whose image was cropped, or got bars.
+
+    row     cat 0.1 0.2 0.5 0.6                       an image of 160×80, stored in a square
+    record  cat 0.1 0.35 0.5 0.55                     fit: all of it, above and below it bars
+    record  cat 0.0 0.2 0.5 0.6                       center_crop: its middle
+
+No record holds the size of the image as it was. But the centre stays where it is, and so does one
+of the two axes; along the other one all boxes are scaled by the same factor, at most 1 with bars,
+at least 1 in a crop, which clips boxes and drops those outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_CENTER = 0.5
+
+# Coordinates are float32 in records, and scaled by numbers that are not.
+_ROUNDED = 1e-5
+
+
+class Extent(NamedTuple):
+    """A box along two axes: the one that was scaled, and the one that was not."""
+
+    label: str
+    start: float
+    end: float
+    others: tuple[float, float]
+
+
+def may_be_stored(
+    boxes: Sequence[Extent], stored: Sequence[Extent], *, pixels: int, is_crop: bool
+) -> bool:
+    """Say whether one factor makes each box one of those that are stored, or clips it away.
+
+    Args:
+        boxes: those of the row, in shares of the upright image.
+        stored: those of the record.
+        pixels: how many the stored image has along the axis; its centre may be off by half of one.
+        is_crop: the image was cropped; else it got bars.
+    """
+    tolerance = 1 / pixels + _ROUNDED
+    return any(
+        all(_is_there(box, stored, factor, tolerance, is_crop=is_crop) for box in boxes)
+        for factor in {round(factor, 6) for factor in _factors(boxes, stored, is_crop=is_crop)}
+    )
+
+
+def _factors(
+    boxes: Sequence[Extent], stored: Sequence[Extent], *, is_crop: bool
+) -> Iterator[float]:
+    """Yield 1, and each factor that moves an edge to one that is stored, or to the image's own."""
+    yield 1.0
+    for box in boxes:
+        ends = [(box.start, other.start) for other in stored if _are_alike(box, other)]
+        ends += [(box.end, other.end) for other in stored if _are_alike(box, other)]
+        if is_crop:
+            ends += [(edge, float(edge > _CENTER)) for edge in (box.start, box.end)]
+        for edge, there in ends:
+            if abs(edge - _CENTER) > _ROUNDED:
+                factor = (there - _CENTER) / (edge - _CENTER)
+                if factor >= 1 if is_crop else 0 < factor <= 1:
+                    yield factor
+
+
+def _is_there(
+    box: Extent, stored: Sequence[Extent], factor: float, tolerance: float, *, is_crop: bool
+) -> bool:
+    start, end = (_CENTER + (edge - _CENTER) * factor for edge in (box.start, box.end))
+    if is_crop:
+        start, end = (min(1.0, max(0.0, edge)) for edge in (start, end))
+    if end - start <= (tolerance if is_crop else _ROUNDED):
+        return True  # nothing of it is left
+    return any(
+        _are_alike(box, other)
+        and abs(start - other.start) <= tolerance
+        and abs(end - other.end) <= tolerance
+        for other in stored
+    )
+
+
+def _are_alike(box: Extent, other: Extent) -> bool:
+    """Say whether two boxes have the same label, and the same place where nothing was scaled."""
+    return box.label == other.label and all(
+        abs(one - there) <= _ROUNDED for one, there in zip(box.others, other.others, strict=True)
+    )

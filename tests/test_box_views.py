@@ -1,0 +1,76 @@
+"""Rows whose boxes moved with a crop or bars: which ones may be those of a record."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recordgen.options import make_options
+from recordgen.payloads.resizing import Resizing
+from recordgen.records.float32 import as_float32
+from recordgen.tasks import task_for
+from recordgen.tasks.object_detection import Box, seen_through, turned
+
+Resize = Literal["fit", "center_crop"]
+
+_share = st.floats(0, 1).map(as_float32)
+_boxes = st.lists(
+    st.tuples(st.sampled_from("ab"), _share, _share, _share, _share)
+    .map(lambda box: Box(box[0], *map(min, box[1:3], box[3:]), *map(max, box[1:3], box[3:])))
+    .filter(lambda box: box.xmin < box.xmax and box.ymin < box.ymax),
+    min_size=1,
+    max_size=4,
+)
+_side = st.integers(1, 300)
+
+
+@given(
+    _boxes,
+    st.tuples(_side, _side),
+    st.tuples(_side, _side),
+    st.integers(1, 8),
+    st.sampled_from(("fit", "center_crop")),
+)
+def test_what_was_stored_is_no_contradiction(
+    boxes: list[Box], size: tuple[int, int], target: tuple[int, int], way: int, resize: Resize
+) -> None:
+    """Of any image at any size, turned in any way; also some of its boxes alone."""
+    options = make_options(
+        {"task": "object_detection", "size": f"{target[0]}x{target[1]}", "resize": resize}
+    )
+    placed = Resizing.of(options).placed(size)
+    stored = [found for box in boxes if (found := seen_through(turned(box, way), placed.view))]
+    said = json.dumps([*stored, placed.canvas] if stored else [])
+    task = task_for(options)
+    assert not task.contradicts(json.dumps(boxes), said)
+    assert not task.contradicts(json.dumps(boxes[:1]), said)
+
+
+LOW, MIDDLE = Box("cat", 0.125, 0.25, 0.375, 0.5), Box("dog", 0.375, 0.5, 0.75, 0.75)
+
+# Which boxes a row has in place of LOW; whether a record of both, in bars or cropped, denies them.
+OTHERS = [
+    (LOW._replace(label="dog"), True, True),
+    (LOW._replace(ymax=0.55), True, True),
+    (LOW._replace(xmax=0.44), True, True),
+    (LOW._replace(xmin=0.0), True, False),  # the crop has cut it off
+    (LOW._replace(label="dog", xmin=0.0, xmax=0.2), True, False),
+    (LOW._replace(ymax=0.505), False, True),  # less than a pixel along the axis that was scaled
+    (LOW._replace(xmax=0.3755), True, False),
+]
+
+
+@pytest.mark.parametrize(("box", "in_bars", "in_crop"), OTHERS, ids=range(len(OTHERS)))
+def test_what_cannot_be_stored(box: Box, *, in_bars: bool, in_crop: bool) -> None:
+    """A record of an image of 160×80 says which label, and within a pixel where."""
+    for target, resize, denies in (("160x160", "fit", in_bars), ("80x80", "center_crop", in_crop)):
+        given = {"task": "object_detection", "size": target, "box_orientation": "upright"}
+        options = make_options({**given, "resize": resize})
+        placed = Resizing.of(options).placed((160, 80))
+        stored = [seen_through(each, placed.view) for each in (LOW, MIDDLE)]
+        said = json.dumps([*stored, placed.canvas])
+        assert task_for(options).contradicts(json.dumps([box, MIDDLE]), said) is denies
