@@ -179,7 +179,7 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, other_task: str) ->
     add("--no-fingerprint-images", action="store_true", help="do not look up every image first")
     add("--seed", type=int, default=0, help="seed of conversion and training")
     for options in (OPTIONS, TRAINING_OPTIONS):
-        add_options(parser, (item for name, item in options.items() if name not in _SHARED))
+        add_options(parser, options.values(), without=_SHARED)
     add(
         "--min-score",
         type=float,

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -491,13 +491,22 @@ def _add_source(command: argparse.ArgumentParser) -> None:
 
 
 def add_options(
-    command: argparse._ActionsContainer, options: Iterable[Option] = OPTIONS.values()
+    command: argparse._ActionsContainer,
+    options: Iterable[Option] = OPTIONS.values(),
+    *,
+    without: Collection[str] = (),
 ) -> None:
-    """Add a flag for each option, as it is declared; in the help of a command, below headings."""
-    group = command
+    """Add a flag for each option, as it is declared; in the help of a command, below headings.
+
+    Options named in ``without`` get no flag, but the headings that they have stay.
+    """
+    group, heading = command, ""
     for option in options:
-        if option.heading and isinstance(command, argparse.ArgumentParser):
-            group = command.add_argument_group(option.heading)
+        heading = option.heading or heading
+        if option.name in without:
+            continue
+        if heading and isinstance(command, argparse.ArgumentParser):
+            group, heading = command.add_argument_group(heading), ""
         default = option.default_text or option.unset
         form = tuple(option.metavar.split())  # a word for each value
         more: dict[str, Any] = {

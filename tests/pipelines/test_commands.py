@@ -32,6 +32,16 @@ def data(tmp_path):
     return tmp_path / "data"
 
 
+def test_help_has_all_headings(capsys):
+    """Also those whose first option is one of the pipeline's own, such as --seed."""
+    with pytest.raises(SystemExit):
+        local.main(["--help"])
+    text = capsys.readouterr().out
+    marks = ["options:\n", "  --seed", "  --min-score", "\nwhat rows mean:\n  --input-format"]
+    marks += ["\nsplits:\n  --split-fractions", "\nthe run:\n  --card", "\ntraining:\n  --model"]
+    assert [text.rindex(mark) for mark in marks] == sorted(map(text.rindex, marks))
+
+
 @pytest.mark.parametrize(
     ("main", "arguments", "message"),
     [

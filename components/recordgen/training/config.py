@@ -53,6 +53,7 @@ class TrainingConfig:
         SMALL_CNN,
         "`small_cnn`, or the name of a model in keras.applications such as `MobileNetV2`",
         metavar="NAME",
+        heading="training",
     )
     weights: str | None = option(
         None,
