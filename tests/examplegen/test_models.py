@@ -1,7 +1,8 @@
-"""Models of two spans with other labels, in TFX's Evaluator and BulkInferrer."""
+"""Models of two spans with other labels, in TFX's Tuner, Trainer, Evaluator and BulkInferrer."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,13 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import DataError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.standards.lineage import find_lineage
 from recordgen.training.tfma_metrics import LabelAccuracy
 
 COUNT = 16
 TASK = "text_classification"
+RATE, USELESS_RATE = 0.05, 1e-9
+SETTINGS = {"batch_size": 8, "epochs": 5}
 
 
 def texts(folder: Path, *labels: str) -> str:
@@ -42,11 +46,22 @@ def example_gen(folder: Path, name: str, *labels: str) -> AutoMLExampleGen:
     return AutoMLExampleGen(data, task=TASK, ignore="ALL").with_id(f"{name}_examples")
 
 
-def trainer(examples: AutoMLExampleGen, name: str) -> tfx.components.Trainer:
+def tuner(examples: AutoMLExampleGen, *rates: float) -> tfx.components.Tuner:
+    return tfx.components.Tuner(
+        tuner_fn="recordgen.training.tuner_fn",
+        examples=examples.outputs["examples"],
+        custom_config={**SETTINGS, "search": {"learning_rate": rates}, "trials": 2},
+    )
+
+
+def trainer(
+    examples: AutoMLExampleGen, name: str, rate: float, **inputs: tfx.dsl.Channel
+) -> tfx.components.Trainer:
     return tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
         examples=examples.outputs["examples"],
-        custom_config={"batch_size": 8, "epochs": 5, "learning_rate": 0.05},
+        custom_config={**SETTINGS, "learning_rate": rate},
+        **inputs,
         train_args=tfx.proto.TrainArgs(),
         eval_args=tfx.proto.EvalArgs(),
     ).with_id(f"{name}_trainer")
@@ -57,13 +72,17 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -
     """The places of the artifacts of a run, by component and output.
 
     A model of ape, bee and cat is the baseline; the candidate, and the data, have bee, cat and dog.
+    The candidate only learns with what the Tuner found.
     """
     root = tmp_path_factory.mktemp("spans")
     old, new = (
         example_gen(root, "old", "ape", "bee", "cat"),
         example_gen(root, "new", "bee", "cat", "dog"),
     )
-    baseline, candidate = trainer(old, "old"), trainer(new, "new")
+    search = tuner(new, USELESS_RATE, RATE)
+    found = search.outputs["best_hyperparameters"]
+    baseline = trainer(old, "old", RATE)
+    candidate = trainer(new, "new", USELESS_RATE, hyperparameters=found)
     config = eval_config(TASK, 0.9)
     change = config.metrics_specs[0].metrics[0].threshold.change_threshold
     change.direction = tfma.MetricDirection.HIGHER_IS_BETTER
@@ -80,7 +99,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -
         data_spec=tfx.proto.DataSpec(example_splits=["eval"]),
         model_spec=tfx.proto.ModelSpec(model_signature_name=["evaluate"]),
     )
-    steps = (old, new, baseline, candidate, evaluator, inferrer)
+    steps = (old, new, search, baseline, candidate, evaluator, inferrer)
     metadata = run_tfx(root / "work", *steps)
     return {
         f"{execution.component}/{artifact.type}": artifact.uri
@@ -94,6 +113,19 @@ def metrics_of(run: dict[str, str], *model: str) -> dict[str, float]:
     result = tfma.load_eval_result(run["Evaluator/ModelEvaluation"], model_name=" ".join(model))
     found = result.get_metrics_for_slice()
     return {name.rsplit("/", 1)[-1]: value["doubleValue"] for name, value in found.items()}
+
+
+@pytest.mark.slow
+def test_the_tuner(run: dict[str, str]) -> None:
+    """Its results name scores and values, and the Trainer replaces its setting by the best one."""
+    results = json.loads(Path(run["Tuner/TunerResults"], "tuner_results.json").read_text())
+    assert [(found["learning_rate"], found["score"] > 0.9) for found in results] == [
+        (RATE, True),
+        (USELESS_RATE, False),
+    ]
+    model = find_lineage(f"{run['new_trainer/Model']}/Format-Serving").model
+    assert model is not None
+    assert model.settings["learning_rate"] == RATE
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from recordgen.errors import DataError
 from recordgen.kubeflow.execution import StepInput, StepOutput, read_place
 from recordgen.standards.model_labels import read_model_labels
 from recordgen.tasks import TASKS
-from recordgen.training.config import EVALUATE, LABEL, SCORES, TRUTH, UNKNOWN, WEIGHT, check_task
+from recordgen.training.config import EVALUATE, SCORES, TRUTH, check_task
 from recordgen.training.measures import (
     MOST_LABELS,
     UNKNOWN_LABELS,
@@ -81,18 +81,13 @@ def evaluate(model_dir: str, root: str, dataset: Dataset, split: str) -> Evaluat
     signatures = tf.saved_model.load(model_dir).signatures
     accumulator: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(labels))
     accumulator.known_labels = shown_labels(labels)
-    examples = 0
     shards = dataset.splits[split].shards
     for batch in record_batches(storage.join(root, shard.file) for shard in shards):
         records = tf.constant(batch)
         scores = signatures[EVALUATE](examples=records)[SCORES].numpy()
         truth = signatures[TRUTH](examples=records)
-        is_labelled = truth[WEIGHT].numpy() > 0
-        examples += int(is_labelled.sum())
-        accumulator.add(truth[LABEL].numpy()[is_labelled], scores[is_labelled])
-        if UNKNOWN in truth:  # not of numbers
-            accumulator.add_unknown(truth[UNKNOWN].numpy().ravel())
-    if not examples:
+        accumulator.add_answers(scores, {name: value.numpy() for name, value in truth.items()})
+    if not accumulator.examples:
         raise _nothing_to_evaluate_on(root, dataset, split)
     try:
         accumulator.check_labels()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -222,13 +222,7 @@ class TrainingConfig:
             UsageError: a key is unknown, or a value is not allowed.
         """
         given = dict(values or {})
-        known = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in known:
-                hint = did_you_mean(str(name), known, "")
-                raise UsageError(
-                    f"custom_config must only have {', '.join(known)} (got {name}{hint})"
-                )
+        check_keys("custom_config", given, [field.name for field in fields(cls)])
         size = given.get("image_size")
         if size is not None:
             given["image_size"] = (
@@ -239,6 +233,14 @@ class TrainingConfig:
     def to_custom_config(self) -> dict[str, Any]:
         """Return the config as a ``custom_config`` that JSON can carry."""
         return {**asdict(self), "image_size": list(self.image_size)}
+
+
+def check_keys(what: str, given: Iterable[object], known: Sequence[str]) -> None:
+    """Check that a mapping has no other keys than the known ones. Raises: UsageError."""
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(str(name), known, "")
+            raise UsageError(f"{what} must only have {', '.join(known)} (got {name}{hint})")
 
 
 def _check_value(setting: Option, value: object) -> None:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import keras
 import tensorflow as tf
 
-from recordgen.dataset.manifest import Dataset
+from recordgen import storage
+from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
 from recordgen.scales import AUTO
@@ -27,6 +28,15 @@ from recordgen.training.config import (
 
 #: Where a dataset lies, or several that are read as one.
 Root = str | tuple[str, ...]
+
+
+def shard_files(root: Root, split: str) -> list[str]:
+    """Return the paths or URLs of a split's shards. Raises: SourceError: there is no dataset."""
+    return [
+        storage.join(each, shard.file)
+        for each in ([root] if isinstance(root, str) else root)
+        for shard in read_dataset(each).splits[split].shards
+    ]
 
 
 class Models(NamedTuple):

@@ -22,7 +22,17 @@ from recordgen.errors import DataError
 from recordgen.records.tfrecord import read_records
 from recordgen.training.auc import ScoreCounts, mean_area
 from recordgen.training.average_precision import BoxMatches
-from recordgen.training.config import ACCURACY, AUC, F1, MEAN_PRECISION, R2, TABLE_SCORE
+from recordgen.training.config import (
+    ACCURACY,
+    AUC,
+    F1,
+    LABEL,
+    MEAN_PRECISION,
+    R2,
+    TABLE_SCORE,
+    UNKNOWN,
+    WEIGHT,
+)
 from recordgen.training.entity_counts import EntityCounts
 from recordgen.training.table_score import TableCounts
 
@@ -119,6 +129,18 @@ class EvalAccumulator(ABC):
             y_pred: ``scores`` of the signature ``evaluate``; for labels float32 [batch, classes].
             weight: the weight of each example; only the AUC uses it.
         """
+
+    def add_answers(self, scores: Array, truth: Mapping[str, Array]) -> None:
+        """Count a batch of a model's answers, without those to examples that have no label.
+
+        Args:
+            scores: ``scores`` of the signature ``evaluate``.
+            truth: the outputs of the signature ``truth``.
+        """
+        is_labelled = truth[WEIGHT] > 0
+        self.add(truth[LABEL][is_labelled], scores[is_labelled])
+        if UNKNOWN in truth:  # not of numbers
+            self.add_unknown(truth[UNKNOWN].ravel())
 
     def add_unknown(self, labels: Iterable[bytes]) -> None:
         """Count ``unknown`` of the signature ``truth``, flat, for examples that were added."""

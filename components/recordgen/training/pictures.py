@@ -13,8 +13,6 @@ import numpy.typing as npt
 import tensorflow as tf
 from PIL import Image, ImageDraw, ImageFont
 
-from recordgen import storage
-from recordgen.dataset.manifest import read_dataset
 from recordgen.payloads.drawing import draw_boxes, writable
 from recordgen.payloads.stored import stored_image
 from recordgen.payloads.thumbnail import to_thumbnail
@@ -22,7 +20,7 @@ from recordgen.records.boxes import StoredBox
 from recordgen.records.example import parse_example
 from recordgen.tasks import TASKS
 from recordgen.training.config import LABEL, WEIGHT
-from recordgen.training.learner import Root, TaskTrainer
+from recordgen.training.learner import Root, TaskTrainer, shard_files
 from recordgen.training.measures import OneLabelAccumulator, record_batches
 
 Pixels = npt.NDArray[np.uint8]
@@ -116,7 +114,7 @@ class Pictures(keras.callbacks.Callback):
         """Count the answers, and return the worst mistakes, the worst one first."""
         mistakes: list[Mistake] = []
         place = 0
-        for records in record_batches(self._files()):
+        for records in record_batches(shard_files(self._root, self._split)):
             scores, truth, weight = (
                 tensor.numpy() for tensor in self._answer(tf.constant(records))
             )
@@ -140,7 +138,7 @@ class Pictures(keras.callbacks.Callback):
 
     def _boxes(self, labels: Sequence[str]) -> Iterator[Pixels]:
         """Yield the first images, each with its true boxes, and beside it with the found ones."""
-        records = next(record_batches(self._files(), _MOST_IMAGES))
+        records = next(record_batches(shard_files(self._root, self._split), _MOST_IMAGES))
         found, truth, _ = (tensor.numpy() for tensor in self._answer(tf.constant(records)))
         for record, rows, true in zip(records, found, truth, strict=True):
             image = _enlarged(record)
@@ -148,14 +146,6 @@ class Pictures(keras.callbacks.Callback):
             found_boxes = [_box(row, labels) for row in rows if row[5] >= _LEAST_SCORE]
             sides = [_pixels(draw_boxes(image, boxes).data) for boxes in (true_boxes, found_boxes)]
             yield np.concatenate(sides, axis=1)
-
-    def _files(self) -> list[str]:
-        roots = [self._root] if isinstance(self._root, str) else self._root
-        return [
-            storage.join(root, shard.file)
-            for root in roots
-            for shard in read_dataset(root).splits[self._split].shards
-        ]
 
 
 def draw_confusion(counts: npt.NDArray[np.int_], labels: Sequence[str]) -> Pixels:

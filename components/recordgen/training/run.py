@@ -56,6 +56,7 @@ from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Root, TaskTrainer
 from recordgen.training.pictures import Pictures
 from recordgen.training.replicas import Replicas, find_replicas
+from recordgen.training.search import shown_settings, tuned_settings
 from recordgen.training.warm_start import warm_start
 
 _log = logging.getLogger(__name__)
@@ -87,15 +88,25 @@ def read_examples(root: Root) -> Dataset:
     return join_datasets([(each, read_dataset(each)) for each in roots])
 
 
-def _naming_records(train: Callable[[Any], None]) -> Callable[[Any], None]:
+def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
+    """Return the trainer of the examples of ``train_files``, checked. Raises: as ``run``."""
+    root, split = examples_root(fn_args.train_files)
+    dataset = read_examples(root)
+    check_task(dataset.task, root)
+    trainer: TaskTrainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+    trainer.check()
+    trainer.check_settings()
+    return trainer
+
+
+def _naming_records(train: Callable[[Any, TrainingConfig], Fitting]) -> Any:
     """Let a training fail with the error that names the record: TensorFlow's own does not."""
 
     @wraps(train)
-    def named(fn_args: Any) -> None:
+    def named(fn_args: Any, config: TrainingConfig) -> Fitting:
         try:
-            train(fn_args)
+            return train(fn_args, config)
         except RECORD_ERRORS as exc:
-            config = TrainingConfig.from_custom_config(fn_args.custom_config)
             for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
                 root, split = examples_root(patterns)
                 dataset = read_examples(root)
@@ -106,7 +117,6 @@ def _naming_records(train: Callable[[Any], None]) -> Callable[[Any], None]:
     return named
 
 
-@_naming_records
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``, with its lineage.
 
@@ -118,9 +128,9 @@ def run(fn_args: Any) -> None:
 
     Args:
         fn_args: TFX's ``FnArgs``: ``train_files``, ``eval_files``, ``train_steps``, ``eval_steps``,
-            ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used, and
-            ``base_model``, with whose weights the training begins
-            (:mod:`recordgen.training.warm_start`).
+            ``custom_config``, ``serving_model_dir`` and ``model_run_dir`` are used;
+            ``hyperparameters``, which replace settings of ``custom_config``; and ``base_model``,
+            with whose weights the training begins (:mod:`recordgen.training.warm_start`).
 
     Raises:
         UsageError: a setting is not allowed, or does not go with the data.
@@ -129,40 +139,14 @@ def run(fn_args: Any) -> None:
         StorageError: checkpoints cannot be written.
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
-    config = TrainingConfig.from_custom_config(fn_args.custom_config)
-    replicas = find_replicas()
-    replicas.check(config)
-    root, split = examples_root(fn_args.train_files)
-    dataset = read_examples(root)
-    check_task(dataset.task, root)
-    trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
-    trainer.check()
-    trainer.check_settings()
-    steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
-    with _precision(config.precision):
-        keras.utils.set_random_seed(config.seed)
-        with replicas.strategy.scope():
-            models = trainer.models()
-        if base := getattr(fn_args, "base_model", None):
-            warm_start(models.saved, dataset, base)
-        fitting = Fitting(
-            trainer=trainer,
-            models=models,
-            steps=steps,
-            epochs=epochs,
-            validation=_validation_data(fn_args, trainer),
-            callbacks=_callbacks(fn_args, trainer, models.saved, epochs)
-            if replicas.is_chief
-            else [],
-            replicas=replicas,
-            folder=_checkpoint_folder(fn_args, dataset, replicas, steps, epochs),
-        )
-        if config.patience and fitting.validation is None:
-            raise UsageError(
-                f"patience={config.patience} needs a split eval with labelled examples, whose loss "
-                f"says when to stop; leave patience out, or convert with eval_from='train:10'"
-            )
-        fitting.run()
+    found = getattr(fn_args, "hyperparameters", None)
+    config = TrainingConfig.from_custom_config(
+        {**(fn_args.custom_config or {}), **tuned_settings(found)}
+    )
+    if found:
+        _log.info("the Tuner's hyperparameters: %s", shown_settings(tuned_settings(found)))
+    fitting = fit(fn_args, config)
+    trainer, models, replicas = fitting.trainer, fitting.models, fitting.replicas
     if replicas.is_chief:
         saved = models.saved
         if config.precision != FLOAT32 or replicas.count > 1:
@@ -170,11 +154,55 @@ def run(fn_args: Any) -> None:
             saved = trainer.models().saved
             saved.set_weights(models.saved.get_weights())
         save_for_serving(saved, fn_args.serving_model_dir, trainer)
-        write_model_labels(fn_args.serving_model_dir, dataset.labels)
-        lineage = ModelLineage(DatasetLineage.of(root, dataset), split, config.to_custom_config())
+        write_model_labels(fn_args.serving_model_dir, trainer.dataset.labels)
+        dataset = DatasetLineage.of(trainer.root, trainer.dataset)
+        lineage = ModelLineage(dataset, trainer.split, config.to_custom_config())
         write_lineage(fn_args.serving_model_dir, lineage)
     fitting.forget()
     replicas.chiefs_number(0)  # TFX looks for the model when any worker ends: wait for the chief
+
+
+@_naming_records
+def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
+    """Train a model; return the training that ended, whose checkpoints are still there.
+
+    Args:
+        fn_args: as for :func:`run`; without a ``model_run_dir``, nothing is written for
+            TensorBoard, and checkpoints go to ``working_dir``.
+        config: the settings.
+
+    Raises:
+        As :func:`run`.
+    """
+    replicas = find_replicas()
+    replicas.check(config)
+    trainer = trainer_of(fn_args, config)
+    steps, epochs = plan_epochs(trainer.steps_per_epoch(), config.epochs, fn_args.train_steps)
+    with _precision(config.precision):
+        keras.utils.set_random_seed(config.seed)
+        with replicas.strategy.scope():
+            models = trainer.models()
+        if base := getattr(fn_args, "base_model", None):
+            warm_start(models.saved, trainer.dataset, base)
+        fitting = Fitting(
+            trainer=trainer,
+            models=models,
+            steps=steps,
+            epochs=epochs,
+            validation=validation_data(fn_args, trainer),
+            callbacks=_callbacks(fn_args, trainer, models.saved, epochs)
+            if replicas.is_chief
+            else [],
+            replicas=replicas,
+            folder=checkpoint_folder(fn_args, trainer, replicas, steps, epochs),
+        )
+        if config.patience and fitting.validation is None:
+            raise UsageError(
+                f"patience={config.patience} needs a split eval with labelled examples, whose loss "
+                f"says when to stop; leave patience out, or convert with eval_from='train:10'"
+            )
+        fitting.run()
+    return fitting
 
 
 def _callbacks(
@@ -182,10 +210,10 @@ def _callbacks(
 ) -> list[keras.callbacks.Callback]:
     """Return what logs an epoch: numbers, and pictures of the evaluation split."""
     folder = fn_args.model_run_dir
-    callbacks = [
-        keras.callbacks.TensorBoard(folder, write_graph=False),
-        keras.callbacks.LambdaCallback(on_epoch_end=_epoch_logger(epochs)),
-    ]
+    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=_epoch_logger(epochs))]
+    if folder is None:
+        return callbacks
+    callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
     if fn_args.eval_files and isinstance(trainer, OneLabel | ObjectDetector):
         root, split = examples_root(fn_args.eval_files)
         if trainer.can_validate(split):
@@ -215,15 +243,16 @@ def _epoch_logger(epochs: int) -> Callable[[int, dict[str, float]], None]:
     return log_epoch
 
 
-def _checkpoint_folder(
-    fn_args: Any, dataset: Dataset, replicas: Replicas, steps: int, epochs: int
+def checkpoint_folder(
+    fn_args: Any, trainer: TaskTrainer, replicas: Replicas, steps: int, epochs: int
 ) -> str:
     """Return the folder for this training's checkpoints.
 
     Other settings, data or numbers of devices have another.
     """
-    config = TrainingConfig.from_custom_config(fn_args.custom_config)
-    folder = config.checkpoint_dir or storage.join(fn_args.model_run_dir, "checkpoints")
+    config = trainer.config
+    beside = fn_args.model_run_dir or fn_args.working_dir
+    folder = config.checkpoint_dir or storage.join(beside, "checkpoints")
     settings = config.to_custom_config()
     for name in CHECKPOINT_SETTINGS:
         del settings[name]
@@ -231,9 +260,9 @@ def _checkpoint_folder(
     for pattern in fn_args.eval_files or ():
         root, split = examples_root([pattern])
         evaluated += [split, read_examples(root).digest]
-    split = examples_root(fn_args.train_files)[1]
     devices = [replicas.workers, replicas.count]
-    parts = [settings, dataset.digest, split, steps, epochs, evaluated, devices]
+    data = [trainer.dataset.digest, trainer.split]
+    parts = [settings, *data, steps, epochs, evaluated, devices]
     if base := getattr(fn_args, "base_model", None):
         parts.append(base)
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
@@ -252,7 +281,7 @@ def plan_epochs(steps_per_pass: int, epochs: int, train_steps: int | None) -> tu
     return math.ceil(train_steps / passes), passes
 
 
-def _validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | None:
+def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | None:
     """Return the labelled examples of the evaluation split, or None if it has none."""
     if not fn_args.eval_files:
         return None

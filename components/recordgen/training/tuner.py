@@ -1,0 +1,228 @@
+"""The search for hyperparameters in TFX's Tuner: one training for each trial of KerasTuner.
+
+A trial is the training that the Trainer would run with the same settings, and its objective is the
+score that the Evaluator would give the model: the task's measure on split ``eval``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+from itertools import chain, islice
+from typing import Any, NamedTuple
+
+import keras_tuner
+import tensorflow as tf
+from keras_tuner.engine.base_tuner import BaseTuner
+from keras_tuner.engine.trial import Trial, TrialStatus
+
+from recordgen.errors import DataError, UsageError
+from recordgen.records.tfrecord import read_records
+from recordgen.tasks import TASKS
+from recordgen.training.checkpoints import remove_checkpoints
+from recordgen.training.fitting import Fitting
+from recordgen.training.learner import shard_files
+from recordgen.training.measures import EvalAccumulator
+from recordgen.training.replicas import find_replicas
+from recordgen.training.run import (
+    checkpoint_folder,
+    examples_root,
+    fit,
+    plan_epochs,
+    trainer_of,
+    validation_data,
+)
+from recordgen.training.search import BAYESIAN, Choices, SearchConfig, Space, shown_settings
+
+_log = logging.getLogger(__name__)
+
+_RECORDS_AT_ONCE = 64
+
+
+class TunerResult(NamedTuple):
+    """What TFX's Tuner expects; TFX's own ``TunerFnResult`` would load TFX.
+
+    Attributes:
+        tuner: the search.
+        fit_kwargs: the arguments of ``tuner.search``.
+    """
+
+    tuner: TrainingTuner
+    fit_kwargs: dict[str, Any]
+
+
+def make_tuner(fn_args: Any) -> TunerResult:
+    """Prepare a search, and check everything that a trial may stumble over.
+
+    Args:
+        fn_args: TFX's ``FnArgs``, as for :func:`recordgen.training.run.run`; ``custom_config`` is
+            that of :class:`recordgen.training.search.SearchConfig`, and ``working_dir`` keeps the
+            trials unless there is a ``checkpoint_dir``.
+
+    Raises:
+        UsageError: a setting or a value to try is not allowed, or does not go with the data, or
+            there are no examples to measure on.
+        SourceError, DataError: as for :func:`recordgen.training.run.run`.
+    """
+    config = SearchConfig.from_custom_config(fn_args.custom_config)
+    replicas = find_replicas()
+    if replicas.workers > 1:
+        raise UsageError(
+            f"a search runs on one machine, and TF_CONFIG names {replicas.workers}; start it on "
+            f"one of them, without TF_CONFIG"
+        )
+    folders = []
+    for settings in config.variations():
+        replicas.check(settings)
+        trainer = trainer_of(fn_args, settings)
+        steps = plan_epochs(trainer.steps_per_epoch(), settings.epochs, fn_args.train_steps)
+        folders.append(checkpoint_folder(fn_args, trainer, replicas, *steps))
+    if validation_data(fn_args, trainer) is None:
+        raise UsageError(
+            "a search needs a split eval with labelled examples, on which it measures; convert "
+            "with eval_from='train:10'"
+        )
+    # The folders stand for settings and data, so a search never goes on with another's trials.
+    mark = json.dumps([folders, config.trials, config.algorithm])
+    name = f"search-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
+    measure = TASKS[trainer.dataset.task].declared("measure")(len(trainer.dataset.labels))
+    return TunerResult(TrainingTuner(fn_args, config, measure.measure, name), {"verbose": 0})
+
+
+class TrainingTuner(BaseTuner):
+    """Trains once for each trial.
+
+    A search that is killed and started again keeps its finished trials, and goes on with the last
+    checkpoint of the one that was running, if ``checkpoint_dir`` outlives the process.
+    """
+
+    def __init__(self, fn_args: Any, config: SearchConfig, measure: str, name: str) -> None:
+        """Prepare a search.
+
+        Args:
+            fn_args: what to train on, and what to measure on.
+            config: what to try.
+            measure: the name of the score.
+            name: the folder of the trials.
+        """
+        self._fn_args = fn_args
+        self._config = config
+        self._measure = measure
+        self._failure = ""
+        directory = config.training.checkpoint_dir or fn_args.working_dir
+        super().__init__(make_oracle(config, measure), directory=directory, project_name=name)
+
+    def search(self, *args: Any, **kwargs: Any) -> None:
+        """Run all trials.
+
+        Raises:
+            DataError: no trial has a score.
+            SourceError, StorageError, RecordError: as for :func:`recordgen.training.run.run`.
+        """
+        try:
+            super().search(*args, **kwargs)
+        except keras_tuner.errors.FatalError as exc:
+            raise exc.__cause__ or exc  # noqa: B904  (it is the cause itself)
+
+    def run_trial(self, trial: Trial, **_: Any) -> dict[str, float]:
+        """Train with the values of a trial; return its score.
+
+        Raises:
+            FailedTrialError: these values give no model; others may.
+            FatalError: no values would.
+        """
+        values = trial.hyperparameters.values
+        try:
+            fitting = fit(self._fn_args, self._config.of_trial(values))
+            score = self._score(fitting)
+            fitting.forget()
+        except (UsageError, tf.errors.ResourceExhaustedError) as exc:
+            raise self._failed(trial, str(exc)) from exc
+        except Exception as exc:  # KerasTuner would try the other values first
+            raise keras_tuner.errors.FatalError(str(exc)) from exc
+        if math.isnan(score):
+            raise self._failed(trial, f"split eval determines no {self._measure} of its model")
+        shown = (trial.trial_id, self._measure, score, shown_settings(values))
+        _log.info("trial %s: %s %.4f with %s", *shown)
+        return {self._measure: score}
+
+    def on_search_end(self) -> None:
+        """Check that there is a best trial, and remove what only a search that goes on needs."""
+        best = self.oracle.get_best_trials(1)
+        if not best or best[0].status != TrialStatus.COMPLETED:
+            raise DataError(f"no trial of the search has a score; the last one: {self._failure}")
+        shown = (best[0].trial_id, shown_settings(best[0].hyperparameters.values))
+        _log.info("best trial %s: %s", *shown)
+        remove_checkpoints(self.project_dir)
+
+    def _failed(self, trial: Trial, why: str) -> Exception:
+        """Return the error after which KerasTuner goes on with the next trial, and log it."""
+        self._failure = f"{shown_settings(trial.hyperparameters.values)}: {why}"
+        _log.warning("trial %s failed with %s", trial.trial_id, self._failure)
+        failed: Exception = keras_tuner.errors.FailedTrialError(why)
+        return failed
+
+    def _score(self, fitting: Fitting) -> float:
+        """Return the task's measure on split eval; NaN if the examples do not determine it."""
+        trainer, model = fitting.trainer, fitting.models.saved
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+        def answer(records: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+            return trainer.scores(model, records), trainer.truth(records)
+
+        dataset = trainer.dataset
+        found: EvalAccumulator = TASKS[dataset.task].declared("measure")(len(dataset.labels))
+        files = shard_files(*examples_root(self._fn_args.eval_files))
+        # The same examples in each trial, whatever its batch size.
+        most = (self._fn_args.eval_steps or 0) * self._config.training.batch_size
+        records = islice(chain.from_iterable(map(read_records, files)), most or None)
+        while batch := list(islice(records, _RECORDS_AT_ONCE)):
+            scores, truth = answer(tf.constant(batch))
+            found.add_answers(scores.numpy(), {name: it.numpy() for name, it in truth.items()})
+        return found.score()
+
+
+def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
+    """Return what chooses the values of each trial, for the highest score.
+
+    Args:
+        config: the space, the algorithm and the number of trials.
+        measure: the name of the score.
+
+    Raises:
+        UsageError: the algorithm needs packages that are not installed.
+    """
+    oracles = keras_tuner.oracles
+    oracle = (
+        oracles.BayesianOptimizationOracle
+        if config.algorithm == BAYESIAN
+        else oracles.RandomSearchOracle
+    )
+    try:
+        return oracle(
+            objective=keras_tuner.Objective(measure, "max"),
+            max_trials=config.trials,
+            hyperparameters=to_hyperparameters(config.space),
+            # KerasTuner takes the seed 0 for none.
+            seed=config.training.seed + 1,
+            # Never: TrainingTuner decides which failure ends a search.
+            max_consecutive_failed_trials=config.trials + 1,
+        )
+    except ImportError as exc:
+        raise UsageError(
+            f"algorithm={BAYESIAN} needs scikit-learn and SciPy: pip install 'recordgen[demo]'"
+        ) from exc
+
+
+def to_hyperparameters(space: Space) -> keras_tuner.HyperParameters:
+    """Return a space as KerasTuner has it."""
+    found = keras_tuner.HyperParameters()
+    for name, values in space.items():
+        if isinstance(values, Choices):
+            found.Choice(name, list(values.values))
+        else:
+            draw = found.Int if isinstance(values.low, int) else found.Float
+            draw(name, values.low, values.high, sampling=values.scale)
+    return found

@@ -1,0 +1,154 @@
+"""The search for hyperparameters: what a trial trains, measures and reports."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from recordgen import convert, read_dataset
+from recordgen.errors import DataError, RecordError, UsageError
+from recordgen.kubeflow.evaluate import evaluate
+from recordgen.standards.lineage import find_lineage
+from recordgen.training import SearchConfig, run_fn, tuner_fn
+from recordgen.training.replicas import Replicas
+
+pytest.importorskip("keras_tuner", reason="KerasTuner comes with TFX alone")
+
+from recordgen.training import tuner
+
+SMALL = {"image_size": [8, 8], "batch_size": 12, "epochs": 1}
+
+
+@pytest.fixture
+def tuner_args(fn_args, tmp_path):
+    """What TFX's Tuner hands over: no places for a model and its logs."""
+
+    def make(custom_config, **changes):
+        places = {"serving_model_dir": None, "model_run_dir": None, "working_dir": str(tmp_path)}
+        return fn_args(custom_config={**SMALL, **custom_config}, **places, **changes)
+
+    return make
+
+
+def numbers(folder: Path, evaluated: range) -> str:
+    """Convert rows of a number and its double; return the folder of the examples."""
+    rows = [("TRAIN", n) for n in range(96)] + [("VALIDATION", n) for n in evaluated]
+    lines = "".join(f"{split},{n / 96},{n / 48}\n" for split, n in rows)
+    (folder / "a.csv").write_text(f"ml_use,x,y\n{lines}")
+    convert(str(folder / "a.csv"), str(folder / "out"), task="tabular", target_column="y")
+    return str(folder / "out")
+
+
+def of(root: str) -> dict[str, list[str]]:
+    return {f"{split}_files": [f"{root}/Split-{split}/*"] for split in ("train", "eval")}
+
+
+@pytest.mark.slow
+def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
+    """It goes on after a kill; the Trainer trains the best trial's model once more."""
+    root = numbers(tmp_path, range(0, 96, 7))
+    rates = [1e-9, 0.05]
+    kept = tmp_path / "kept"
+    settings = {"search": {"learning_rate": rates}, "trials": 9, "checkpoint_dir": str(kept)}
+    args = tuner_args({**settings, "epochs": 3}, **of(root))
+    with caplog.at_level(logging.INFO, "recordgen.training"):
+        killed, kwargs = tuner_fn(args)
+        begun = []
+        # KerasTuner's hook; the second trial is recorded as running, and not a step is done.
+        monkeypatch.setattr(
+            killed, "on_trial_begin", lambda trial: begun.append(trial) or 1 / (2 - len(begun))
+        )
+        with pytest.raises(ZeroDivisionError):
+            killed.search(**kwargs)
+        found, kwargs = tuner_fn(args)
+        found.search(**kwargs)
+        assert not [path for path in kept.rglob("*") if path.is_file()]
+        best, other = found.oracle.get_best_trials(2)
+        assert best.score > 0.5 > other.score
+        assert [best.hyperparameters["learning_rate"], len(found.oracle.trials)] == [rates[1], 2]
+        done = [record.getMessage() for record in caplog.records if record.name == tuner.__name__]
+        assert [line.partition(":")[0] for line in done] == [
+            *("trial 0", "trial 1", f"best trial {best.trial_id}")
+        ]
+        run = fn_args(custom_config={**SMALL, "epochs": 3}, **of(root))
+        run.hyperparameters = best.hyperparameters.get_config()
+        run_fn(run)
+    assert "the Tuner's hyperparameters: learning_rate 0.05\n" in caplog.text
+    assert find_lineage(run.serving_model_dir).model.settings["learning_rate"] == rates[1]
+    measured = evaluate(run.serving_model_dir, root, read_dataset(root), "eval")
+    assert (measured.measure, measured.score) == ("r2", pytest.approx(best.score, rel=1e-4))
+
+
+def test_no_trial_has_a_model(tuner_args):
+    """Values that fit nothing fail their trials alone; if all do, the search says why."""
+    models = ["InceptionV3", "InceptionResNetV2"]
+    found, kwargs = tuner_fn(tuner_args({"search": {"model": models}}))
+    with pytest.raises(DataError, match=r"no trial .* score; the last one: model Incep.* at least"):
+        found.search(**kwargs)
+    assert [trial.status for trial in found.oracle.trials.values()] == ["FAILED", "FAILED"]
+
+
+def test_no_trial_has_a_score(tuner_args, tmp_path):
+    """One number alone has no R², whatever the model."""
+    root = numbers(tmp_path, range(1))
+    found, kwargs = tuner_fn(tuner_args({"trials": 1}, **of(root)))
+    with pytest.raises(DataError, match=r"no trial .* score; .*: split eval determines no r2"):
+        found.search(**kwargs)
+
+
+def test_a_damaged_record_ends_the_search(tuner_args, examples, tmp_path):
+    """It is no matter of the values: the first trial fails as a training does."""
+    shutil.copytree(examples, tmp_path / "out")
+    [shard] = (tmp_path / "out" / "Split-train").iterdir()
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    found, kwargs = tuner_fn(tuner_args({}, **of(str(tmp_path / "out"))))
+    with pytest.raises(RecordError, match=rf"{shard}: record \d+: damaged record"):
+        found.search(**kwargs)
+    assert len(found.oracle.trials) == 1
+
+
+@pytest.mark.parametrize(
+    ("custom_config", "changes", "message"),
+    [
+        # custom_config, other arguments, what the error says
+        ({"search": {"batch_size": [12, 61]}}, {}, r"60 \(got 61\)"),
+        ({"search": {"colour": [0, 0.1]}, "augment": "photo"}, {"eval_files": []}, "a split eval"),
+        ({"epoch": 1}, {}, "custom_config must only have search"),
+    ],
+)
+def test_errors(tuner_args, custom_config, changes, message):
+    """A mistake ends the search before its first trial."""
+    with pytest.raises(UsageError, match=message):
+        tuner_fn(tuner_args(custom_config, **changes))
+
+
+def test_several_machines(tuner_args, monkeypatch):
+    """Each would search on its own."""
+    two = Replicas(strategy=tf.distribute.get_strategy(), worker=0, workers=2)
+    monkeypatch.setattr(tuner, "find_replicas", lambda: two)
+    with pytest.raises(UsageError, match="runs on one machine, and TF_CONFIG names 2"):
+        tuner_fn(tuner_args({}))
+
+
+@pytest.mark.parametrize("algorithm", ["random", "bayesian"])
+def test_a_seed_decides_what_is_tried(algorithm):
+    """Also the seed 0, which KerasTuner takes for none; whole numbers stay whole."""
+    space = {"learning_rate": [1e-4, 1e-2, "log"], "batch_size": [2, 64, "log"]}
+
+    def tried(seed: int) -> list[dict[str, float]]:
+        config = {"search": space, "algorithm": algorithm, "seed": seed}
+        oracle = tuner.make_oracle(SearchConfig.from_custom_config(config), "accuracy")
+        return [oracle.populate_space(str(n))["values"] for n in range(9)]
+
+    first = tried(0)
+    assert tried(0) == first != tried(1)
+    assert {type(values["batch_size"]) for values in first} == {int}
+    assert all(2 <= values["batch_size"] <= 64 for values in first)
+    rates = [values["learning_rate"] for values in first]
+    assert 1e-4 <= min(rates) < 1e-3 < max(rates) <= 1e-2
