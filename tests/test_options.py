@@ -11,6 +11,7 @@ import pytest
 import recordgen
 from recordgen.options import OPTIONS, ConvertOptions, Option, OptionValues
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
+from recordgen.training.search import SEARCH_OPTIONS
 from tests.conftest import load_script
 from tests.pages import ROOT
 
@@ -22,8 +23,8 @@ def script() -> ModuleType:
 
 @pytest.mark.parametrize(
     "option",
-    [*OPTIONS.values(), *TRAINING_OPTIONS.values()],
-    ids=[*OPTIONS, *(f"training-{name}" for name in TRAINING_OPTIONS)],
+    [*OPTIONS.values(), *TRAINING_OPTIONS.values(), *SEARCH_OPTIONS.values()],
+    ids=[*OPTIONS, *(f"training-{name}" for name in (*TRAINING_OPTIONS, *SEARCH_OPTIONS))],
 )
 def test_a_declaration_is_whole(option: Option) -> None:
     """Every door can show the option: a sentence, the form of its value, and its default."""

@@ -139,12 +139,10 @@ def run(fn_args: Any) -> None:
         StorageError: checkpoints cannot be written.
         RecordError: a record cannot be read; names its file, its number and its source id.
     """
-    found = getattr(fn_args, "hyperparameters", None)
-    config = TrainingConfig.from_custom_config(
-        {**(fn_args.custom_config or {}), **tuned_settings(found)}
-    )
-    if found:
-        _log.info("the Tuner's hyperparameters: %s", shown_settings(tuned_settings(found)))
+    tuned = tuned_settings(getattr(fn_args, "hyperparameters", None))
+    config = TrainingConfig.from_custom_config({**(fn_args.custom_config or {}), **tuned})
+    if tuned:
+        _log.info("the Tuner's hyperparameters: %s", shown_settings(tuned))
     fitting = fit(fn_args, config)
     trainer, models, replicas = fitting.trainer, fitting.models, fitting.replicas
     if replicas.is_chief:

@@ -36,14 +36,6 @@ class Choices:
 
     values: tuple[str | int | float, ...]
 
-    def __str__(self) -> str:
-        return f"one of {', '.join(map(str, self.values))}"
-
-    @property
-    def shown(self) -> tuple[str | int | float, ...]:
-        """The values to check before a search begins."""
-        return self.values
-
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -59,12 +51,9 @@ class Range:
     high: float
     scale: str
 
-    def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g} ({self.scale})"
-
     @property
-    def shown(self) -> tuple[float, ...]:
-        """The values to check before a search begins."""
+    def values(self) -> tuple[float, float]:
+        """Both ends."""
         return self.low, self.high
 
 
@@ -141,7 +130,7 @@ class SearchConfig:
             UsageError: a value is not allowed.
         """
         for name, dimension in self.space.items():
-            for value in dimension.shown:
+            for value in dimension.values:
                 try:
                     yield self.of_trial({name: value})
                 except UsageError as exc:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import math
+import random
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import tensorflow as tf
 from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.engine.trial import Trial, TrialStatus
 
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, MissingPackageError, UsageError
 from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 from recordgen.training.checkpoints import remove_checkpoints
@@ -85,7 +86,7 @@ def make_tuner(fn_args: Any) -> TunerResult:
             "with eval_from='train:10'"
         )
     # The folders stand for settings and data, so a search never goes on with another's trials.
-    mark = json.dumps([folders, config.trials, config.algorithm])
+    mark = json.dumps([folders, repr(config.space), config.trials, config.algorithm])
     name = f"search-{hashlib.sha256(mark.encode()).hexdigest()[:16]}"
     measure = TASKS[trainer.dataset.task].declared("measure")(len(trainer.dataset.labels))
     return TunerResult(TrainingTuner(fn_args, config, measure.measure, name), {"verbose": 0})
@@ -192,7 +193,7 @@ def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
         measure: the name of the score.
 
     Raises:
-        UsageError: the algorithm needs packages that are not installed.
+        MissingPackageError: the algorithm needs scikit-learn.
     """
     oracles = keras_tuner.oracles
     oracle = (
@@ -205,14 +206,16 @@ def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
             objective=keras_tuner.Objective(measure, "max"),
             max_trials=config.trials,
             hyperparameters=to_hyperparameters(config.space),
-            # KerasTuner takes the seed 0 for none.
-            seed=config.training.seed + 1,
+            # KerasTuner takes the seed 0 for none, and counts up from others: neighbours would
+            # try the same values.
+            seed=random.Random(config.training.seed).randrange(1, 2**31),
             # Never: TrainingTuner decides which failure ends a search.
             max_consecutive_failed_trials=config.trials + 1,
         )
     except ImportError as exc:
-        raise UsageError(
-            f"algorithm={BAYESIAN} needs scikit-learn and SciPy: pip install 'recordgen[demo]'"
+        raise MissingPackageError(
+            f"algorithm={BAYESIAN} needs scikit-learn, which is not installed: "
+            f"pip install 'recordgen[demo]'"
         ) from exc
 
 
