@@ -19,8 +19,6 @@ from pipelines.pipeline import (
 )
 from pipelines.spans import TOLERANCE
 from recordgen.examplegen import AutoMLExampleGen
-from recordgen.tasks import TASKS
-from recordgen.training.warm_start import KINDS
 
 
 def create_span_pipeline(
@@ -53,7 +51,7 @@ def create_span_pipeline(
     trainer = tfx.components.Trainer(
         run_fn="recordgen.training.run_fn",
         examples=last_spans.outputs["examples"],
-        base_model=blessed.outputs["model"] if TASKS[config.task].kind in KINDS else None,
+        base_model=blessed.outputs["model"],
         custom_config=config.training.to_custom_config(),
         train_args=inputs.train_args,
         eval_args=tfx.proto.EvalArgs(),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen import features
@@ -15,6 +16,7 @@ from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
 from recordgen.training.config import FLOAT32, LABEL, SCORES, UNKNOWN, WEIGHT
 from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.words import UNKNOWN_WORD, WordVectors
 
 #: The input of a request.
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -79,6 +81,10 @@ class EntityTagger(TaskTrainer):
         tokens = tf.io.parse_example(records, spec)[features.TOKENS]
         return model(_padded(tokens, ""), training=False)
 
+    def outputs_of(self, labels: Sequence[str]) -> Sequence[str]:
+        """Return the tags."""
+        return tag_names(labels)
+
     def truth(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the number of each token's tag: int64 [batch, n], padded with -1.
 
@@ -118,6 +124,15 @@ class TokenAccuracy(keras.metrics.Mean):
         return super().update_state(tf.cast(is_right, tf.float32), y_true != _PADDING)
 
 
+class TokenVectors(WordVectors):
+    """Vectors of tokens, of which an unknown one has zeros."""
+
+    def carried(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
+        """Return the vectors that an earlier model gives these tokens; new ones have zeros."""
+        before[UNKNOWN_WORD] = 0
+        return super().carried(before, words)
+
+
 class TokenEmbedding(keras.layers.Layer):
     """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding.
 
@@ -129,7 +144,7 @@ class TokenEmbedding(keras.layers.Layer):
         super().__init__(name="tokens")
         self.supports_jit = False  # strings
         self.lookup = lookup
-        self.words = keras.layers.Embedding(lookup.vocabulary_size(), _WIDTH)
+        self.words = TokenVectors(lookup.get_vocabulary(), _WIDTH)
         self.shapes = keras.layers.Embedding(_HASHED, _WIDTH // 2)
         self.endings = keras.layers.Embedding(_HASHED, _WIDTH // 2)
         # Drop whole words, so that the model learns to use shapes and neighbours for new ones.
@@ -138,7 +153,7 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Look tokens up."""
         ids = self.lookup(tokens)
-        words = self.words(ids) * _where(ids > 1)
+        words = self.words(ids) * _where(ids > UNKNOWN_WORD)
         shapes = tokens
         for pattern, shape in _SHAPES:
             shapes = tf.strings.regex_replace(shapes, pattern, shape)

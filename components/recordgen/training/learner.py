@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import keras
+import numpy.typing as npt
 import tensorflow as tf
 
 from recordgen import storage
@@ -25,6 +26,11 @@ from recordgen.training.config import (
     WEIGHT,
     TrainingConfig,
 )
+from recordgen.training.earlier import EarlierModel
+from recordgen.training.words import word_vectors
+
+#: The values of one weight of a model.
+Weights = npt.NDArray[Any]
 
 #: Where a dataset lies, or several that are read as one.
 Root = str | tuple[str, ...]
@@ -62,12 +68,14 @@ class TaskTrainer(ABC):
         split: the split to train on.
         dataset: its ``dataset.json``.
         config: the settings of the training.
+        earlier: the model that the training begins with; None: there is none.
     """
 
     root: Root
     split: str
     dataset: Dataset
     config: TrainingConfig
+    earlier: EarlierModel | None = None
 
     #: Whether training can cut windows out of images, mirror them and change their colours.
     changes_photos: ClassVar[bool] = False
@@ -165,6 +173,28 @@ class TaskTrainer(ABC):
         Raises:
             UsageError: a setting does not go with the task or the data.
         """
+
+    def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
+        """Return what a later training must know of a model's inputs, as JSON values."""
+        words = [layer.vocabulary for layer in word_vectors(model)]
+        return {"words": words} if words else {}
+
+    def outputs_of(self, labels: Sequence[str]) -> Sequence[str]:
+        """Return the names of the last layer's outputs, for the labels of a model."""
+        return labels
+
+    def restated(
+        self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
+    ) -> list[Weights]:
+        """Return an earlier model's weights for inputs that are normalised as here.
+
+        Args:
+            model: the new model.
+            weights: those of the earlier one, in the order of ``model.weights``.
+            earlier: what it knows of its inputs.
+        """
+        del model, earlier
+        return weights
 
     @abstractmethod
     def loss(self) -> Any:

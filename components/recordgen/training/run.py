@@ -51,6 +51,7 @@ from recordgen.training.config import (
     check_task,
 )
 from recordgen.training.detection import ObjectDetector
+from recordgen.training.earlier import EarlierModel, write_inputs
 from recordgen.training.fitting import Fitting
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Root, TaskTrainer
@@ -93,7 +94,11 @@ def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
     root, split = examples_root(fn_args.train_files)
     dataset = read_examples(root)
     check_task(dataset.task, root)
-    trainer: TaskTrainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+    base = getattr(fn_args, "base_model", None)
+    made = TASKS[dataset.task].declared("trainer")
+    trainer: TaskTrainer = made(
+        root, split, dataset, config, EarlierModel.read(base) if base else None
+    )
     trainer.check()
     trainer.check_settings()
     return trainer
@@ -152,7 +157,6 @@ def run(fn_args: Any) -> None:
             saved = trainer.models().saved
             saved.set_weights(models.saved.get_weights())
         save_for_serving(saved, fn_args.serving_model_dir, trainer)
-        write_model_labels(fn_args.serving_model_dir, trainer.dataset.labels)
         dataset = DatasetLineage.of(trainer.root, trainer.dataset)
         lineage = ModelLineage(dataset, trainer.split, config.to_custom_config())
         write_lineage(fn_args.serving_model_dir, lineage)
@@ -180,8 +184,8 @@ def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
         keras.utils.set_random_seed(config.seed)
         with replicas.strategy.scope():
             models = trainer.models()
-        if base := getattr(fn_args, "base_model", None):
-            warm_start(models.saved, trainer.dataset, base)
+        if trainer.earlier is not None:
+            warm_start(models.saved, trainer, trainer.earlier)
         fitting = Fitting(
             trainer=trainer,
             models=models,
@@ -261,8 +265,8 @@ def checkpoint_folder(
     devices = [replicas.workers, replicas.count]
     data = [trainer.dataset.digest, trainer.split]
     parts = [settings, *data, steps, epochs, evaluated, devices]
-    if base := getattr(fn_args, "base_model", None):
-        parts.append(base)
+    if trainer.earlier is not None:
+        parts.append(trainer.earlier.path)
     mark = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
     return storage.join(folder, mark)
 
@@ -296,7 +300,10 @@ def validation_data(fn_args: Any, trainer: TaskTrainer) -> tf.data.Dataset | Non
 
 
 def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> None:
-    """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use."""
+    """Save a model with the three signatures, for TensorFlow's C++ loader, which servers use.
+
+    Beside them lie its labels, and what a later training must know of its inputs.
+    """
 
     @tf.function(input_signature=[_EXAMPLES], autograph=False)
     def evaluate(examples: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -321,3 +328,5 @@ def save_for_serving(model: keras.Model, path: str, trainer: TaskTrainer) -> Non
     if trainer.dataset.labels:
         saved.label_table = trainer.label_table
     tf.saved_model.save(saved, path, signatures=signatures)
+    write_model_labels(path, trainer.dataset.labels)
+    write_inputs(path, trainer.known_inputs(model))

@@ -17,16 +17,17 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from recordgen.errors import DataError
+from recordgen.errors import DataError, UsageError
 from recordgen.reading import read
 from recordgen.reading.decoding import ImageDecoder
 from recordgen.reading.tables import TableReader, table_of
 from recordgen.reading.vectorization import learn_words
 from recordgen.tables.columns import Table
-from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, WEIGHT
-from recordgen.training.learner import Models, TaskTrainer
+from recordgen.training.config import ACCURACY, FLOAT32, LABEL, RMSE, SCORES, WEIGHT
+from recordgen.training.earlier import EarlierModel
+from recordgen.training.learner import Models, TaskTrainer, Weights
 from recordgen.training.model import augmentation, small_cnn
-from recordgen.training.moments import Moments
+from recordgen.training.moments import Moments, Scale, restate
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 NUMBERS = "numbers"
@@ -82,6 +83,7 @@ class TableTrainer(TaskTrainer):
                 f"float_label in the schema"
             )
         self._check_classes()
+        self._check_earlier()
         if not self.table.inputs:
             raise DataError(f"{self.root}: there is no column beside the target")
 
@@ -102,6 +104,40 @@ class TableTrainer(TaskTrainer):
                 f"{self.root}: the target has {found} in split {self.split!r}: there is nothing "
                 f"to learn"
             )
+
+    def _check_earlier(self) -> None:
+        """Check that an earlier model has the same columns. Raises: UsageError."""
+        if self.earlier is None:
+            return
+        base, before, now = self.earlier.path, self.earlier.inputs.get("columns"), self._columns
+        if before is None:
+            raise UsageError(
+                f"base_model {base} does not say on which columns it was trained: an earlier "
+                f"version, or another program, has saved it; train without it once"
+            )
+        found = [f"{name!r} ({kind}) is gone" for name, kind in before.items() if name not in now]
+        found += [f"{name!r} ({kind}) is new" for name, kind in now.items() if name not in before]
+        found += [
+            f"{name!r} was {before[name]} and is {kind}"
+            for name, kind in now.items()
+            if before.get(name, kind) != kind
+        ]
+        if not found and list(before) != list(now):
+            found = [f"their order was {', '.join(before)} and is {', '.join(now)}"]
+        if found:
+            raise UsageError(
+                f"base_model {base} was trained on other columns: {'; '.join(found)}; train "
+                f"without it"
+            )
+
+    @property
+    def _columns(self) -> Mapping[str, str]:
+        """What each column is to the model: the inputs in their order, then the target."""
+        kinds = {column.name: str(column.type) for column in self.table.inputs}
+        # Whole numbers and others are the same to the model: a later span may bring the first 0.5.
+        numbers = self.table.inputs_of("int", "float")
+        target = "the target, a class" if self.are_classes else "the target, a number"
+        return {**kinds, **dict.fromkeys(numbers, "number"), str(self.table.target): target}
 
     @property
     def has_one_class(self) -> bool:
@@ -147,7 +183,7 @@ class TableTrainer(TaskTrainer):
     def models(self) -> Models:
         """Build the network; it is trained behind random shifts, turns and zooms of images."""
         self.check_model()
-        numbers, target = self._moments()
+        numbers, _ = self._moments
         inputs: dict[str, Any] = {}
         parts = []
         for at in range(len(self._images)):
@@ -158,14 +194,14 @@ class TableTrainer(TaskTrainer):
             name = _text_input(at)
             inputs[name] = keras.Input((), name=name, dtype="string")
             parts.append(mean_of_words(self._words(column), inputs[name]))
-        if numbers is not None:
+        if len(numbers.mean):
             given = inputs[NUMBERS] = keras.Input((len(numbers.mean),), name=NUMBERS)
             is_missing = keras.ops.isnan(given)
             parts.append(keras.ops.where(is_missing, 0.0, numbers.normalisation()(given)))
-            if numbers.with_gaps:
-                gaps = keras.ops.take(is_missing, numbers.with_gaps, axis=1)
+            if self._gaps:
+                gaps = keras.ops.take(is_missing, self._gaps, axis=1)
                 parts.append(keras.ops.cast(gaps, "float32"))
-        model = keras.Model(inputs, self._answer(parts, target))
+        model = keras.Model(inputs, self._answer(parts))
         return Models(self._augmented(model, inputs), model)
 
     def _augmented(self, model: keras.Model, inputs: Mapping[str, Any]) -> keras.Model:
@@ -182,12 +218,13 @@ class TableTrainer(TaskTrainer):
             changed[name] = augmentation(self.config)(again[name])
         return keras.Model(again, model(changed))
 
-    def _moments(self) -> tuple[Moments | None, Moments]:
+    @cached_property
+    def _moments(self) -> tuple[Moments, Moments]:
         """Look at the rows to train on: at their numbers, and at the target if it is one."""
         target, numbers = Moments(), None
         wanted = [] if self.are_classes else [str(self.table.target)]
         if not self._numbers and not wanted:
-            return None, target
+            return Moments(0), target
         for rows in self._rows([*self._numbers, *wanted]):
             for name in wanted:
                 target.add(_as_numbers(rows[name]).numpy())
@@ -195,7 +232,14 @@ class TableTrainer(TaskTrainer):
                 found = tf.concat([_as_numbers(rows[name]) for name in self._numbers], axis=1)
                 numbers = numbers or Moments(found.shape[1])
                 numbers.add(found.numpy())
-        return numbers, target
+        return numbers or Moments(0), target
+
+    @property
+    def _gaps(self) -> list[int]:
+        """The numbers that may be missing: here, or where an earlier model was trained."""
+        numbers, _ = self._moments
+        before = self.earlier.inputs["gaps"] if self.earlier else []
+        return sorted({*numbers.with_gaps, *before})
 
     def _rows(self, names: Sequence[str]) -> tf.data.Dataset:
         """Return the rows to train on as they are stored, also those without a target."""
@@ -210,29 +254,69 @@ class TableTrainer(TaskTrainer):
             layer.set_vocabulary(["-"])  # one without words cannot be looked up in
         return layer
 
-    def _answer(self, parts: Sequence[Any], target: Moments) -> Any:
+    def _answer(self, parts: Sequence[Any]) -> Any:
         """Return what two hidden layers over parts of a network answer.
 
         Args:
             parts: Keras tensors, each float32 [batch, n].
-            target: its moments, if it is a number.
 
         Returns:
             Probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
         """
         hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
-        for units in _UNITS:
-            hidden = keras.layers.Dense(units, activation="relu")(hidden)
+        for at, units in enumerate(_UNITS):
+            hidden = keras.layers.Dense(units, activation="relu", name=_hidden(at))(hidden)
             hidden = keras.layers.Dropout(self.config.dropout)(hidden)
         if self.are_classes:
             return keras.layers.Dense(
-                len(self.dataset.labels), activation="softmax", dtype=FLOAT32
+                len(self.dataset.labels), activation="softmax", dtype=FLOAT32, name=SCORES
             )(hidden)
         # The network predicts how far a target is from the mean, in standard deviations.
-        scale = float(np.sqrt(target.variance[0]))
+        _, target = self._moments
+        scale = float(target.scale.divisor[0])
         return keras.layers.Rescaling(scale, offset=float(target.mean[0]), dtype=FLOAT32)(
-            keras.layers.Dense(1, dtype=FLOAT32)(hidden)
+            keras.layers.Dense(1, dtype=FLOAT32, name=SCORES)(hidden)
         )
+
+    def known_inputs(self, model: keras.Model) -> Mapping[str, Any]:
+        """Return the words, the columns, and how numbers and the target are normalised."""
+        numbers, target = self._moments
+        return {
+            **super().known_inputs(model),
+            "columns": self._columns,
+            "numbers": numbers.scale.to_dict(),
+            "gaps": self._gaps,
+            **({} if self.are_classes else {"target": target.scale.to_dict()}),
+        }
+
+    def restated(
+        self, model: keras.Model, weights: list[Weights], earlier: EarlierModel
+    ) -> list[Weights]:
+        """Return an earlier model's weights for the mean and deviation of these rows."""
+        places = {id(weight): at for at, weight in enumerate(model.weights)}
+
+        def places_of(layer: str) -> list[int]:
+            return [places[id(weight)] for weight in model.get_layer(layer).weights]
+
+        (numbers, target), before, found = self._moments, earlier.inputs, list(weights)
+        if count := len(numbers.mean):
+            kernel, bias = places_of(_hidden(0))
+            end = len(weights[kernel]) - len(before["gaps"])
+            first = end - count
+            scaled, moved = restate(
+                weights[kernel][first:end], Scale.of(before["numbers"]), numbers.scale
+            )
+            gaps = np.zeros_like(scaled)
+            gaps[before["gaps"]] = weights[kernel][end:]
+            gaps -= moved  # a missing number counts as the mean, which has moved
+            found[kernel] = np.concatenate([weights[kernel][:first], scaled, gaps[self._gaps]])
+            found[bias] = weights[bias] + moved.sum(axis=0)
+        if not self.are_classes:
+            kernel, bias = places_of(SCORES)
+            old, new = Scale.of(before["target"]), target.scale
+            found[kernel] = weights[kernel] * old.divisor / new.divisor
+            found[bias] = (weights[bias] * old.divisor + old.mean - new.mean) / new.divisor
+        return found
 
     def loss(self) -> str:
         """Return the cross-entropy, or the mean squared error."""
@@ -303,6 +387,10 @@ def _as_numbers(values: Any) -> tf.Tensor:
         for end in (tf.reduce_min(values, 1), tf.reduce_max(values, 1))
     ]
     return tf.stack([count, mean, tf.sqrt(spread / there), *ends], axis=1)
+
+
+def _hidden(at: int) -> str:
+    return f"hidden_{at}"
 
 
 def _image_input(at: int) -> str:

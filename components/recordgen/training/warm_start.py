@@ -1,8 +1,14 @@
 """Warm start: a training that begins with the weights of an earlier model (``fn_args.base_model``).
 
-The earlier model may know other labels: each label takes the weights that it had there, by name,
-and a new label begins at random. The last layer of a model of boxes begins at random if labels
-differ. All other weights must fit.
+Datasets number labels, words and columns differently, so weights are matched by name:
+
+- A label takes the weights of the last layer that it had; a new label begins at random.
+- A word takes its vector; a new word begins with the vector of unknown words, as the earlier model
+  saw it. Words that the new data lack are forgotten.
+- Numbers are normalised with the mean and deviation of the new data. The weights behind them are
+  restated, so that the answers stay the same.
+
+All other weights must fit.
 """
 
 from __future__ import annotations
@@ -12,38 +18,42 @@ import logging
 import keras
 import tensorflow as tf
 
-from recordgen.dataset.manifest import Dataset
 from recordgen.errors import UsageError
-from recordgen.standards.model_labels import read_model_labels
-from recordgen.tasks import TASKS
+from recordgen.training.earlier import EarlierModel
+from recordgen.training.learner import TaskTrainer
+from recordgen.training.words import WordVectors, word_vectors
 
 _log = logging.getLogger(__name__)
 
-
-#: The kinds of tasks that may begin so: pixels mean the same in each dataset, and words and columns
-#: are numbered anew.
-KINDS = ("image", "video")
+# What numbers words anew for each dataset.
+_LOOKUPS = (keras.layers.StringLookup, keras.layers.IntegerLookup)
 
 
-def warm_start(model: keras.Model, dataset: Dataset, base: str) -> None:
+def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) -> None:
     """Set the weights of ``model`` to those of an earlier one.
 
     Args:
         model: the new model, whose last layer has outputs for each label.
-        dataset: what it is trained on.
-        base: folder or URL of a SavedModel that :func:`recordgen.training.run_fn` has saved.
+        trainer: the trainer that has built it.
+        earlier: a model that :func:`recordgen.training.run_fn` has saved.
 
     Raises:
-        UsageError: the earlier model has other layers, or keeps no weights; or the examples are
-            neither images nor videos.
-        SourceError: it does not know its labels.
+        UsageError: the earlier model has other layers, keeps no weights, or does not say which
+            words its vectors belong to.
     """
-    if TASKS[dataset.task].kind not in KINDS:
+    base, labels = earlier.path, trainer.dataset.labels
+    vectors, words = word_vectors(model), earlier.inputs.get("words", [])
+    parts = tf.train.TrackableView(model).descendants()
+    if len(vectors) != sum(isinstance(part, _LOOKUPS) for part in parts):
         raise UsageError(
-            f"base_model is for images and videos, not for {dataset.task}, whose words or columns "
-            f"are learnt anew from each dataset (got {base}); train without it"
+            f"base_model is for models whose vocabularies belong to layers {WordVectors.__name__}, "
+            f"and {model.name} has others, which number words anew; train without it"
         )
-    labels, known = dataset.labels, read_model_labels(base)
+    if len(vectors) != len(words):
+        raise UsageError(
+            f"base_model {base} names the words of {len(words)} vocabularies, and this model has "
+            f"{len(vectors)}; if an earlier version has saved it, train without it once"
+        )
     saved = getattr(tf.saved_model.load(base), "weights", None)
     if saved is None:
         raise UsageError(
@@ -57,20 +67,31 @@ def warm_start(model: keras.Model, dataset: Dataset, base: str) -> None:
         )
     last = next(layer for layer in reversed(model.layers) if layer.weights)
     outputs = {id(weight) for weight in last.weights}
-    shared = [label for label in labels if label in set(known)]
-    mine, theirs = [labels.index(label) for label in shared], [known.index(x) for x in shared]
-    for weight, old in zip(model.weights, saved, strict=True):
-        values, before = weight.value.numpy().copy(), old.numpy()
+    names, known = trainer.outputs_of(labels), trainer.outputs_of(earlier.labels)
+    shared = [name for name in names if name in set(known)]
+    mine, theirs = [names.index(name) for name in shared], [known.index(x) for x in shared]
+    layers = {
+        id(layer.weights[0]): (layer, known_words)
+        for layer, known_words in zip(vectors, words, strict=True)
+    }
+    restated = trainer.restated(model, [weight.numpy() for weight in saved], earlier)
+    for weight, before in zip(model.weights, restated, strict=True):
+        values = weight.value.numpy().copy()
         ends = (values.shape[-1:], before.shape[-1:])
-        if id(weight) in outputs and ends == ((len(labels),), (len(known),)):
+        is_output = id(weight) in outputs
+        if id(weight) in layers and ends[0] == ends[1]:
+            layer, known_words = layers[id(weight)]
+            values = layer.carried(before, known_words)
+        elif is_output and ends == ((len(names),), (len(known),)):
             values[..., mine] = before[..., theirs]
-        elif values.shape == before.shape and (id(weight) not in outputs or labels == known):
+        elif values.shape == before.shape and (not is_output or names == known):
             values = before
-        elif id(weight) not in outputs:
+        elif not is_output:
             raise UsageError(
                 f"base_model {base} has a weight of shape {before.shape} where this model's "
                 f"{weight.path} has {values.shape}; give the settings that it was trained with, or "
                 f"train without it"
             )
         weight.assign(values)
-    _log.info("begins with %s, which knows %d of %d labels", base, len(shared), len(labels))
+    both = set(labels) & set(earlier.labels)
+    _log.info("begins with %s, which knows %d of %d labels", base, len(both), len(labels))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
+import numpy.typing as npt
+import tensorflow as tf
 
 # Words, and pairs of neighbours: "not good" differs from "not" and "good".
 MOST_TOKENS = 20_000
@@ -11,6 +16,40 @@ _WIDTH = 64
 
 # Limits the memory for long texts.
 _LONGEST = 1024
+
+#: The row of the words that a vocabulary lacks; row 0 is padding.
+UNKNOWN_WORD = 1
+
+
+class WordVectors(keras.layers.Embedding):
+    """Learnt vectors of a vocabulary: ids (int64 [...]) → float32 [..., width].
+
+    Attributes:
+        vocabulary: the word of each row; begins with padding and ``[UNK]``, for any other word.
+    """
+
+    def __init__(self, vocabulary: Sequence[str], width: int) -> None:
+        super().__init__(len(vocabulary), width)
+        self.vocabulary = tuple(vocabulary)
+
+    def carried(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
+        """Return the vectors, [vocabulary, width], that an earlier model gives these words.
+
+        A new word has the vector of unknown words: the earlier model saw it as such.
+
+        Args:
+            before: the vectors of the earlier model, [words, width].
+            words: its vocabulary.
+        """
+        rows = {word: row for row, word in enumerate(words)}
+        return before[[rows.get(word, UNKNOWN_WORD) for word in self.vocabulary]]
+
+
+def word_vectors(model: keras.Model) -> list[WordVectors]:
+    """Return the layers of vectors in a model, in the order of its weights."""
+    parts = tf.train.TrackableView(model).descendants()
+    found = {id(part.weights[0]): part for part in parts if isinstance(part, WordVectors)}
+    return [found[id(weight)] for weight in model.weights if id(weight) in found]
 
 
 def mean_of_words(
@@ -21,7 +60,7 @@ def mean_of_words(
     ``words`` turns texts into ids, 0 for padding. A text without words has a mean of 0.
     """
     ids = words(texts)[:, :_LONGEST]
-    vectors = keras.layers.Embedding(words.vocabulary_size(), _WIDTH)(ids)
+    vectors = WordVectors(words.get_vocabulary(), _WIDTH)(ids)
     # Not GlobalAveragePooling1D: a text without any word would have a mean of 0 / 0.
     is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)

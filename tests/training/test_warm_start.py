@@ -1,0 +1,216 @@
+"""Warm starts of texts and tables, whose later data have other words, labels and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from recordgen import convert
+from recordgen.dataset.manifest import read_dataset
+from recordgen.errors import UsageError
+from recordgen.records.tfrecord import read_records
+from recordgen.standards.model_labels import write_model_labels
+from recordgen.tasks import TASKS
+from recordgen.training import TrainingConfig, run_fn
+from recordgen.training.earlier import EarlierModel, write_inputs
+from recordgen.training.learner import TaskTrainer
+from recordgen.training.moments import Scale, restate
+from recordgen.training.run import save_for_serving
+from recordgen.training.warm_start import warm_start
+from recordgen.training.words import WordVectors, word_vectors
+
+
+def converted(folder: Path, task: str, files: Mapping[str, str]) -> str:
+    """Convert files of an import, the first of which is named; return the output's folder."""
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_text(content)
+    options = {"target_column": "y"} if task == "tabular" else {}
+    convert(str(folder / next(iter(files))), str(folder / "out"), task=task, **options)
+    return str(folder / "out")
+
+
+def trainer_of(output: str, earlier: EarlierModel | None = None) -> TaskTrainer:
+    dataset = read_dataset(output)
+    trainer = TASKS[dataset.task].declared("trainer")
+    found: TaskTrainer = trainer(output, "train", dataset, TrainingConfig(), earlier)
+    found.check()
+    return found
+
+
+def saved(output: str, path: Path) -> tuple[TaskTrainer, keras.Model]:
+    """Save a model whose random weights stand for those that a training would find."""
+    trainer, random = trainer_of(output), np.random.default_rng(0)
+    model = trainer.models().saved
+    model.set_weights([random.normal(0, 0.3, weight.shape) for weight in model.weights])
+    save_for_serving(model, str(path), trainer)
+    return trainer, model
+
+
+def begun(output: str, base: Path) -> tuple[TaskTrainer, keras.Model]:
+    """Return a model that begins with another one, and has not learnt yet."""
+    earlier = EarlierModel.read(str(base))
+    trainer = trainer_of(output, earlier)
+    model = trainer.models().saved
+    warm_start(model, trainer, earlier)
+    return trainer, model
+
+
+def records_of(output: str) -> tf.Tensor:
+    shards = [shard for split in read_dataset(output).splits.values() for shard in split.shards]
+    return tf.constant([r for shard in shards for r in read_records(f"{output}/{shard.file}")])
+
+
+# task, files of an import, what a later one adds: words and a label, which get the first numbers
+TEXTS = [
+    (
+        "text_classification",
+        {"a.csv": "TRAIN,good soup,food\nTRAIN,a rude waiter,service\n"},
+        {"a.csv": "TRAIN,dear dear dear bill bill bill,bar\n"},
+    ),
+    (
+        "text_multi_label",
+        {"a.csv": "TRAIN,good soup,food,praise\nTRAIN,a rude waiter,service\n"},
+        {"a.csv": "TRAIN,dear dear dear bill bill bill,bar,food\n"},
+    ),
+    (
+        "text_entities",
+        {
+            "train_sentences.txt": "Ann left Rome\nRome greets Bob May\n",
+            "train_labels.txt": "B-person O B-town\nB-town O B-person I-person\n",
+        },
+        {
+            "train_sentences.txt": "Ann buys Zeit and Zeit and Zeit\n",
+            "train_labels.txt": "B-person O B-paper O B-paper O B-paper\n",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "files", "added"), TEXTS, ids=[case[0] for case in TEXTS])
+def test_words(
+    task: str, files: Mapping[str, str], added: Mapping[str, str], tmp_path: Path
+) -> None:
+    """All texts get the scores that they got before, by label, also those with new words."""
+    first = converted(tmp_path / "old", task, files)
+    old_trainer, old = saved(first, tmp_path / "model")
+    grown = {name: added[name] + content for name, content in files.items()}
+    later = converted(tmp_path / "new", task, grown)
+    trainer, model = begun(later, tmp_path / "model")
+    old_words, words = (word_vectors(each)[0].vocabulary for each in (old, model))
+    assert set(old_words) < set(words)
+    assert words[: len(old_words)] != old_words
+    names = list(trainer.outputs_of(trainer.dataset.labels))
+    places = [names.index(x) for x in old_trainer.outputs_of(old_trainer.dataset.labels)]
+    assert places != list(range(len(places)))
+    for output in (first, later):
+        records = records_of(output)
+        before = old_trainer.scores(old, records).numpy()
+        now = trainer.scores(model, records).numpy()[..., places]
+        if task != "text_multi_label":
+            now /= now.sum(axis=-1, keepdims=True)  # of softmax, the new label takes its share
+        np.testing.assert_allclose(now, before, atol=1e-5)
+
+
+def rows(y: str, *, mean: float, whole: str, same: str, word: str, empty: int) -> str:
+    """Return ten rows of a table without its header; column ``empty`` (of a and b) has gaps."""
+    random, lines = np.random.default_rng(0), []
+    for number in range(10):
+        cells = [f"{random.normal(mean, mean / 4):.4f}", whole.format(number)]
+        if number % 3 == 0:
+            cells[empty] = ""
+        answer = y.format(number, "hi" if number % 2 else "lo")
+        lines.append(",".join(["TRAIN", *cells, same.format(number), word, answer]) + "\n")
+    return "".join(lines)
+
+
+HEADER = "ml_use,a,b,same,word,y\n"
+FIRST = {"mean": 3, "whole": "{}", "same": "7", "word": "red", "empty": 0}
+LATER = {"mean": 900, "whole": "{}00", "same": "{}", "word": "zinc blue", "empty": 1}
+
+
+@pytest.mark.parametrize(("y", "later_y"), [("{1}", "a{1}"), ("{0}.5", "-9{0}00.5")])
+def test_numbers(y: str, later_y: str, tmp_path: Path) -> None:
+    """Rows get the scores that they got before, though means, deviations and gaps are others."""
+    old_rows = rows(y, **FIRST)
+    output = converted(tmp_path / "old", "tabular", {"a.csv": HEADER + old_rows})
+    old_trainer, old = saved(output, tmp_path / "model")
+    more = HEADER + rows(later_y, **LATER) + old_rows
+    later = converted(tmp_path / "new", "tabular", {"a.csv": more})
+    trainer, model = begun(later, tmp_path / "model")
+    records = records_of(output)
+    before, now = (t.scores(m, records).numpy() for t, m in ((old_trainer, old), (trainer, model)))
+    if trainer.dataset.labels:
+        assert trainer.dataset.labels == ("ahi", "alo", "hi", "lo")
+        now = now[:, 2:] / now[:, 2:].sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(now, before, rtol=1e-3, atol=1e-4)
+    assert np.ptp(before) > 0.01
+
+
+def test_equal_numbers_have_taught_nothing() -> None:
+    """The first different number does not meet random weights; those of other columns stay."""
+    before, now = (
+        Scale.of({"mean": [7, 1], "deviation": [0, 4]}),
+        Scale.of({"mean": [5, 3], "deviation": [2, 0]}),
+    )
+    weights, moved = restate(np.ones((2, 1)), before, now)
+    assert (weights.tolist(), moved.tolist()) == ([[0], [0.25]], [[0], [0.5]])
+
+
+# what an earlier model knows of its columns, and what is wrong with it
+COLUMNS = [
+    ({}, "does not say on which columns it was trained"),
+    (
+        {"b": "number", "age": "number", "word": "image", "y": "the target, a number"},
+        "'age' (number) is gone; 'a' (number) is new; 'same' (number) is new; 'word' was image "
+        "and is text; 'y' was the target, a number and is the target, a class; train without it",
+    ),
+    (
+        {
+            "b": "number",
+            "a": "number",
+            "same": "number",
+            "word": "text",
+            "y": "the target, a class",
+        },
+        "their order was b, a, same, word, y and is a, b, same, word, y; train without it",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def a_table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    content = HEADER + rows("{1}", **FIRST)
+    return converted(tmp_path_factory.mktemp("table") / "1", "tabular", {"a.csv": content})
+
+
+@pytest.mark.parametrize(("columns", "message"), COLUMNS)
+def test_other_columns(
+    a_table: str, columns: Mapping[str, str], message: str, tmp_path: Path
+) -> None:
+    """A training names each column that does not fit, before it reads any row."""
+    write_model_labels(str(tmp_path), ["hi", "lo"])
+    write_inputs(str(tmp_path), {"columns": columns} if columns else {})
+    files = [f"{a_table}/Split-train/*"]
+    with pytest.raises(UsageError, match=f"^base_model {tmp_path} .*{re.escape(message)}"):
+        run_fn(SimpleNamespace(train_files=files, custom_config={}, base_model=str(tmp_path)))
+
+
+def test_words_without_names(a_table: str) -> None:
+    """Vectors whose words are not known carry nothing over."""
+    trainer, lookup = trainer_of(a_table), keras.layers.TextVectorization(vocabulary=["a"])
+    text = keras.Input((), dtype="string")
+    for vectors, message in (
+        (WordVectors(lookup.get_vocabulary(), 2), "m names the words of 0 vocabularies, and this"),
+        (keras.layers.Embedding(3, 2), "for models whose vocabularies belong to .* WordVectors"),
+    ):
+        model = keras.Model(text, vectors(lookup(text)))
+        with pytest.raises(UsageError, match=message):
+            warm_start(model, trainer, EarlierModel("m", (), {}))
