@@ -133,23 +133,22 @@ def rows(y: str, *, mean: float, whole: str, same: str, word: str, empty: int) -
 
 HEADER = "ml_use,a,b,same,word,y\n"
 FIRST = {"mean": 3, "whole": "{}", "same": "7", "word": "red", "empty": 0}
-LATER = {"mean": 900, "whole": "{}00", "same": "{}", "word": "zinc blue", "empty": 1}
+LATER = {"mean": 900, "whole": "{}00", "same": "{}", "word": "zinc red", "empty": 1}
 
 
-@pytest.mark.parametrize(("y", "later_y"), [("{1}", "a{1}"), ("{0}.5", "-9{0}00.5")])
-def test_numbers(y: str, later_y: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("y", "added"), [("{1}", "aha"), ("{0}.5", "900.5")])
+def test_numbers(y: str, added: str, tmp_path: Path) -> None:
     """Rows get the scores that they got before, though means, deviations and gaps are others."""
-    old_rows = rows(y, **FIRST)
-    output = converted(tmp_path / "old", "tabular", {"a.csv": HEADER + old_rows})
+    output = converted(tmp_path / "old", "tabular", {"a.csv": HEADER + rows(y, **FIRST)})
     old_trainer, old = saved(output, tmp_path / "model")
-    more = HEADER + rows(later_y, **LATER) + old_rows
+    more = f"{HEADER}{rows(y, **LATER)}TRAIN,950,1,1,zinc,{added}\n"
     later = converted(tmp_path / "new", "tabular", {"a.csv": more})
     trainer, model = begun(later, tmp_path / "model")
     records = records_of(output)
     before, now = (t.scores(m, records).numpy() for t, m in ((old_trainer, old), (trainer, model)))
     if trainer.dataset.labels:
-        assert trainer.dataset.labels == ("ahi", "alo", "hi", "lo")
-        now = now[:, 2:] / now[:, 2:].sum(axis=1, keepdims=True)
+        assert trainer.dataset.labels == ("aha", "hi", "lo")
+        now = now[:, 1:] / now[:, 1:].sum(axis=1, keepdims=True)
     np.testing.assert_allclose(now, before, rtol=1e-3, atol=1e-4)
     assert np.ptp(before) > 0.01
 
