@@ -9,9 +9,10 @@ import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import bombs, lint_precision, mutants
+from benchmarks import bombs, by_hand, labelled, lint_precision, mutants, results
 from benchmarks.convert import CONTENDERS
 from benchmarks.memory import PeakMemory, pss_bytes, tree
 from recordgen.options import ConvertOptions
@@ -148,3 +149,21 @@ def test_bombs_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     kilobytes, seconds, peak_mb, outcome = line.removeprefix(name).split(maxsplit=3)
     assert (kilobytes, float(seconds) < 5, float(peak_mb) < 200) == ("24000", True, True)
     assert outcome.startswith("too_many_parts: ")
+
+
+@pytest.mark.parametrize("name", ["boxes", "wine"])
+def test_every_contender_answers(name: str) -> None:
+    """All get the same examples; images, boxes and tables are written and read."""
+    scores = list(results.run(name, seed=0, count=44, epochs=1))
+    assert [score.contender for score in scores] == ["recordgen", *results.CONTESTS[name].rivals]
+    assert all(0 <= score.score <= 1 and score.cpu_seconds > 0 for score in scores)
+
+
+def test_the_grid_by_hand_finds_its_own_targets() -> None:
+    """A network that answers as it is told finds nearly all boxes: two may share a cell."""
+    examples = labelled.make_boxes(0, 40)
+    targets = by_hand.grid_targets(examples.answers, 12)
+    classes = np.eye(len(examples.labels))[targets[..., 5].astype(int)]
+    answers = np.concatenate([targets[..., :1] * 40 - 20, targets[..., 1:5], classes * 40], -1)
+    found = by_hand.grid_boxes(answers.astype(np.float32))
+    assert results.mean_precision(examples.answers, found) > 0.95
