@@ -11,6 +11,7 @@ at least 1 in a crop, which clips boxes and drops those outside.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -50,16 +51,23 @@ def may_be_stored(
 def _factors(
     boxes: Sequence[Extent], stored: Sequence[Extent], *, is_crop: bool
 ) -> Iterator[float]:
-    """Yield 1, and each factor that moves an edge to one that is stored, or to the image's own."""
+    """Yield 1, and each factor that gives a box the width or an edge of a stored one.
+
+    A centre that is half a pixel off changes no width; an edge tells more of a tiny box, and of one
+    that is cut off.
+    """
     yield 1.0
     for box in boxes:
-        ends = [(box.start, other.start) for other in stored if _are_alike(box, other)]
-        ends += [(box.end, other.end) for other in stored if _are_alike(box, other)]
+        alike = [other for other in stored if _are_alike(box, other)]
+        lengths = [(box.end - box.start, other.end - other.start) for other in alike]
+        lengths += [(box.start - _CENTER, other.start - _CENTER) for other in alike]
+        lengths += [(box.end - _CENTER, other.end - _CENTER) for other in alike]
         if is_crop:
-            ends += [(edge, float(edge > _CENTER)) for edge in (box.start, box.end)]
-        for edge, there in ends:
-            if abs(edge - _CENTER) > _ROUNDED:
-                factor = (there - _CENTER) / (edge - _CENTER)
+            edges = (box.start - _CENTER, box.end - _CENTER)
+            lengths += [(edge, math.copysign(_CENTER, edge)) for edge in edges]
+        for length, there in lengths:
+            if abs(length) > _ROUNDED:
+                factor = there / length
                 if factor >= 1 if is_crop else 0 < factor <= 1:
                     yield factor
 
@@ -70,7 +78,8 @@ def _is_there(
     start, end = (_CENTER + (edge - _CENTER) * factor for edge in (box.start, box.end))
     if is_crop:
         start, end = (min(1.0, max(0.0, edge)) for edge in (start, end))
-    if end - start <= (tolerance if is_crop else _ROUNDED):
+    width = box.others[1] - box.others[0]
+    if end - start <= (tolerance if is_crop else _ROUNDED) or width <= _ROUNDED:
         return True  # nothing of it is left
     return any(
         _are_alike(box, other)
