@@ -74,7 +74,6 @@ class Rows:
         files: the shards that the column ``file`` numbers.
         label_counts: examples of each label, by split.
         unlabelled: examples without a label, by split.
-        features: in how many records each feature is.
     """
 
     numbers: Mapping[str, npt.NDArray[Any]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,9 @@ _FEW = 20
 # The numbers of examples by split.
 _Rows = Mapping[str, npt.NDArray[np.intp]]
 
+# Records by split.
+_Sample = Mapping[str, Sequence[Record]]
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
@@ -66,7 +69,7 @@ class Contents:
     boxes: Sequence[Histogram] = ()
 
 
-def contents_of(dataset: Dataset, facts: Any, sample: Mapping[str, Sequence[Record]]) -> Contents:
+def contents_of(dataset: Dataset, facts: Any, sample: _Sample) -> Contents:
     """Return what the examples of a dataset hold.
 
     Args:
@@ -141,44 +144,32 @@ def _boxes(
     )
 
 
-def _values(
-    dataset: Dataset,
-    sample: Mapping[str, Sequence[Record]],
-) -> tuple[Sequence[Histogram | TopValues], int]:
+def _values(dataset: Dataset, sample: _Sample) -> tuple[Sequence[Histogram | TopValues], int]:
     names = {name for records in sample.values() for record in records for name in record}
     ordered = dict.fromkeys((*dataset.features, *sorted(names)))
     own = [name for name in ordered if name in names and is_own_value(name)]
     found = [_lengths("Length of the text, characters", sample, TEXT)]
     if TOKENS in names:
-        found.append(
-            histogram(
-                "Tokens in a text",
-                {
-                    split: np.array([len(record.get(TOKENS, ())) for record in records], float)
-                    for split, records in sample.items()
-                },
-            )
-        )
+        found.append(_drawn("Tokens in a text", sample, lambda item: [len(item.get(TOKENS, ()))]))
     found += [_column(name, sample) for name in own[:_COLUMNS_SHOWN]]
     return [item for item in found if item is not None], max(0, len(own) - _COLUMNS_SHOWN)
 
 
-def _lengths(
-    title: str, sample: Mapping[str, Sequence[Record]], name: str
+def _drawn(
+    title: str, sample: _Sample, numbers_of: Callable[[Record], Iterable[float]]
 ) -> Histogram | TopValues | None:
-    return histogram(
-        title,
-        {
-            split: np.array(
-                [len(as_text(value)) for record in records for value in record.get(name, ())],
-                np.float64,
-            )
-            for split, records in sample.items()
-        },
-    )
+    numbers = {
+        split: np.array([number for item in records for number in numbers_of(item)], np.float64)
+        for split, records in sample.items()
+    }
+    return histogram(title, numbers)
 
 
-def _column(name: str, sample: Mapping[str, Sequence[Record]]) -> Histogram | TopValues | None:
+def _lengths(title: str, sample: _Sample, name: str) -> Histogram | TopValues | None:
+    return _drawn(title, sample, lambda item: [len(as_text(v)) for v in item.get(name, ())])
+
+
+def _column(name: str, sample: _Sample) -> Histogram | TopValues | None:
     """Return what a feature holds: numbers as a histogram, texts by their frequency."""
     values = {
         split: [value for record in records for value in record.get(name, ())]
@@ -191,10 +182,4 @@ def _column(name: str, sample: Mapping[str, Sequence[Record]]) -> Histogram | To
         if different > max(_FEW, _DIFFERENT * len(everything)):
             return _lengths(f"{name}, characters", sample, name)
         return top_values(name, texts)
-    numbers = {
-        split: np.array(
-            [value for record in records for value in record.get(name) or (np.nan,)], np.float64
-        )
-        for split, records in sample.items()
-    }
-    return histogram(name, numbers)
+    return _drawn(name, sample, lambda item: item.get(name) or (np.nan,))

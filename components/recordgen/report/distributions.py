@@ -213,11 +213,8 @@ def _quantiles(values: npt.NDArray[Any]) -> list[str]:
 
 def number_text(number: float) -> str:
     """Return a number as a person reads it: three digits, all of those of a whole number."""
-    if number == round(number) and abs(number) < 1e9:
-        return f"{number:,.0f}"
-    if 1000 <= abs(number) < 1e9:
-        return f"{number:,.0f}"
-    return f"{number:.3g}"
+    is_shown_whole = number == round(number) or abs(number) >= 1000
+    return f"{number:,.0f}" if is_shown_whole and abs(number) < 1e9 else f"{number:.3g}"
 
 
 def top_values(title: str, values: Mapping[str, Sequence[str]]) -> TopValues | None:

@@ -19,6 +19,7 @@ Format: tensorflow_metadata/proto/v0/schema.proto, as text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from recordgen import features
@@ -100,11 +101,8 @@ def _value_count(spec: FeatureSpec) -> int | None:
     """Return how many values each record has; None: any number."""
     if spec.shape is None:
         return None
-    count = 1
-    if spec.dtype in LIST_DTYPES:  # other arrays are one value of raw bytes
-        for side in spec.shape:
-            count *= side
-    return count
+    # Arrays of other types are one value of raw bytes.
+    return math.prod(spec.shape) if spec.dtype in LIST_DTYPES else 1
 
 
 def _presence(dataset: Dataset, name: str, spec: FeatureSpec) -> str | None:
