@@ -73,6 +73,7 @@ def test_a_search(fn_args, tuner_args, tmp_path, caplog, monkeypatch):
         monkeypatch.setattr(killed, "on_trial_begin", dying_in_the_second())
         with pytest.raises(KeyboardInterrupt):
             killed.search(**kwargs)
+        args.working_dir = str(tmp_path / "another")  # TFX gives each run its own
         found, kwargs = tuner_fn(args)
         found.search(**kwargs)
         assert not [path for path in kept.rglob("*") if path.is_file()]
@@ -162,7 +163,7 @@ def test_several_machines(tuner_args, monkeypatch):
 
 @pytest.mark.parametrize("algorithm", ["random", "bayesian"])
 def test_a_seed_decides_what_is_tried(algorithm):
-    """Also the seed 0; the next seed tries nothing again. Whole numbers stay whole."""
+    """Also the seed 0; its neighbours try nothing again. Whole numbers stay whole."""
     space = {"learning_rate": [1e-4, 1e-2, "log"], "batch_size": [2, 64, "log"]}
 
     def tried(seed: int) -> list[dict[str, float]]:
@@ -172,7 +173,7 @@ def test_a_seed_decides_what_is_tried(algorithm):
 
     first = tried(0)
     assert tried(0) == first
-    assert all(values not in first for values in tried(1))
+    assert all(values not in first for values in (*tried(1), *tried(2)))
     assert {type(values["batch_size"]) for values in first} == {int}
     assert all(2 <= values["batch_size"] <= 64 for values in first)
     rates = [values["learning_rate"] for values in first]
