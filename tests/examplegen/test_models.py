@@ -1,4 +1,4 @@
-"""Models of two spans with other labels, in TFX's Tuner, Trainer, Evaluator and BulkInferrer."""
+"""Models of two spans with other labels, in TFX's Tuner, Trainer and Evaluator."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow_model_analysis as tfma
-from tensorflow_serving.apis import prediction_log_pb2
 from tfx import v1 as tfx
 
 from pipelines.pipeline import eval_config
@@ -93,13 +91,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, run_tfx: Callable[..., Any]) -
         baseline_model=baseline.outputs["model"],
         eval_config=config,
     )
-    inferrer = tfx.components.BulkInferrer(
-        examples=new.outputs["examples"],
-        model=candidate.outputs["model"],
-        data_spec=tfx.proto.DataSpec(example_splits=["eval"]),
-        model_spec=tfx.proto.ModelSpec(model_signature_name=["evaluate"]),
-    )
-    steps = (old, new, search, baseline, candidate, evaluator, inferrer)
+    steps = (old, new, search, baseline, candidate, evaluator)
     metadata = run_tfx(root / "work", *steps)
     return {
         f"{execution.component}/{artifact.type}": artifact.uri
@@ -142,24 +134,6 @@ def test_a_baseline_with_other_labels(run: dict[str, str]) -> None:
         f"{run['old_trainer/Model']}/Format-Serving", examples, read_dataset(examples), "eval"
     )
     assert found["accuracy"] == pytest.approx(step.score)
-
-
-@pytest.mark.slow
-def test_bulk_inferrer(run: dict[str, str]) -> None:
-    """It scores every example of a split, in the order of the model's labels."""
-    files = tf.io.gfile.glob(f"{run['BulkInferrer/InferenceResult']}/*.gz")
-    logs = [
-        prediction_log_pb2.PredictionLog.FromString(record).predict_log
-        for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()
-    ]
-    assert len(logs) == 3 * COUNT
-    labels = read_dataset(run["new_examples/Examples"]).labels
-    for log in logs:
-        [record] = log.request.inputs["examples"].string_val
-        example = tf.train.Example.FromString(record)
-        [label] = example.features.feature["class/text"].bytes_list.value
-        scores = tf.make_ndarray(log.response.outputs["scores"])
-        assert labels[scores.ravel().argmax()] == label.decode()
 
 
 @pytest.mark.parametrize("sliced", [False, True])

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
@@ -17,9 +18,14 @@ from pipelines.config import metadata_path
 from pipelines.lineage import lineage_lines, pushed_model
 from pipelines.metadata import Metadata
 from pipelines.samples import sample_of
+from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
 from recordgen.kubeflow.evaluate import evaluate
+from recordgen.records.tfrecord import read_records
+from recordgen.registry import OWN
+from tests.bulk_inferrer import bulk_scores
 from tests.cpp_loader import CppModel
+from tests.trainer import train
 
 pytestmark = pytest.mark.slow
 
@@ -109,6 +115,29 @@ def test_the_demo_of_each_task(task, demo_of):
         blessed = score >= sample_of(task).min_score
     assert re.search(r"\nblessed +(yes|no)\n", done.stdout)[1] == ("yes" if blessed else "no")
     assert (workdir / "serving").exists() == blessed
+
+
+@pytest.mark.parametrize("task", OWN)
+def test_bulk_inferrer(task, demo_of, tmp_path):
+    """It scores each record of a split once, as TensorFlow's C++ loader does."""
+    if task in DEMOS:
+        workdir, _ = demo_of(task)
+        [examples] = Metadata(metadata_path(str(workdir))).artifacts("Examples")
+        model, output = trained(workdir), examples.uri
+    else:
+        output = str(tmp_path / "out")
+        convert(sample_of(task).write(str(tmp_path), 60), output, task=task)
+        model = train(output, tmp_path / "trained", epochs=1, batch_size=8)
+    (tmp_path / "bulk").mkdir()
+    found = bulk_scores(model, output, "eval", tmp_path / "bulk")
+    shards = read_dataset(output).splits["eval"].shards
+    records = [r for shard in shards for r in read_records(f"{output}/{shard.file}")]
+    assert sorted(record for record, _ in found) == sorted(records)
+    scores = CppModel(model).run("evaluate", examples=[record for record, _ in found])["scores"]
+    for (_, alone), expected in zip(found, scores, strict=True):
+        # Of texts, scores are padded to the longest of a batch.
+        count = min(len(alone), len(expected))
+        np.testing.assert_allclose(alone[:count], expected[:count], atol=1e-4)
 
 
 def test_a_first_run_uses_no_cache(demo):

@@ -1,0 +1,56 @@
+"""TFX's BulkInferrer on a model and a split, without a pipeline around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow_serving.apis import prediction_log_pb2
+from tfx import v1 as tfx
+from tfx.components.bulk_inferrer.executor import Executor
+from tfx.dsl.components.base.base_beam_executor import BaseBeamExecutor
+from tfx.types import channel_utils, standard_artifacts
+from tfx.types.artifact_utils import encode_split_names
+
+from recordgen.dataset.manifest import read_dataset
+
+
+def bulk_scores(model: str, dataset: str, split: str, root: Path) -> list[tuple[bytes, Any]]:
+    """Return each record of a split and what BulkInferrer's executor has of ``evaluate`` for it.
+
+    Args:
+        model: the folder of a SavedModel.
+        dataset: the folder of a dataset.
+        split: the split to infer.
+        root: an empty folder, which gets the results.
+    """
+    (root / "model").mkdir()
+    (root / "model/Format-Serving").symlink_to(model)  # where TFX's Trainer puts it
+    examples, trained = standard_artifacts.Examples(), standard_artifacts.Model()
+    result = standard_artifacts.InferenceResult()
+    examples.uri, trained.uri, result.uri = dataset, str(root / "model"), str(root / "result")
+    examples.split_names = encode_split_names(list(read_dataset(dataset).splits))
+    component = tfx.components.BulkInferrer(
+        examples=channel_utils.as_channel([examples]),
+        model=channel_utils.as_channel([trained]),
+        data_spec=tfx.proto.DataSpec(example_splits=[split]),
+        model_spec=tfx.proto.ModelSpec(model_signature_name=["evaluate"]),
+    )
+    Executor(BaseBeamExecutor.Context(beam_pipeline_args=[], tmp_dir=str(root))).Do(
+        {"examples": [examples], "model": [trained]},
+        {"inference_result": [result]},
+        component.exec_properties,
+    )
+    files = tf.io.gfile.glob(f"{result.uri}/*.gz")
+    logs = [
+        prediction_log_pb2.PredictionLog.FromString(record).predict_log
+        for record in tf.data.TFRecordDataset(files, "GZIP").as_numpy_iterator()
+    ]
+    return [
+        (
+            log.request.inputs["examples"].string_val[0],
+            tf.make_ndarray(log.response.outputs["scores"])[0],
+        )
+        for log in logs
+    ]
