@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from benchmarks.labelled import Training
+
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int64]
 
@@ -30,14 +32,6 @@ class Answers(NamedTuple):
 
     values: Floats
     parameters: int
-
-
-class Training(NamedTuple):
-    """The settings that every script shares with Recordgen's training."""
-
-    epochs: int
-    batch_size: int
-    seed: int
 
 
 def simple_convnet(
@@ -101,7 +95,7 @@ def normalised_convnet(
 def _fitted_classifier(
     model: keras.Model, images: Floats, labels: Integers, others: Floats, training: Training
 ) -> Answers:
-    model.compile("adam", "sparse_categorical_crossentropy")
+    model.compile(keras.optimizers.Adam(training.learning_rate), "sparse_categorical_crossentropy")
     model.fit(images, labels, batch_size=training.batch_size, epochs=training.epochs, verbose=0)
     return Answers(model.predict(others, verbose=0), model.count_params())
 
@@ -128,7 +122,7 @@ def grid_detector(
             model.add(keras.layers.BatchNormalization())
             model.add(keras.layers.ReLU())
     model.add(keras.layers.Conv2D(5 + classes, 1))
-    model.compile("adam", _grid_loss)
+    model.compile(keras.optimizers.Adam(training.learning_rate), _grid_loss)
     targets = grid_targets(boxes, images.shape[1] // _CELL)
     model.fit(images, targets, batch_size=training.batch_size, epochs=training.epochs, verbose=0)
     return Answers(grid_boxes(model.predict(others, verbose=0)), model.count_params())

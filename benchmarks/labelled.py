@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,15 @@ _FORMS = ("disc", "square", "star", "triangle")
 _PACKAGES = ("keras", "networkx", "numpy", "pandas", "scipy")
 _PARAGRAPHS = 800  # of each package, at most
 _LEAST_WORDS = 5
+
+
+class Training(NamedTuple):
+    """The settings that all networks of a contest share."""
+
+    epochs: int
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

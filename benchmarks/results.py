@@ -47,6 +47,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.labelled import (
     Examples,
+    Training,
     make_boxes,
     make_pictures,
     read_digits,
@@ -56,8 +57,6 @@ from benchmarks.labelled import (
 from recordgen.console.quiet import quiet_libraries
 
 Array = npt.NDArray[Any]
-
-_BATCH = 32
 
 
 class Outcome(NamedTuple):
@@ -79,8 +78,8 @@ class Score:
     cpu_seconds: float
 
 
-#: (examples, seed, epochs) → what a script by hand reached.
-Rival = Callable[[Examples, int, int], Outcome]
+#: What a script by hand reaches.
+Rival = Callable[[Examples, Training], Outcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Contest:
     Attributes:
         measure: what the score is.
         make: takes the seed and the number of examples, None for all; returns them.
-        epochs: passes over the examples, of all networks.
+        training: how all networks are trained, with seed 0.
         rivals: the scripts by hand, by name.
         settings: of Recordgen's training, where they are not the default.
         options: of the conversion.
@@ -98,14 +97,14 @@ class Contest:
 
     measure: str
     make: Callable[[int, int | None], Examples]
-    epochs: int
+    training: Training
     rivals: Mapping[str, Rival]
     settings: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def recordgen(
-    contest: Contest, examples: Examples, seed: int, epochs: int, folder: Path
+    contest: Contest, examples: Examples, training: Training, folder: Path
 ) -> tuple[Outcome, float]:
     """Convert, train and evaluate as a pipeline does; return also the CPU seconds of the latter."""
     import tensorflow as tf
@@ -118,14 +117,13 @@ def recordgen(
     output, model = str(folder / "out"), str(folder / "model")
     convert(examples.write(folder), output, **contest.options)
     started = time.process_time()
-    settings = {"batch_size": _BATCH, "epochs": epochs, "seed": seed, **contest.settings}
     run_fn(
         SimpleNamespace(
             train_files=[f"{output}/Split-train/*"],
             eval_files=[],
             train_steps=None,
             eval_steps=None,
-            custom_config=settings,
+            custom_config={**training._asdict(), **contest.settings},
             serving_model_dir=model,
             model_run_dir=str(folder / "logs"),
         )
@@ -138,21 +136,21 @@ def recordgen(
     return Outcome(found.score, parameters), seconds
 
 
-def _scikit_learn(model: BaseEstimator, examples: Examples, seed: int, _: int) -> Outcome:
+def _scikit_learn(model: BaseEstimator, examples: Examples, training: Training) -> Outcome:
     """Fit a model of scikit-learn; images are rows of numbers for it."""
     train = ~examples.in_test
     inputs = examples.inputs
     if inputs.ndim > 2:
         inputs = inputs.reshape(len(inputs), -1) / 255
     if "random_state" in model.get_params():
-        model.set_params(random_state=seed)
+        model.set_params(random_state=training.seed)
     model.fit(inputs[train], examples.answers[train])
     score = model.score(inputs[examples.in_test], examples.answers[examples.in_test])
     return Outcome(float(score), None)
 
 
 def _keras(
-    name: str, size: tuple[int, int] | None, examples: Examples, seed: int, epochs: int
+    name: str, size: tuple[int, int] | None, examples: Examples, training: Training
 ) -> Outcome:
     """Train a classifier of :mod:`benchmarks.by_hand` on images, resized if ``size`` is given."""
     import tensorflow as tf
@@ -163,7 +161,6 @@ def _keras(
     if size is not None:
         pixels = tf.image.resize(pixels, size).numpy()
     train, test = ~examples.in_test, examples.in_test
-    training = by_hand.Training(epochs, _BATCH, seed)
     found = getattr(by_hand, name)(
         pixels[train], examples.answers[train], pixels[test], len(examples.labels), training
     )
@@ -191,7 +188,7 @@ CONTESTS: Mapping[str, Contest] = {
     "digits": Contest(
         "accuracy",
         read_digits,
-        12,
+        Training(epochs=12),
         {
             "Keras, the same layers": partial(_keras, "normalised_convnet", (16, 16)),
             "Keras, two convolutions": partial(_keras, "simple_convnet", (16, 16)),
@@ -202,7 +199,7 @@ CONTESTS: Mapping[str, Contest] = {
     "pictures": Contest(
         "accuracy",
         make_pictures,
-        15,
+        Training(epochs=15),
         {
             "Keras, the same layers": partial(_keras, "normalised_convnet", None),
             "Keras, two convolutions": partial(_keras, "simple_convnet", None),
@@ -213,14 +210,14 @@ CONTESTS: Mapping[str, Contest] = {
     "boxes": Contest(
         "mAP@0.5",
         make_boxes,
-        12,
+        Training(epochs=12, batch_size=8, learning_rate=3e-3),
         {"Keras, a grid as in YOLO": partial(_keras, "grid_detector", None)},
         settings={"image_size": [96, 96]},
     ),
     "cancer": Contest(
         "accuracy",
         partial(read_table, "breast_cancer"),
-        30,
+        Training(epochs=30),
         {
             "gradient boosting": partial(_scikit_learn, GradientBoostingClassifier()),
             "logistic regression": _logistic(),
@@ -230,7 +227,7 @@ CONTESTS: Mapping[str, Contest] = {
     "wine": Contest(
         "accuracy",
         partial(read_table, "wine"),
-        30,
+        Training(epochs=30),
         {
             "gradient boosting": partial(_scikit_learn, GradientBoostingClassifier()),
             "logistic regression": _logistic(),
@@ -240,7 +237,7 @@ CONTESTS: Mapping[str, Contest] = {
     "diabetes": Contest(
         "R²",
         partial(read_table, "diabetes"),
-        30,
+        Training(epochs=30),
         {
             "gradient boosting": partial(_scikit_learn, GradientBoostingRegressor()),
             "linear regression": partial(_scikit_learn, make_pipeline(StandardScaler(), Ridge())),
@@ -250,7 +247,7 @@ CONTESTS: Mapping[str, Contest] = {
     "texts": Contest(
         "accuracy",
         read_docstrings,
-        10,
+        Training(epochs=10, learning_rate=3e-3),
         {
             "logistic regression of tf-idf": partial(
                 _scikit_learn,
@@ -266,13 +263,16 @@ CONTESTS: Mapping[str, Contest] = {
 def run(name: str, seed: int, count: int | None, epochs: int | None) -> Iterator[Score]:
     """Run all contenders of a contest with one seed."""
     contest = CONTESTS[name]
-    examples, passes = contest.make(seed, count), epochs or contest.epochs
+    examples = contest.make(seed, count)
+    training = contest.training._replace(seed=seed)
+    if epochs is not None:
+        training = training._replace(epochs=epochs)
     with tempfile.TemporaryDirectory(prefix="recordgen-results-") as folder:
-        outcome, seconds = recordgen(contest, examples, seed, passes, Path(folder))
+        outcome, seconds = recordgen(contest, examples, training, Path(folder))
     yield Score(name, "recordgen", seed, *outcome, seconds)
     for rival, learn in contest.rivals.items():
         started = time.process_time()
-        outcome = learn(examples, seed, passes)
+        outcome = learn(examples, training)
         yield Score(name, rival, seed, *outcome, time.process_time() - started)
 
 

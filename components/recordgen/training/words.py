@@ -14,6 +14,11 @@ MOST_TOKENS = 20_000
 NGRAMS = 2
 _WIDTH = 64
 
+# Adam's steps are as long for a rare word as for a layer that learns from every batch: without the
+# stretch, vectors of words hardly leave their first values in the usual number of epochs.
+_RANGE = 0.05
+_STRETCH = 8.0
+
 # Limits the memory for long texts.
 _LONGEST = 1024
 
@@ -28,8 +33,8 @@ class WordVectors(keras.layers.Embedding):
         vocabulary: the word of each row; begins with padding and ``[UNK]``, for any other word.
     """
 
-    def __init__(self, vocabulary: Sequence[str], width: int) -> None:
-        super().__init__(len(vocabulary), width)
+    def __init__(self, vocabulary: Sequence[str], width: int, initial: Any = "uniform") -> None:
+        super().__init__(len(vocabulary), width, initial)
         self.vocabulary = tuple(vocabulary)
 
     def carried(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
@@ -60,7 +65,8 @@ def mean_of_words(
     ``words`` turns texts into ids, 0 for padding. A text without words has a mean of 0.
     """
     ids = words(texts)[:, :_LONGEST]
-    vectors = WordVectors(words.get_vocabulary(), _WIDTH)(ids)
+    small = keras.initializers.RandomUniform(-_RANGE / _STRETCH, _RANGE / _STRETCH)
+    vectors = WordVectors(words.get_vocabulary(), _WIDTH, small)(ids) * _STRETCH
     # Not GlobalAveragePooling1D: a text without any word would have a mean of 0 / 0.
     is_word = keras.ops.cast(keras.ops.not_equal(ids, 0), "float32")[..., None]
     count = keras.ops.maximum(keras.ops.sum(is_word, axis=1), 1.0)
