@@ -43,9 +43,10 @@ def output_config(**buckets):
 
 @pytest.fixture(scope="module")
 def full_run(tmp_path_factory, write_import, run_tfx, rows):
-    """One run with TFX's data components behind ours, of raw pixels; one row has a secret.
+    """One run with TFX's data components behind ours; one row has a secret.
 
-    The row names a server that no option allows.
+    Statistics are those of raw pixels, and Transform gets encoded images. The row names a server
+    that no option allows.
     """
     root = tmp_path_factory.mktemp("full")
     path = write_import(root / "data/import.csv", rows)
@@ -68,15 +69,16 @@ def full_run(tmp_path_factory, write_import, run_tfx, rows):
     schema_gen = tfx.components.SchemaGen(statistics=statistics)
     schema = schema_gen.outputs["schema"]
     validator = tfx.components.ExampleValidator(statistics=statistics, schema=schema)
+    encoded = AutoMLExampleGen(str(root / "data"), max_reject_fraction=0.1).with_id("Encoded")
     # The statistics leave image bytes out, and so does a schema of them.
-    convert(str(path), root / "curated", max_reject_fraction=0.1, ignore="ALL", pixels="raw")
+    convert(str(path), root / "curated", max_reject_fraction=0.1, ignore="ALL")
     own_schema = tfx.components.ImportSchemaGen(str(root / "curated/schema.pbtxt"))
     transform = tfx.components.Transform(
-        examples=examples,
+        examples=encoded.outputs["examples"],
         schema=own_schema.outputs["schema"],
         preprocessing_fn="passthrough_transform.preprocessing_fn",
     )
-    steps = (example_gen, statistics_gen, schema_gen, validator, own_schema, transform)
+    steps = (example_gen, statistics_gen, schema_gen, validator, encoded, own_schema, transform)
     metadata = run_tfx(root / "work", *steps)
     outputs = {}
     for execution in metadata.latest_run():
@@ -179,9 +181,9 @@ def test_schema_and_validation(full_run):
 
 @pytest.mark.slow
 def test_transform_reads_the_examples(full_run):
-    """A preprocessing_fn reads pixels, whose bytes the dataset's own schema knows."""
+    """A preprocessing_fn decodes images, whose bytes the dataset's own schema knows."""
     transformed = full_run["Transform", "Examples"]
-    dataset = read_dataset(full_run["AutoMLExampleGen", "Examples"].uri)
+    dataset = read_dataset(full_run["Encoded", "Examples"].uri)
     for split in ("train", "eval"):
         files = tf.io.gfile.glob(f"{transformed.uri}/Split-{split}/*")
         records = tf.data.TFRecordDataset(files, compression_type="GZIP")
