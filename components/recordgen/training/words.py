@@ -14,8 +14,8 @@ MOST_TOKENS = 20_000
 NGRAMS = 2
 _WIDTH = 64
 
-# Adam's steps are as long for a rare word as for a layer that learns from every batch: without the
-# stretch, vectors of words hardly leave their first values in the usual number of epochs.
+# Larger steps for vectors of words, from first values in Keras's usual range. At the default rate,
+# accuracy after ten epochs rose from 0.58 to 0.68 (texts of docs/results.md, seed 0).
 _RANGE = 0.05
 _STRETCH = 8.0
 
