@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import fsspec
 import pytest
@@ -187,6 +188,8 @@ def test_spoilt_uploads_lose_nothing(
     """
     # The default. Four are too few: gcsfs asks five different things to delete one object.
     monkeypatch.delenv("RECORDGEN_STORAGE_ATTEMPTS")
+    # gcsfs waits this long and one second more before it asks again.
+    monkeypatch.setattr("gcsfs.retry.random", SimpleNamespace(random=lambda: -0.95))
     local = fill(None, tmp_path / "data", 6)
     recordgen.convert(local, tmp_path / "out")
     store.proxy.spoil_first(1, 503, "reset")
