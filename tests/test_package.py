@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import ast
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -205,9 +204,8 @@ def test_accessor_in_either_order(lines: str) -> None:
 
 def test_every_module_has_a_docstring() -> None:
     """A module says what it is for in its first line."""
-    for info in pkgutil.walk_packages([str(COMPONENTS / "recordgen")], "recordgen."):
-        if not any(name in info.name for name in ("examplegen", "tfma")):  # not all have TFX
-            assert importlib.import_module(info.name).__doc__, info.name
+    for path in (COMPONENTS / "recordgen").rglob("*.py"):
+        assert ast.get_docstring(ast.parse(path.read_text())), path
 
 
 def test_repository_is_self_contained() -> None:
