@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from types import ModuleType, UnionType
 from typing import Any, get_args, get_type_hints
 
@@ -40,7 +41,7 @@ def test_a_declaration_is_whole(option: Option) -> None:
 def test_every_field_but_what_doors_decide_is_an_option() -> None:
     """``table`` is what was detected, ``confined`` says which door it is; the rest can be given."""
     own = ("confined", "table")
-    assert [*OPTIONS] == [name for name in ConvertOptions.__slots__ if name not in own]
+    assert [*OPTIONS] == [it.name for it in fields(ConvertOptions) if it.name not in own]
     assert all(f"\n        {name}: " in str(ConvertOptions.__doc__) for name in OPTIONS)
     assert [*TRAINING_OPTIONS] == [*TrainingConfig.__slots__]
 

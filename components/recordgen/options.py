@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from numbers import Integral
 from typing import Any, TypedDict, get_args, get_type_hints
 
@@ -133,7 +134,7 @@ def without_unset(values: Mapping[str, Any], options: Mapping[str, Option]) -> d
     return {name: value for name, value in values.items() if value or name not in unset}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConvertOptions:
     """How to convert. Every field has the name of its command-line option."""
 
@@ -618,7 +619,7 @@ class ConvertOptions:
         """The height and width that ``size`` says, in pixels; None: it says none."""
         return parse_size(self.size) if self.size else None
 
-    @property
+    @cached_property  # asked for each image, as `lint` is
     def changes_pictures(self) -> bool:
         """Whether images may be stored in another size or format than that of their file."""
         return any(getattr(self, name) != OPTIONS[name].default for name in _CHANGES)
@@ -636,7 +637,7 @@ class ConvertOptions:
         """What rows may reach. Raises: UsageError."""
         return Access(self.allow_scheme, self.allow_root, self.confined)
 
-    @property
+    @cached_property
     def lint(self) -> Selection:
         """What is looked for in the data. Raises: UsageError."""
         # Names of files say nothing about a format that the user chose.

@@ -245,6 +245,8 @@ def change_of(
         size: width and height of the upright picture, in pixels.
         options: those of :class:`Resizing` and :class:`Encoding` count.
     """
+    if not options.changes_pictures:
+        return None, Placed(size, (0, 0, *size), size, size)
     resizing = Resizing.of(options)
     placed = resizing.placed(size)
     if placed.is_changed:
