@@ -18,6 +18,8 @@ converted once; then, in one run, interleaved:
     recordgen_raw     with --stored: recordgen on raw pixels of the image size
     recordgen_memory  the second pass with cache="memory"
     recordgen_file    the second pass with a cache in a file
+    recordgen_skip    with on_error="skip"
+    foreign, foreign_skip  the same records as those of another tool: nothing is known of them
     recordgen_crops   with resize="random_crop"
     recordgen_crops_memory  the same, the second pass with cache="memory"
 
@@ -119,6 +121,10 @@ def recordgen_autotune(setting: Setting) -> list[Any]:
     return recordgen(setting, tuning=Tuning(autotune=True))
 
 
+def foreign(setting: Setting, **options: Any) -> list[Any]:
+    return [_ours(setting, f"{setting.records}/Split-train/*", **options)]
+
+
 def recordgen_file(setting: Setting) -> list[Any]:
     return recordgen(setting, again=True, cache=os.path.join(setting.records, "cache"))
 
@@ -165,6 +171,9 @@ CONTENDERS: dict[str, Callable[[Setting], list[Any]]] = {
     **{name: partial(recordgen, stored=name) for name in STORED},
     "recordgen_memory": partial(recordgen, again=True, cache="memory"),
     "recordgen_file": recordgen_file,
+    "recordgen_skip": partial(recordgen, on_error="skip"),
+    "foreign": foreign,
+    "foreign_skip": partial(foreign, on_error="skip"),
     "recordgen_crops": partial(recordgen, resize="random_crop"),
     "recordgen_crops_memory": partial(recordgen, again=True, resize="random_crop", cache="memory"),
 }
