@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
@@ -124,8 +123,8 @@ def _register_accessor(pandas: Any) -> None:
     register(pandas)
 
 
-class _AfterPandas(importlib.abc.MetaPathFinder):
-    """Registers the accessor when pandas has been imported; finds nothing else."""
+class _AfterPandas:
+    """A finder that registers the accessor when pandas has been imported; finds nothing else."""
 
     def __init__(self) -> None:
         self._is_asking = False
