@@ -129,8 +129,9 @@ class TokenVectors(WordVectors):
 
     def carried(self, before: npt.NDArray[Any], words: Sequence[str]) -> npt.NDArray[Any]:
         """Return the vectors that an earlier model gives these tokens; new ones have zeros."""
-        before[UNKNOWN_WORD] = 0
-        return super().carried(before, words)
+        known = before.copy()
+        known[UNKNOWN_WORD] = 0
+        return super().carried(known, words)
 
 
 class TokenEmbedding(keras.layers.Layer):
