@@ -349,7 +349,9 @@ def of_shard(split: str, file: str, facts: Columns) -> Columns:
         file: the shard's path inside the output.
         facts: of its planned rows, in the order of its records.
     """
-    made = facts.filter(facts["content"].is_valid())
+    made = facts
+    if facts["content"].null_count:
+        made = facts.filter(facts["content"].is_valid())
     count = len(made)
     for name, value in (("shard", file), ("split", split)):
         made = made.add_column(0, name, pa.repeat(value, count).dictionary_encode())
@@ -361,6 +363,15 @@ def renumbered(facts: Columns, rows: Columns) -> Columns:
     for at, name in enumerate(SAID[:2]):
         facts = facts.set_column(at, name, rows[name])
     return facts.cast(_WITH_ROWS)
+
+
+def _taken(columns: Columns, rows: Any) -> Columns:
+    """Return some rows; columns without any value, as most of a table's are, are not looked at."""
+    taken = [
+        pa.nulls(len(rows), column.type) if column.null_count == len(column) else column.take(rows)
+        for column in columns.columns
+    ]
+    return pa.Table.from_arrays(taken, schema=columns.schema)
 
 
 class Facts:
@@ -377,7 +388,7 @@ class Facts:
         ranks = np.argsort(np.argsort(sources.dictionary.to_pylist() or [""]))
         by_source = ranks[sources.indices.to_numpy(zero_copy_only=False)]
         order = np.lexsort((columns["line"].to_numpy(), by_source))
-        self.columns = columns.take(pa.array(order))
+        self.columns = _taken(columns, pa.array(order))
 
     def __len__(self) -> int:
         return len(self.columns)

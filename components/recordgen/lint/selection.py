@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.lint.codes import ALL, BY_DEFAULT, CHECKS, ERROR, LIKENESS, ON_LOOKS, WARNING
+from recordgen.lint.codes import ALL, BY_DEFAULT, CHECKS, ERROR, LIKENESS, ODD_COLUMNS, ON_LOOKS, WARNING
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class Selection:
     def needs_looks(self) -> bool:
         """Whether a check looks at each image or text."""
         return not self.codes.isdisjoint(ON_LOOKS)
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether a check looks at rows of tables as they are."""
+        return any(CHECKS[code].finder == ODD_COLUMNS for code in self.codes)
 
     @classmethod
     @lru_cache(maxsize=16)

@@ -64,7 +64,7 @@ class PlannedRows:
         self, task: Task, vocabulary: Vocabulary, options: ConvertOptions
     ) -> Iterator[bytes | memoryview]:
         yield json.dumps(self._numbers(task, vocabulary)).encode()
-        for batch in self._in_turn():
+        for batch in self._in_turn(max(task.batch_rows, _ROWS_AT_ONCE)):
             for name in ("uri", "annotation", "bytes", "version", "assigned"):
                 yield from content_of(batch.columns[name])
             if options.url_secrets == "keep":
@@ -89,8 +89,9 @@ class PlannedRows:
 
     def _payloads(self, task: Task) -> Iterator[Sequence[PlannedRow]]:
         """Yield the payloads in storage that each row needs, see :func:`payload_rows`."""
-        for batch in self._in_turn():
-            yield from payload_rows(batch, task)
+        if task.names_payloads:
+            for batch in self._in_turn():
+                yield from payload_rows(batch, task)
 
     def renumbered(self, rejects: Sequence[Reject]) -> Sequence[Reject]:
         """Return rejects of the same payloads with the import files and lines of these rows."""

@@ -62,9 +62,9 @@ class ShardTask:
         # How many rejects a run may have decides whether it succeeds, but not what is written.
         recorded = {**options.recorded(), "max_reject_fraction": None}
         place = [self.split, self.label, self.index, self.count]
-        # Facts that were noted without looking at images would hide what a later run looks for, and
-        # images that were too slow must get the time that a later run allows.
-        extra = [options.lint.needs_looks, options.image_seconds]
+        # Facts that were noted for fewer checks would hide what a later run looks for, and images
+        # that were too slow must get the time that a later run allows.
+        extra = [options.lint.needs_looks, options.lint.needs_rows, options.image_seconds]
         known = [__version__, _ENCODERS, recorded, place, *extra]
         said = hashlib.sha256(json.dumps(known).encode())
         identity = self.rows.identity(vocabulary, options)
@@ -130,6 +130,7 @@ class ShardStats:
 
     def __init__(self, on_progress: OnProgress | None, options: ConvertOptions) -> None:
         self._task = task_for(options)
+        self._keeps_rows = options.lint.needs_rows and ODD_COLUMNS in self._task.checks
         self._sum = BuiltBatch(facts=facts.Notes())
         self._digest = hashlib.sha256()
         self._on_progress = on_progress
@@ -170,6 +171,6 @@ class ShardStats:
                 task.rows.columns,
                 found.facts,
                 self._task.annotations_for_checks(task.rows.columns["annotation"]),
-                -(-facts.SAMPLE_ROWS // task.count) if ODD_COLUMNS in self._task.checks else 0,
+                -(-facts.SAMPLE_ROWS // task.count) if self._keeps_rows else 0,
             ),
         )

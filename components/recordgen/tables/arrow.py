@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recordgen.records.example import example_head, feature_head, packed_ints
+from recordgen.rows.columns import joined
 from recordgen.tables.columns import Column
 from recordgen.tables.csv_fields import read_fields
 from recordgen.types import MAX_WEIGHT, Weight
@@ -27,6 +28,8 @@ from recordgen.types import MAX_WEIGHT, Weight
 Texts: TypeAlias = Any  # pa.StringArray
 Values: TypeAlias = Any  # pa.Int64Array | pa.DoubleArray | pa.StringArray
 Records: TypeAlias = Any  # pa.BinaryArray
+
+_BLANK = ord(" ")  # the last of ASCII's blanks
 
 _NO_TEXT = pa.scalar(None, pa.string())
 
@@ -46,7 +49,7 @@ def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
         width: the number of columns.
         wanted: the indices of the columns that are returned.
     """
-    if not pc.any(pc.match_substring(lines, '"')).as_py():
+    if b'"' not in bytes(joined(lines)):
         columns = _split(lines, width, wanted)
     else:
         is_simple = pc.match_substring_regex(lines, _SIMPLE)
@@ -60,7 +63,14 @@ def parse(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
         columns = [
             pa.concat_arrays(both).take(pa.array(moved)) for both in zip(*parts, strict=True)
         ]
-    return [pc.if_else(pc.equal(column, ""), _NO_TEXT, column) for column in columns]
+    return list(map(_without_empty, columns))
+
+
+def _without_empty(texts: Texts) -> Texts:
+    """Return texts with nulls for the empty ones."""
+    if pc.min(pc.binary_length(texts)).as_py() != 0:
+        return texts  # most columns have none, and lengths are quickly looked at
+    return pc.if_else(pc.equal(texts, ""), _NO_TEXT, texts)
 
 
 def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
@@ -68,7 +78,7 @@ def _split(lines: Texts, width: int, wanted: Sequence[int]) -> list[Texts]:
     fields = pc.split_pattern(lines, ",").flatten()
     places = np.arange(len(lines)) * width
     columns = [fields.take(pa.array(places + index)) for index in wanted]
-    if pc.any(pc.match_substring_regex(lines, "(?:^|,) ")).as_py():
+    if b", " in bytes(joined(lines)) or pc.any(pc.starts_with(lines, " ")).as_py():
         return [pc.utf8_ltrim(column, " ") for column in columns]
     return columns
 
@@ -80,8 +90,10 @@ def _split_quoted(lines: Sequence[str], wanted: Sequence[int]) -> list[Texts]:
 
 def trimmed(texts: Texts) -> Texts:
     """Return texts without blanks around them; of those of nothing else, null."""
-    stripped = pc.utf8_trim_whitespace(texts)
-    return pc.if_else(pc.equal(stripped, ""), _NO_TEXT, stripped)
+    data = np.frombuffer(joined(texts), np.uint8)
+    if data.min(initial=255) > _BLANK and data.max(initial=0) < 128:
+        return _without_empty(texts)  # no blank of ASCII or Unicode
+    return _without_empty(pc.utf8_trim_whitespace(texts))
 
 
 def whole_numbers(texts: Texts) -> Values | None:

@@ -29,7 +29,7 @@ def contents_of(columns: Mapping[str, tuple[str, Any]], rows: int) -> _Hashes:
     """
     total = np.zeros(rows, np.uint64)
     for name, (dtype, values) in columns.items():
-        found = _texts(values) if dtype == "bytes" else _numbers(dtype, values)
+        found = _of_each(values) if dtype == "bytes" else _numbers(dtype, values)
         if values.null_count:
             found[~np.asarray(values.is_valid())] = _MISSING
         # The name keeps equal values of two columns from changing places unnoticed.
@@ -44,10 +44,17 @@ def _numbers(dtype: str, values: Any) -> _Hashes:
     return stored.view(np.uint32).astype(np.uint64)
 
 
-def _texts(values: Any) -> _Hashes:
+def _of_each(texts: Any) -> _Hashes:
+    """Return a number for each text, 0 where there is none. Columns often repeat a few texts."""
+    codes = texts.dictionary_encode()
+    numbers = np.append(_texts(codes.dictionary), np.uint64(0))
+    return numbers[pc.fill_null(codes.indices, -1).to_numpy()]
+
+
+def _texts(texts: Any) -> _Hashes:
     """Return a sum over bytes, each times a number that its place decides, and the length."""
-    lengths = np.asarray(pc.fill_null(pc.binary_length(values), 0)).astype(np.int64)
-    data = np.frombuffer(joined(pc.fill_null(values, "")), np.uint8)
+    lengths = pc.binary_length(texts).to_numpy().astype(np.int64)
+    data = np.frombuffer(joined(texts), np.uint8)
     found = lengths.astype(np.uint64)
     filled = np.flatnonzero(lengths)
     if not len(filled):

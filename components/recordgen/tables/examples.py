@@ -13,7 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recordgen.lint.columns import odd_rows
 from recordgen.records.tfrecord import frame_head, masked
 from recordgen.rows.columns import values_of
 from recordgen.tables.arrow import (
@@ -40,7 +39,7 @@ class Examples:
         errors: why a line is refused, by its place among the lines.
         contents: 64 bits for what a model sees of each line: all but target and weight.
         targets: the class of each line as text, null where there is none; None: there are none.
-        odd: the lines that checks of columns want to see.
+        values: of each column that becomes a feature, null where one is missing.
     """
 
     records: Records
@@ -48,7 +47,7 @@ class Examples:
     errors: Mapping[int, str]
     contents: npt.NDArray[np.uint64]
     targets: Texts | None
-    odd: npt.NDArray[np.intp]
+    values: Mapping[str, Any]
 
 
 def make_examples(lines: Texts, table: Table) -> Examples:
@@ -70,8 +69,7 @@ def make_examples(lines: Texts, table: Table) -> Examples:
         labels = _count(targets if is_right is None else targets.filter(is_right))
     seen = [column.name for column in table.inputs] or list(values)
     contents = contents_of({name: values[name] for name in seen}, len(lines))
-    odd = odd_rows(parsed.values())
-    return Examples(records, labels, errors, contents, targets, odd)
+    return Examples(records, labels, errors, contents, targets, parsed)
 
 
 def column_values(lines: Texts, table: Table) -> Mapping[str, Any]:

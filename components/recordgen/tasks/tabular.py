@@ -137,6 +137,7 @@ class Tabular(TableTask):
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from recordgen.lint.columns import odd_rows
         from recordgen.lint.facts import Notes
         from recordgen.rows.columns import joined
         from recordgen.tables.examples import framed, make_examples
@@ -146,6 +147,7 @@ class Tabular(TableTask):
         frames = framed(made.records)
         errors = sorted(made.errors)
         refused = columns.take(pa.array(errors, pa.int64()))
+        odd = odd_rows(made.values.values()) if options.lint.needs_rows else None
         assigned, lost = (pc.sum(part["assigned"]).as_py() or 0 for part in (columns, refused))
         lines = zip(refused["source"].to_pylist(), refused["line"].to_pylist(), strict=True)
         return BuiltBatch(
@@ -160,7 +162,7 @@ class Tabular(TableTask):
                 for at, (source, line) in zip(errors, lines, strict=True)
             ],
             payload_bytes=rows.payload_bytes,
-            facts=Notes.of(made.contents, errors, made.targets, made.odd),
+            facts=Notes.of(made.contents, errors, made.targets, odd),
         )
 
     def make(
