@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from recordgen.errors import UsageError, did_you_mean
-from recordgen.lint.codes import ALL, BY_DEFAULT, CHECKS, ERROR, LIKENESS, ODD_COLUMNS, ON_LOOKS, WARNING
+from recordgen.lint.codes import (
+    ALL,
+    BY_DEFAULT,
+    CHECKS,
+    ERROR,
+    LIKENESS,
+    ODD_COLUMNS,
+    ON_LOOKS,
+    WARNING,
+)
 
 
 @dataclass(frozen=True)
