@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import boxes
-from recordgen.reading.classes import DETECTION
+from recordgen.reading.classes import DETECTION, ClassPlan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.targets import ClassNumbers
@@ -82,17 +81,13 @@ class Boxes(NamedTuple):
         return Boxes(rows.with_values(tf.gather(self.corners.values, kept)), rows)
 
 
-@dataclass(frozen=True)
 class BoxTargets:
-    """How boxes are read; see :class:`recordgen.reading.options.ReadOptions`.
+    """How boxes are read; see :class:`recordgen.reading.options.ReadOptions`."""
 
-    Attributes:
-        numbers: how classes are numbered.
-        options: their format, and how many there are.
-    """
-
-    numbers: ClassNumbers
-    options: ReadOptions
+    def __init__(self, classes: ClassPlan, options: ReadOptions) -> None:
+        text, label = features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL
+        self.numbers = ClassNumbers(classes, text=text, label=label)
+        self._options = options
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -121,10 +116,8 @@ class BoxTargets:
             "boxes must be in shares of their image, from 0 to 1; write them so (ymin, xmin, ymax, "
             "xmax):"
         )
-        outside = tf.boolean_mask(corners, ~is_inside)
-        with tf.control_dependencies(
-            [tf.debugging.Assert(tf.reduce_all(is_inside), [message, outside])]
-        ):
+        shown = [message, tf.boolean_mask(corners, ~is_inside)]
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_inside), shown)]):
             corners = tf.identity(corners)
         return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
 
@@ -135,7 +128,7 @@ class BoxTargets:
             ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
             [batch], the number of boxes; n is ragged, or the same for all images and padded.
         """
-        options = self.options
+        options = self._options
         found = found.clipped(options.min_visible)
         if options.max_boxes is not None:
             found = found.largest(options.max_boxes)

@@ -51,7 +51,7 @@ class Kind:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading.of)
+IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading)
 TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=read_texts)
 ENTITIES = Kind(
     options=EntityOptions,

@@ -131,10 +131,8 @@ def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
 
 def read_images(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
     """Prepare a planned reading. Raises: as :func:`plan_images`."""
-    reading = ImageReading.of(_as_images(shards), plan, options)
-    if shards.dataset is None:
-        return reading
-    return replace(reading, described=shards.dataset.features)
+    described = None if shards.dataset is None else shards.dataset.features
+    return ImageReading(_as_images(shards), plan, options, described)
 
 
 def _as_images(shards: ShardSet) -> ShardSet:
@@ -307,10 +305,10 @@ def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets
     """Return how a target of classes is read."""
     if table.label is not None:
         text, label = table.label_features
-        return Targets.of(classes, options, text=text, label=label)
+        return Targets(classes, options, text=text, label=label)
     text = str(table.target)
     dtype = tf.int64 if table.column(text).dtype == "int64" else tf.string
-    return Targets.of(classes, options, text=text, label="", text_dtype=dtype)
+    return Targets(classes, options, text=text, label="", text_dtype=dtype)
 
 
 def _wanted(table: Table, options: TableOptions) -> Sequence[str]:

@@ -45,9 +45,7 @@ def read_texts(shards: ShardSet, plan: ReadPlan, options: TextOptions) -> TextRe
     """
     if plan.classes is None:
         raise TypeError("a plan for texts has classes")
-    targets = Targets.of(
-        plan.classes, options, text=features.CLASS_TEXT, label=features.CLASS_LABEL
-    )
+    targets = Targets(plan.classes, options, text=features.CLASS_TEXT, label=features.CLASS_LABEL)
     ours = is_ours(shards, features.TEXT)
     extras = check_record(plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=ours)
 

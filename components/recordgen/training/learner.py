@@ -16,6 +16,7 @@ from recordgen import storage
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
+from recordgen.reading.targets import lookup_table
 from recordgen.scales import AUTO
 from recordgen.training.config import (
     BALANCED,
@@ -265,8 +266,5 @@ class TaskTrainer(ABC):
     @cached_property
     def label_table(self) -> tf.lookup.StaticHashTable:
         """The table of the labels' numbers; the saved model must track it."""
-        labels = tf.constant(list(self.dataset.labels), tf.string)
-        numbers = tf.range(len(self.dataset.labels), dtype=tf.int64)
-        return tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(labels, numbers), default_value=-1
-        )
+        numbers = {label: number for number, label in enumerate(self.dataset.labels)}
+        return lookup_table(numbers, default=-1)
