@@ -140,17 +140,17 @@ class BoxTargets:
             return {"boxes": in_format, "labels": labels, "count": count}
         most = options.max_boxes
         return {
-            "boxes": tf.ensure_shape(_padded(in_format, most), (batch_size, most, 4)),
-            "labels": tf.ensure_shape(_padded(labels, most), (batch_size, most)),
+            "boxes": tf.ensure_shape(padded(in_format, PADDING, most), (batch_size, most, 4)),
+            "labels": tf.ensure_shape(padded(labels, PADDING, most), (batch_size, most)),
             "count": count,
         }
 
 
-def _padded(values: tf.RaggedTensor, most: int | None) -> tf.Tensor:
+def padded(values: tf.RaggedTensor, padding: str | int, most: int | None = None) -> tf.Tensor:
     """Return values [batch, (n), …] as a dense tensor [batch, most or the largest n, …]."""
-    padding = tf.constant(PADDING, values.dtype)
+    padding = tf.constant(padding, values.dtype)
     dense = values.to_tensor(padding, shape=[None, most, *values.shape[2:]])
-    # A batch without any box has room for one: losses look for the largest of something.
+    # A batch without any value has room for one: losses look for the largest of something.
     missing = tf.maximum(1 - tf.shape(dense)[1], 0)
     paddings = [[0, 0], [0, missing], *[[0, 0]] * (dense.shape.rank - 2)]
     return tf.pad(dense, paddings, constant_values=padding)

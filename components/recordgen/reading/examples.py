@@ -93,10 +93,11 @@ def read_features(
     if any(name.endswith("/label") for name in spec):
         shards.check_numbers()
     if feature_spec is not None:
-        fixed = {
-            k: v.stored for k, v in spec.items() if isinstance(v.stored, tf.io.FixedLenFeature)
-        }
-        needed = [name for name, item in fixed.items() if item.default_value is None]
+        needed = [
+            name
+            for name, item in spec.items()
+            if isinstance(item.stored, tf.io.FixedLenFeature) and item.stored.default_value is None
+        ]
         check_first(plan.files, needed, "give it a default_value if others have it")
 
     @as_written
@@ -149,9 +150,7 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feat
     if given is not None:
         if not given:
             raise UsageError("feature_spec must have at least one feature")
-        for name, spec in given.items():
-            _check_spec(name, spec)
-        return {name: _Feature(spec) for name, spec in given.items()}
+        return {name: _Feature(_checked(name, spec)) for name, spec in given.items()}
     if shards.dataset is None:
         path, first = first_record([file.path for file in shards.files])
         raise UsageError(
@@ -162,7 +161,8 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feat
     return {name: _Feature(_from_ours(spec)) for name, spec in known.items()}
 
 
-def _check_spec(name: str, spec: Any) -> None:
+def _checked(name: str, spec: Any) -> Any:
+    """Return the spec of a feature. Raises: UsageError."""
     if not isinstance(spec, _SPECS):
         raise UsageError(
             f"feature_spec: {name!r} must be a tf.TensorSpec or what tf.io.parse_example takes, "
@@ -173,6 +173,7 @@ def _check_spec(name: str, spec: Any) -> None:
             f"feature_spec: {name!r} must have a shape without None (got {spec.shape}); a list "
             f"whose length varies is a tf.io.RaggedFeature"
         )
+    return spec
 
 
 def _from_ours(spec: FeatureSpec) -> Any:
