@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import parsing_spec, token_lookup
+from recordgen.reading.detection import padded
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
@@ -63,7 +64,7 @@ class EntityTagger(TaskTrainer):
 
         @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            tokens = _padded(split_tokens(text), "")
+            tokens = padded(split_tokens(text), "")
             is_token = tokens != ""
             scores = model(tokens, training=False)
             tags = tf.gather(names, tf.argmax(scores, -1))
@@ -79,7 +80,7 @@ class EntityTagger(TaskTrainer):
         """Return the score of each tag of each token: float32 [batch, n, tags]."""
         spec = parsing_spec([features.TOKENS], task=TextEntities.name)
         tokens = tf.io.parse_example(records, spec)[features.TOKENS]
-        return model(_padded(tokens, ""), training=False)
+        return model(padded(tokens, ""), training=False)
 
     def outputs_of(self, labels: Sequence[str]) -> Sequence[str]:
         """Return the tags."""
@@ -100,7 +101,7 @@ class EntityTagger(TaskTrainer):
         inside = tf.cast(tf.strings.regex_full_match(texts, "(?s)I-.*"), tf.int64)
         numbers = tf.where(texts == OUTSIDE, tf.constant(0, tf.int64), 2 * labels + 1 + inside)
         return {
-            LABEL: _padded(tags.with_values(numbers), _PADDING),
+            LABEL: padded(tags.with_values(numbers), _PADDING),
             WEIGHT: tf.ones_like(records, tf.float32),
             UNKNOWN: self.unknown(parsed[features.ENTITY_TEXT]),
         }
@@ -204,13 +205,6 @@ class TokenMask(keras.layers.Layer):
 
 def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return inputs["tokens"], tags  # padding is the empty token
-
-
-def _padded(values: tf.RaggedTensor, padding: str | int) -> tf.Tensor:
-    """Return a dense tensor [batch, n], of at least one column."""
-    dense = values.to_tensor(padding)
-    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
-    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=padding)
 
 
 def _where(chosen: tf.Tensor) -> tf.Tensor:

@@ -150,18 +150,10 @@ class TaskTrainer(ABC):
             worker: the number of the worker whose share they are, from 0.
             workers: the number of workers, among which each batch is divided.
         """
-        return train_dataset(
-            self.root,
-            split=self.split,
-            seed=self.config.seed,
-            epochs="endless",
-            shard=(worker, workers),
-            **{
-                **self.reading,
-                **self.training,
-                "batch_size": self.config.batch_size // workers,
-            },
-        )
+        share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
+        settings = {**self.reading, **self.training, **share}
+        seed = self.config.seed
+        return train_dataset(self.root, split=self.split, seed=seed, epochs="endless", **settings)
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return one pass over a split in such batches; see :meth:`can_validate`."""
@@ -189,10 +181,7 @@ class TaskTrainer(ABC):
     ) -> list[Weights]:
         """Return an earlier model's weights for inputs that are normalised as here.
 
-        Args:
-            model: the new model.
-            weights: those of the earlier one, in the order of ``model.weights``.
-            earlier: what it knows of its inputs.
+        The ``weights`` of the earlier model are in the order of those of ``model``, the new one.
         """
         del model, earlier
         return weights
