@@ -37,6 +37,14 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
     return model
 
 
+def records_of(output: str, split: str = "eval") -> list[bytes]:
+    """Return the serialised examples of a split."""
+    import tensorflow as tf
+
+    files = tf.io.gfile.glob(f"{output}/Split-{split}/*")
+    return list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+
+
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
     """Train as :func:`train` does; return the model's folder, and what was logged."""
     log = io.StringIO()
