@@ -38,10 +38,7 @@ class TextReading(BatchReading):
 def read_texts(shards: ShardSet, plan: ReadPlan, options: TextOptions) -> TextReading:
     """Prepare a planned reading; look at the first record of other tools' files.
 
-    Raises:
-        UsageError: an option does not go with the data.
-        DataError: the records are not of texts, or a feature is missing.
-        RecordError: the first file is damaged.
+    Raises: as :class:`recordgen.reading.images.ImageReading`.
     """
     if plan.classes is None:
         raise TypeError("a plan for texts has classes")

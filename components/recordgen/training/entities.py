@@ -136,10 +136,10 @@ class TokenVectors(WordVectors):
 
 
 class TokenEmbedding(keras.layers.Layer):
-    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding.
+    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding, and a mask.
 
     A token that training has seen has a vector; all have their shape (``Xxxx-d``) and their last
-    three characters.
+    three characters. The mask is 1 where there is a token, else 0 (float32 [batch, n, 1]).
     """
 
     def __init__(self, lookup: keras.layers.StringLookup, dropout: float, seed: int) -> None:
@@ -152,7 +152,7 @@ class TokenEmbedding(keras.layers.Layer):
         # Drop whole words, so that the model learns to use shapes and neighbours for new ones.
         self.dropout = keras.layers.Dropout(dropout, noise_shape=(None, None, 1), seed=seed)
 
-    def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+    def call(self, tokens: tf.Tensor, training: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """Look tokens up."""
         ids = self.lookup(tokens)
         words = self.words(ids) * _where(ids > UNKNOWN_WORD)
@@ -165,7 +165,8 @@ class TokenEmbedding(keras.layers.Layer):
             self.shapes(tf.strings.to_hash_bucket_fast(shapes, _HASHED)),
             self.endings(tf.strings.to_hash_bucket_fast(endings, _HASHED)),
         ]
-        return tf.concat(parts, -1) * _where(tokens != "")
+        is_token = _where(tokens != "")
+        return tf.concat(parts, -1) * is_token, is_token
 
 
 def build_tagger(
@@ -177,8 +178,7 @@ def build_tagger(
     its text.
     """
     inputs = keras.Input((None,), dtype="string", name="tokens_in")
-    outputs = TokenEmbedding(lookup, dropout, seed)(inputs)
-    is_token = TokenMask()(inputs)
+    outputs, is_token = TokenEmbedding(lookup, dropout, seed)(inputs)
     outputs = keras.layers.Dense(_WIDTH)(outputs)
     for distance in _DILATIONS:
         seen = keras.layers.Multiply()([outputs, is_token])
@@ -189,18 +189,6 @@ def build_tagger(
         outputs = keras.layers.LayerNormalization()(keras.layers.Add()([outputs, seen]))
     outputs = keras.layers.Dense(tags, activation="softmax", dtype=FLOAT32, name="scores")(outputs)
     return keras.Model(inputs, outputs, name="small_tagger")
-
-
-class TokenMask(keras.layers.Layer):
-    """Tokens (string [batch, n]) → 1 where there is one, else 0 (float32 [batch, n, 1])."""
-
-    def __init__(self) -> None:
-        super().__init__(name="mask")
-        self.supports_jit = False  # strings
-
-    def call(self, tokens: tf.Tensor) -> tf.Tensor:
-        """Compare."""
-        return _where(tokens != "")
 
 
 def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

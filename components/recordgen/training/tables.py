@@ -251,13 +251,9 @@ class TableTrainer(TaskTrainer):
         return layer
 
     def _answer(self, parts: Sequence[Any]) -> Any:
-        """Return what two hidden layers over parts of a network answer.
+        """Return what two hidden layers over parts (float32 [batch, n]) of a network answer.
 
-        Args:
-            parts: Keras tensors, each float32 [batch, n].
-
-        Returns:
-            Probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
+        These are probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
         """
         hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
         for at, units in enumerate(_UNITS):

@@ -59,11 +59,7 @@ class VideoTrainer(OneLabel):
         return {**super().reading, "map_example": self._handed_over}
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
-        """Return batches of frames and labels, of videos that TensorFlow decodes.
-
-        Raises:
-            DataError: one is none of these.
-        """
+        """Return batches of frames and labels. Raises: DataError: TensorFlow decodes no such."""
         # Unlabelled segments are not read here, but when the saved model is evaluated.
         _check_videos(root, split, None)
         return super().eval_data(root, split)
@@ -149,11 +145,7 @@ def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
 
 
 def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"] | None) -> None:
-    """Check that all videos of a split begin as GIFs do.
-
-    Raises:
-        DataError: one is of another kind, or cannot be read.
-    """
+    """Check that all videos of a split can be read, and begin as GIFs do. Raises: DataError."""
     data = eval_dataset(root, batch_size=_SEGMENTS_AT_ONCE, split=split, label_mode=label_mode)
     found = data if label_mode is None else data.map(lambda segments, _: segments)
     videos = sorted({uri for segments in found for uri in segments["uri"].numpy().tolist()})
