@@ -37,6 +37,18 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
     return model
 
 
+def write_texts(path: Path, *labels: str, count: int) -> None:
+    """Write an import file of texts that contain the name of their label, for train and eval."""
+    rows = [
+        f"{split},{number} {split} is {label},{label}\n"
+        for split in ("TRAIN", "VALIDATION")
+        for label in labels
+        for number in range(count)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(rows))
+
+
 def records_of(output: str, split: str = "eval") -> list[bytes]:
     """Return the serialised examples of a split."""
     import tensorflow as tf
