@@ -37,6 +37,26 @@ def train(output: str | os.PathLike[str] | Sequence[str], root: Path, **config: 
     return model
 
 
+def write_texts(path: Path, *labels: str, count: int) -> None:
+    """Write an import file of texts that contain the name of their label, for train and eval."""
+    rows = [
+        f"{split},{number} {split} is {label},{label}\n"
+        for split in ("TRAIN", "VALIDATION")
+        for label in labels
+        for number in range(count)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(rows))
+
+
+def records_of(output: str, split: str = "eval") -> list[bytes]:
+    """Return the serialised examples of a split."""
+    import tensorflow as tf
+
+    files = tf.io.gfile.glob(f"{output}/Split-{split}/*")
+    return list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+
+
 def train_and_listen(output: str, root: Path, **config: Any) -> tuple[str, str]:
     """Train as :func:`train` does; return the model's folder, and what was logged."""
     log = io.StringIO()

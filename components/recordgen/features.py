@@ -157,26 +157,29 @@ OBJECT_DETECTION: Mapping[str, FeatureSpec] = {
     IMAGE_OBJECT_LABEL: FeatureSpec("int64", shape=None),
 }
 
-#: Text classification and sentiment, one label per text: every feature is a scalar.
-TEXT_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+# What every example of a text has.
+_TEXT: Mapping[str, FeatureSpec] = {
     TEXT: FeatureSpec("bytes", None),
     TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+}
+
+#: Text classification and sentiment, one label per text: every feature is a scalar.
+TEXT_CLASSIFICATION: Mapping[str, FeatureSpec] = {
+    **_TEXT,
     CLASS_TEXT: FeatureSpec("bytes", b""),
     CLASS_LABEL: FeatureSpec("int64", NO_LABEL),
 }
 
 #: Text classification, any number of labels: lists, sorted by number.
 TEXT_MULTI_LABEL: Mapping[str, FeatureSpec] = {
-    TEXT: FeatureSpec("bytes", None),
-    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+    **_TEXT,
     CLASS_TEXT: FeatureSpec("bytes", shape=None),
     CLASS_LABEL: FeatureSpec("int64", shape=None),
 }
 
 #: Entities in texts: lists with one value per token, and with one value per entity, by place.
 TEXT_ENTITIES: Mapping[str, FeatureSpec] = {
-    TEXT: FeatureSpec("bytes", None),
-    TEXT_SOURCE_ID: FeatureSpec("bytes", None),
+    **_TEXT,
     TOKENS: FeatureSpec("bytes", shape=None),
     TAGS_TEXT: FeatureSpec("bytes", shape=None),
     TAGS_LABEL: FeatureSpec("int64", shape=None),

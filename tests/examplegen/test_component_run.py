@@ -21,6 +21,7 @@ from recordgen.dataset.manifest import read_dataset
 from recordgen.errors import NothingToConvertError, SourceError, TooManyRejectsError
 from recordgen.examplegen import AutoMLExampleGen
 from recordgen.examplegen.parameters import ExampleGenParameters
+from tests.examplegen.configs import input_config, output_config
 
 ML_USES = ["TRAIN"] * 12 + ["VALIDATION"] * 6 + ["TEST"] * 6 + [""] * 6
 
@@ -28,17 +29,6 @@ ML_USES = ["TRAIN"] * 12 + ["VALIDATION"] * 6 + ["TEST"] * 6 + [""] * 6
 @pytest.fixture(scope="module")
 def rows():
     return [(use, f"images/{n}.png", "cat" if n % 3 else "dog") for n, use in enumerate(ML_USES)]
-
-
-def input_config(**patterns):
-    splits = [tfx.proto.Input.Split(name=n, pattern=p) for n, p in patterns.items()]
-    return tfx.proto.Input(splits=splits)
-
-
-def output_config(**buckets):
-    split = tfx.proto.SplitConfig.Split
-    splits = [split(name=n, hash_buckets=b) for n, b in buckets.items()]
-    return tfx.proto.Output(split_config=tfx.proto.SplitConfig(splits=splits))
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -115,29 +116,46 @@ def test_what_has_no_version(tmp_path):
         assert version_or_missing(f"{url}/forbidden.jpg", closed) == "not allowed"
 
 
-def test_tags_that_lie_beside_their_sentences(tmp_path):
+@pytest.mark.parametrize(
+    ("options", "files", "changed", "text"),
+    [
+        # how rows are read; the import file, and what lies beside it; what changes, and to what
+        (
+            dict(task="text_entities"),
+            {"sentences.txt": "Anna left\n", "labels.txt": "B-person O\n"},
+            *("labels.txt", "B-animal O\n"),
+        ),
+        (
+            dict(task="video_classification"),  # whose videos are not looked at
+            {
+                "top.csv": "TRAIN,list.csv\nTEST,gs://no-such-bucket/1.mp4,x\n",
+                "list.csv": "1.mp4,x,0,1\n",
+            },
+            *("list.csv", "1.mp4,y,0,1\n"),
+        ),
+        (
+            dict(task="tabular", tfmd_schema="schema.pbtxt"),
+            {"a.csv": "a\n1\n", "schema.pbtxt": 'feature {name: "a" type: INT}'},
+            *("schema.pbtxt", 'feature {name: "a" type: FLOAT}'),
+        ),
+        (
+            dict(task="tabular", vocabulary="labels.txt"),
+            {"a.csv": "a\n1\n", "labels.txt": "a\n"},
+            *("labels.txt", "b\n"),
+        ),
+    ],
+)
+def test_what_lies_beside_the_import_file(tmp_path, monkeypatch, options, files, changed, text):
     """What says something of rows counts, also where it is no import file itself."""
-    (tmp_path / "sentences.txt").write_text("Anna left\n")
-    (tmp_path / "labels.txt").write_text("B-person O\n")
-    options = ConvertOptions(task="text_entities")
-    files = [ImportFile(str(tmp_path / "sentences.txt"))]
-    before = image_fingerprint(files, options)
-    assert image_fingerprint(files, options) == before
-    (tmp_path / "labels.txt").write_text("B-animal O\n")
-    assert image_fingerprint(files, options) != before
-
-
-def test_a_list_of_videos_that_changes(tmp_path):
-    """Lists are part of it, and the videos that they name are not looked at."""
-    (tmp_path / "top.csv").write_text("TRAIN,list.csv\nTEST,gs://no-such-bucket/1.mp4,x\n")
-    (tmp_path / "list.csv").write_text("1.mp4,x,0,1\n")
-    options = ConvertOptions(task="video_classification")
-    files = [ImportFile(str(tmp_path / "top.csv"))]
-    before = image_fingerprint(files, options)
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        Path(name).write_text(content)
+    source, decoded = [ImportFile(next(iter(files)))], ConvertOptions(**options)
+    before = image_fingerprint(source, decoded)
     assert before.startswith("images:0,")
-    assert image_fingerprint(files, options) == before
-    replace_later(tmp_path / "list.csv", b"1.mp4,y,0,1\n")
-    assert image_fingerprint(files, options) != before
+    assert image_fingerprint(source, decoded) == before
+    replace_later(Path(changed), text.encode())
+    assert image_fingerprint(source, decoded) != before
 
 
 def test_every_image_of_a_row(data):
@@ -150,27 +168,3 @@ def test_every_image_of_a_row(data):
     image = data / "i/3.png"
     replace_later(image, bytes(reversed(image.read_bytes())))
     assert image_fingerprint(files, options) != before
-
-
-def test_a_schema_that_changes(tmp_path):
-    """The types of a table's columns may stand beside it."""
-    (tmp_path / "a.csv").write_text("a\n1\n")
-    path = tmp_path / "schema.pbtxt"
-    path.write_text('feature {name: "a" type: INT}')
-    options = ConvertOptions(task="tabular", tfmd_schema=str(path))
-    files = [ImportFile(str(tmp_path / "a.csv"))]
-    before = image_fingerprint(files, options)
-    assert image_fingerprint(files, options) == before
-    replace_later(path, b'feature {name: "a" type: FLOAT}')
-    assert image_fingerprint(files, options) != before
-
-
-def test_labels_that_change(data):
-    """What numbers the labels is part of it."""
-    labels = data / "labels.txt"
-    found = set()
-    for text in ("a\n", "b\n"):
-        labels.write_text(text)
-        options = ConvertOptions(vocabulary=str(labels))
-        found.add(image_fingerprint([ImportFile(str(data / "a.csv"))], options))
-    assert len(found) == 2

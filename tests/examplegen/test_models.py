@@ -19,6 +19,7 @@ from recordgen.examplegen import AutoMLExampleGen
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.standards.lineage import find_lineage
 from recordgen.training.tfma_metrics import LabelAccuracy
+from tests.trainer import write_texts
 
 COUNT = 16
 TASK = "text_classification"
@@ -26,22 +27,10 @@ RATE, USELESS_RATE = 0.05, 1e-9
 SETTINGS = {"batch_size": 8, "epochs": 5}
 
 
-def texts(folder: Path, *labels: str) -> str:
-    """Write texts that contain the name of their label; return the folder."""
-    rows = [
-        f"{split},{number} {split} is {label},{label}\n"
-        for split in ("TRAIN", "VALIDATION")
-        for label in labels
-        for number in range(COUNT)
-    ]
-    folder.mkdir(parents=True)
-    (folder / "a.csv").write_text("".join(rows))
-    return str(folder)
-
-
 def example_gen(folder: Path, name: str, *labels: str) -> AutoMLExampleGen:
-    data = texts(folder / "data" / name, *labels)
-    return AutoMLExampleGen(data, task=TASK, ignore="ALL").with_id(f"{name}_examples")
+    data = folder / "data" / name
+    write_texts(data / "a.csv", *labels, count=COUNT)
+    return AutoMLExampleGen(str(data), task=TASK, ignore="ALL").with_id(f"{name}_examples")
 
 
 def tuner(examples: AutoMLExampleGen, *rates: float) -> tfx.components.Tuner:

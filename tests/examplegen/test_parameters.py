@@ -20,18 +20,8 @@ from recordgen.examplegen.parameters import (
 )
 from recordgen.options import OPTIONS, make_options
 from recordgen.sources.import_file import ImportFile
+from tests.examplegen.configs import input_config, output_config
 from tests.steps import OTHER_VALUES
-
-
-def input_config(**patterns):
-    splits = [example_gen_pb2.Input.Split(name=n, pattern=p) for n, p in patterns.items()]
-    return example_gen_pb2.Input(splits=splits)
-
-
-def output_config(**buckets):
-    split = example_gen_pb2.SplitConfig.Split
-    splits = [split(name=n, hash_buckets=b) for n, b in buckets.items()]
-    return example_gen_pb2.Output(split_config=example_gen_pb2.SplitConfig(splits=splits))
 
 
 def properties(base, inputs, **more):

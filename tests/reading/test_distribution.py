@@ -244,24 +244,6 @@ def test_input_context(pets):
         input_fn(pets, input_context=context, shard=(0, 2))
 
 
-@pytest.mark.parametrize(
-    ("shard", "message"),
-    [
-        # a worker, what is said
-        ((2, 2), r"shard must be \(index, count\) with 0 ≤ index < count \(got \(2, 2\)\)"),
-        ((-1, 2), "0 ≤ index < count"),
-        ((0,), "0 ≤ index < count"),
-        (1, r"0 ≤ index < count \(got 1\)"),
-        ((0.0, 1), "0 ≤ index < count"),
-        ((0, 61), r"shard=\(0, 61\): nothing is left for this worker; use fewer workers"),
-    ],
-)
-def test_wrong_shards(pets, shard, message):
-    """A worker that is none of the workers, or has nothing to do."""
-    with pytest.raises(UsageError, match=message):
-        train_dataset(pets, shard=shard, **SIZE)
-
-
 # Two replicas in one process. Prints for each way the numbers of the images that both saw in one
 # epoch, and how many came at once; then of how many epochs a model's training has told.
 MIRRORED = textwrap.dedent("""

@@ -304,13 +304,6 @@ def test_images_written_with_recordgen_write(tmp_path):
         eval_dataset(tmp_path / "other", split="train", **SIZE)
 
 
-def test_batch_larger_than_the_data(path):
-    """Known before training where the count is, with the number that fits."""
-    with pytest.raises(UsageError, match=r"not be above .* 20 \(got 21\)"):
-        steps_per_epoch(path, 21, drop_remainder=True)
-    assert steps_per_epoch(path, 21) == 1
-
-
 def test_read_without_a_specification(path):
     """Nothing is known of the features; the first record's are named."""
     with pytest.raises(UsageError, match=r"give feature_spec=.*image/class/label, image/class/te"):

@@ -285,7 +285,7 @@ def test_balanced_weights():
             UsageError,
             "labels: no class 'dgo'; did you mean 'dog'?",
         ),
-        (dict(shard=(0, 401)), UsageError, r"shard=\(0, 401\): nothing is left"),
+        (dict(shard=(0, 401)), UsageError, r"shard=\(0, 401\): nothing is left for this worker; u"),
     ],
 )
 def test_errors(options, error, message):

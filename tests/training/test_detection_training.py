@@ -14,7 +14,7 @@ from PIL import Image
 
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.training import TrainingConfig
 from recordgen.training.average_precision import BoxMatches
@@ -60,10 +60,6 @@ def dataset(tmp_path_factory):
     return str(folder / "out")
 
 
-def train(dataset, root, **settings):
-    return trainer.train(dataset, root, **{**FAST, **settings})
-
-
 @pytest.fixture(scope="module")
 def trained(dataset, tmp_path_factory):
     """The folder of a model that finds the colours, and the losses by epoch."""
@@ -76,9 +72,7 @@ def trained(dataset, tmp_path_factory):
 @pytest.fixture(scope="module")
 def answers(trained, dataset):
     """What the model and the records say of the evaluation split: boxes, and true boxes."""
-    served = CppModel(trained[0])
-    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    served, records = CppModel(trained[0]), trainer.records_of(dataset)
     truth = served.run("truth", examples=records)
     assert truth["weight"].tolist() == [1.0] * 30
     return served.run("evaluate", examples=records)["scores"], truth["label"]
@@ -250,12 +244,6 @@ def test_the_loss_of_a_right_answer():
     assert loss((0, 1, 1, 5), 40) > 1  # another class
     assert loss((0, 1, 1, 1), 2.1) > 1  # somewhere else
     assert loss((0, 0, 0, 1), 9) == loss()  # of cells without a box only the score counts
-
-
-def test_only_the_small_model(dataset, tmp_path):
-    """Backbones are for images as a whole."""
-    with pytest.raises(UsageError, match="model must be small_cnn for object_detection"):
-        train(dataset, tmp_path, model="MobileNetV2")
 
 
 @pytest.mark.parametrize("augmentation", [0, 0.5])

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from pipelines.samples.travels import sentences, write_travels
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.reading import eval_dataset
 from recordgen.reading.words import split_tokens
@@ -66,9 +65,7 @@ def test_the_model_and_its_measure(dataset, trained):
     assert found.score > 0.75
     assert found.examples == read_dataset(dataset).splits["eval"].examples
 
-    served = CppModel(model)
-    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    served, records = CppModel(model), trainer.records_of(dataset)
     truth = served.run("truth", examples=records)
     assert (truth["weight"] == 1).all()
     [(_, tags)] = eval_dataset(dataset, batch_size=len(records))
@@ -118,9 +115,3 @@ def test_serving_takes_texts(trained):
     assert sum(tag.startswith(b"B-") for tag in tags.ravel()) >= 20
     assert (answer["scores"][tokens == b""] == 0).all()
     assert model.run("serving_default", text=[""])["tags"].shape == (1, 1)
-
-
-def test_what_the_tagger_cannot_be(dataset, tmp_path: Path):
-    """Models of images are none of texts."""
-    with pytest.raises(UsageError, match="model must be small_cnn for text_entities"):
-        trainer.train(dataset, tmp_path, model="MobileNetV2")

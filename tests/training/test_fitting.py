@@ -21,6 +21,7 @@ from recordgen.training.learner import Models
 from recordgen.training.model import backbone_of, build_model
 from recordgen.training.replicas import find_replicas
 from recordgen.training.text_labels import OneTextLabel
+from tests import trainer
 from tests.cpp_loader import CppModel
 from tests.preloaded import WITH_TENSORFLOW
 
@@ -68,12 +69,6 @@ def train_in_process(examples, root, config, killed_at=0):
     return WITH_TENSORFLOW.run("-c", TRAIN, json.dumps([examples, str(root), config, killed_at]))
 
 
-def records(examples):
-    """Return the serialised examples of split eval."""
-    found = tf.data.TFRecordDataset(tf.io.gfile.glob(f"{examples}/Split-eval/*"))
-    return list(found.as_numpy_iterator())
-
-
 def saved_weights(root):
     """Return the type, shape and bytes of each variable of a saved model, in any order."""
     reader = tf.train.load_checkpoint(str(root / "model" / "variables" / "variables"))
@@ -100,7 +95,8 @@ def test_a_killed_training_ends_with_the_same_weights(examples, tmp_path):
     assert saved_weights(tmp_path / "killed") == expected
     assert again.stdout.splitlines()[-1] == "float32"  # the process has its own policy again
     model = CppModel(tmp_path / "killed" / "model")
-    assert model.run("evaluate", examples=records(examples))["scores"].dtype == np.float32
+    records = trainer.records_of(examples)
+    assert model.run("evaluate", examples=records)["scores"].dtype == np.float32
     assert not list((tmp_path / "killed").rglob("ckpt*"))
 
 

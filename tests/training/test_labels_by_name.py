@@ -21,14 +21,8 @@ COUNT = 16
 
 def converted(folder: Path, *labels: str) -> str:
     """Convert texts that contain the name of their label; return the dataset's folder."""
-    rows = [
-        f"{split},{number} {split} is {label},{label}\n"
-        for split in ("TRAIN", "VALIDATION")
-        for label in labels
-        for number in range(COUNT)
-    ]
     source = folder / f"{'-'.join(labels)}.csv"
-    source.write_text("".join(rows))
+    trainer.write_texts(source, *labels, count=COUNT)
     convert(source, source.with_suffix(""), task="text_classification", ignore="ALL")
     return str(source.with_suffix(""))
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from PIL import Image
 
 import recordgen
@@ -70,9 +69,7 @@ def model(trained):
 @pytest.fixture(scope="module")
 def answers(model, dataset):
     """What the model and the records say of the evaluation split: scores, truth, weights."""
-    served = CppModel(model)
-    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    served, records = CppModel(model), trainer.records_of(dataset)
     truth = served.run("truth", examples=records)
     scores = served.run("evaluate", examples=records)["scores"]
     return scores, truth["label"], truth["weight"]

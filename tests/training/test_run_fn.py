@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from recordgen.errors import DataError, RecordError, SourceError, UsageError
 from recordgen.reading import eval_dataset
 from recordgen.records.example import serialize_example
 from recordgen.standards.lineage import find_lineage
+from recordgen.tasks import TASKS
 from recordgen.training import TrainingConfig, run_fn
 from recordgen.training.model import build_model
 from recordgen.training.run import examples_root, plan_epochs
@@ -61,8 +63,7 @@ def test_serving_answers_raw_images(trained, colour_image):
 @pytest.mark.slow
 def test_evaluate_scores_records(trained, examples):
     """evaluate takes serialised records and returns a probability for each label, by number."""
-    files = tf.io.gfile.glob(f"{examples}/Split-eval/*")
-    records = list(tf.data.TFRecordDataset(files).as_numpy_iterator())
+    records = trainer.records_of(examples)
     scores = CppModel(trained / "model").run("evaluate", examples=records)["scores"]
     assert scores.shape == (15, 3)
     np.testing.assert_allclose(scores.sum(axis=1), 1, atol=1e-5)
@@ -211,6 +212,18 @@ def test_backbone_that_is_too_large_for_the_image():
 
 
 @pytest.mark.parametrize(
+    "task",
+    ["object_detection", "tabular", "text_multi_label", "text_entities", "video_classification"],
+)
+def test_models_of_images_are_for_whole_images(task):
+    """A network of keras.applications has no idea of boxes, tables, texts and videos."""
+    config, dataset = TrainingConfig(model="MobileNetV2"), SimpleNamespace(task=task)
+    made = TASKS[task].declared("trainer")("out", "train", dataset, config)
+    with pytest.raises(UsageError, match=f"model must be small_cnn for {task}"):
+        made.models()
+
+
+@pytest.mark.parametrize(
     ("module", "absent"),
     [
         # imported, and what must not come with it
@@ -240,7 +253,7 @@ def test_a_warm_start(trained, fn_args, examples, tmp_path):
         base_model=str(trained / "model"),
     )
     run_fn(args)
-    records = tf.stack(list(tf.data.TFRecordDataset(tf.io.gfile.glob(f"{examples}/Split-eval/*"))))
+    records = tf.constant(trainer.records_of(examples))
     old, new = (
         tf.saved_model.load(path).signatures["evaluate"](examples=records)["scores"].numpy()
         for path in (str(trained / "model"), args.serving_model_dir)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import recordgen
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.records.example import serialize_example
 from tests import trainer
@@ -86,12 +85,7 @@ def test_numbers(source: str, tmp_path: Path) -> None:
     found = evaluate(model, output, read_dataset(output), "eval")
     assert found.measure == "r2"
     assert found.score > 0.8
-    served = CppModel(model)
-    records = [
-        record
-        for path in Path(output, "Split-eval").iterdir()
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()
-    ]
+    served, records = CppModel(model), trainer.records_of(output)
     answers = served.run("serving_default", examples=records)["predictions"]
     scores = served.run("evaluate", examples=records)["scores"]
     assert scores[:, 0] == pytest.approx(answers)
@@ -124,18 +118,6 @@ def test_columns_with_gaps_are_known() -> None:
     moments.add(np.array([[1.0, np.nan, 2.0], [2.0, 3.0, 3.0]]))
     moments.add(np.array([[1.0, 1.0, np.nan]]))
     assert moments.with_gaps == [1, 2]
-
-
-def test_a_model_of_images_is_not_for_tables(source: str, tmp_path: Path) -> None:
-    from recordgen.training.config import TrainingConfig
-    from recordgen.training.tables import TableTrainer
-
-    dataset = recordgen.convert(
-        source, tmp_path / "out", task="tabular", target_column="cls"
-    ).dataset
-    config = TrainingConfig(model="MobileNetV2")
-    with pytest.raises(UsageError, match="model must be small_cnn for tabular"):
-        TableTrainer(str(tmp_path / "out"), "train", dataset, config).models()
 
 
 def test_tfma_says_the_same(source: str, tmp_path: Path) -> None:

@@ -7,21 +7,15 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from pipelines.samples import sample_of
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import UsageError
 from recordgen.kubeflow.evaluate import evaluate
 from tests import trainer
 from tests.cpp_loader import CppModel
 
 FAST = {"batch_size": 16, "epochs": 8, "learning_rate": 1e-2}
-
-
-def train(dataset, root, **settings):
-    return trainer.train(dataset, root, **{**FAST, **settings})
 
 
 def converted(task, folder):
@@ -46,7 +40,7 @@ def test_it_learns(task, text, label, least, tmp_path):
     """A model is saved that takes texts, of any words and of none, and is measured by its task."""
     dataset = converted(task, tmp_path)
     labels = read_dataset(dataset).labels
-    model = train(dataset, tmp_path)
+    model = trainer.train(dataset, tmp_path, **FAST)
     served = CppModel(model)
     answer = served.run("serving_default", text=[text, "!!!", "x " * 5000])
     names, scores = answer["labels"], answer["scores"]
@@ -55,8 +49,7 @@ def test_it_learns(task, text, label, least, tmp_path):
     assert np.isfinite(scores).all()
     assert (np.diff(scores) <= 0).all()
 
-    files = tf.io.gfile.glob(f"{dataset}/Split-eval/*")
-    records = tf.stack(list(tf.data.TFRecordDataset(files)))
+    records = trainer.records_of(dataset)
     truth = served.run("truth", examples=records)
     weights = truth["weight"]
     assert weights.sum() == len(weights) - 1 == 60
@@ -75,11 +68,3 @@ def test_it_learns(task, text, label, least, tmp_path):
         right = float((said.argmax(axis=1) == expected).mean())
         assert (found.measure, found.score) == ("accuracy", pytest.approx(right))
     assert found.score >= least
-
-
-def test_models_of_images_are_refused(tmp_path):
-    """A network of keras.applications has no idea of texts."""
-    (tmp_path / "a.csv").write_text("TRAIN,good,a\nTRAIN,bad,b\n")
-    convert(str(tmp_path / "a.csv"), tmp_path / "out", task="text_classification")
-    with pytest.raises(UsageError, match="model must be small_cnn for text_classification"):
-        train(tmp_path / "out", tmp_path, model="MobileNetV2", batch_size=1)

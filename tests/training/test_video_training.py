@@ -17,7 +17,7 @@ from PIL import Image
 from pipelines.samples.clips import clip, write_clips
 from recordgen import convert
 from recordgen.dataset.manifest import read_dataset
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError
 from recordgen.kubeflow.evaluate import evaluate
 from recordgen.records.example import serialize_example
 from recordgen.training.frames import frames_between, segment_frames, shown_until
@@ -167,11 +167,6 @@ def trained(dataset, tmp_path_factory):
     return trainer.train_and_listen(dataset, tmp_path_factory.mktemp("trained"), **FAST)
 
 
-def records_of(dataset, split="eval"):
-    files = tf.io.gfile.glob(f"{dataset}/Split-{split}/*")
-    return tf.stack(list(tf.data.TFRecordDataset(files)))
-
-
 @pytest.mark.slow
 def test_it_learns(dataset, trained):
     """The loss falls, and segments that were not seen are told apart; the step says the same."""
@@ -191,7 +186,7 @@ def test_it_learns(dataset, trained):
 def test_the_saved_model_answers(dataset, trained):
     """Records, and videos from a request, give the same scores; labels are those of the lists."""
     model = CppModel(trained[0])
-    records = records_of(dataset)
+    records = trainer.records_of(dataset)
     spec = {
         name: tf.io.FixedLenFeature((), kind)
         for name, kind in (
@@ -283,9 +278,3 @@ def test_videos_to_evaluate_are_looked_at_too(tmp_path):
     convert(str(tmp_path / "a.csv"), str(tmp_path / "out"), task="video_classification")
     with pytest.raises(DataError, match=r"of split 'eval' /.*/2.mov is none by its name"):
         train(str(tmp_path / "out"), tmp_path, batch_size=2)
-
-
-def test_what_the_model_cannot_be(dataset, tmp_path):
-    """Models of images are none of videos."""
-    with pytest.raises(UsageError, match="model must be small_cnn for video_classification"):
-        train(dataset, tmp_path, model="MobileNetV2")

@@ -32,7 +32,6 @@ import apache_beam as beam
 
 from recordgen import storage
 from recordgen.beam.steps import (
-    ALL,
     DecideTogether,
     MakePlan,
     ReadExisting,
@@ -40,12 +39,13 @@ from recordgen.beam.steps import (
     ResolveBuckets,
     SettleBuckets,
     WorkOnShards,
+    summaries_in,
 )
 from recordgen.dataset.manifest import read_vocabulary
 from recordgen.errors import UsageError
 from recordgen.options import ConvertOptions
 from recordgen.planning.appending import Existing
-from recordgen.planning.messages import ReadSummary, SplitsNamed
+from recordgen.planning.messages import SplitsNamed
 from recordgen.planning.plan import Base
 from recordgen.runs.commit import Run
 from recordgen.runs.resume import compare_shard, keep_or_write_shard
@@ -71,13 +71,6 @@ def plan_rows(
 ) -> beam.PCollection:
     """Build the planning half.
 
-    Args:
-        pipeline: gets the steps.
-        source: where rows come from.
-        options: how to plan.
-        staging: where the plan is left.
-        existing: the dataset that is appended to.
-
     Returns:
         (ShardKey, [ShardOutline]) for every shard; with too many rejects so far, nothing. The
         rows and the whole plan are left in ``staging``.
@@ -95,7 +88,7 @@ def plan_rows(
     if options.missing_split == "drop":  # who drops rows without a split waits for all others
         parts.append(
             parts[0]
-            | "ReadSummaries" >> beam.FlatMap(_summary_of_any_bucket)
+            | "ReadSummaries" >> beam.FlatMap(lambda element: summaries_in(element[1:]))
             | "GatherNamed" >> beam.GroupByKey()  # (ALL, [ReadSummary])
             | "TellBuckets" >> beam.FlatMap(_tell_buckets, buckets)  # (bucket, SplitsNamed)
         )
@@ -175,11 +168,6 @@ def compare_shards(
     """Check every shard, and the file in ``output`` that is its own; gives shard names."""
     work = partial(compare_shard, output=output, options=options)
     return shards | "CompareShards" >> beam.ParDo(WorkOnShards(work, staging))
-
-
-def _summary_of_any_bucket(element: Any) -> Iterator[tuple[int, ReadSummary]]:
-    if isinstance(element[1], ReadSummary):
-        yield ALL, element[1]
 
 
 def _tell_buckets(element: Any, buckets: int) -> Iterator[tuple[int, SplitsNamed]]:

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 import apache_beam as beam
 import grpc
 from apache_beam.options.pipeline_options import PipelineOptions
-from apache_beam.runners.runner import PipelineResult
 
 from recordgen import storage
 from recordgen.errors import RunnerError, UsageError
@@ -28,6 +27,7 @@ IN_MEMORY_RUNNER = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 _DATAFLOW = "DataflowRunner"
 _DASK = "apache_beam.runners.dask.dask_runner.DaskRunner"
 
+# Names in lower case, and the runners that Beam knows for them.
 _RUNNERS = {
     "directrunner": IN_MEMORY_RUNNER,
     "fnapirunner": IN_MEMORY_RUNNER,
@@ -60,11 +60,6 @@ _PACKAGE_FLAGS = (
 )
 
 
-def runner_name(name: str) -> str:
-    """Return the runner that Beam knows for a name in any case: ``DataFlowRunner`` is one."""
-    return _RUNNERS.get(name.lower(), name)
-
-
 def beam_flags(beam_args: Sequence[str]) -> list[str]:
     """Return command-line flags for Beam with the runner's own name in them, and its defaults.
 
@@ -77,14 +72,17 @@ def beam_flags(beam_args: Sequence[str]) -> list[str]:
         if flag == "--runner":
             flag = f"--runner={next(waiting, '')}"
         if flag.startswith("--runner="):
-            flag = f"--runner={runner_name(flag.removeprefix('--runner='))}"
+            name = flag.removeprefix("--runner=")
+            flag = f"--runner={_RUNNERS.get(name.lower(), name)}"
         flags.append(flag)
     if not _has(flags, "--runner"):
         flags.append(f"--runner={IN_MEMORY_RUNNER}")
     if _has(flags, "--direct_num_workers") and not _has(flags, "--direct_running_mode"):
         # Beam's own default keeps several workers on one thread; processes take 10 s to start.
         flags.append("--direct_running_mode=multi_threading")
-    if _runner(flags) == _DASK and not _has(flags, "--dask_npartitions", "--dask_partition_size"):
+    if _value(flags, "--runner") == _DASK and not _has(
+        flags, "--dask_npartitions", "--dask_partition_size"
+    ):
         flags.append(f"--dask_npartitions={_DASK_PARTS}")
     return flags
 
@@ -96,7 +94,7 @@ def pipeline_factory(beam_args: Sequence[str] = ()) -> Callable[[], beam.Pipelin
     if nothing answers where the flags say that workers are.
     """
     flags = beam_flags(beam_args)
-    runner = _runner(flags)
+    runner = _value(flags, "--runner")
 
     def new_pipeline() -> beam.Pipeline:
         if runner == _DATAFLOW:
@@ -210,13 +208,6 @@ def workers_below(process: int) -> list[int]:
     return [process, *below] if is_worker else below
 
 
-def release(result: PipelineResult | None) -> None:
-    """Let go of a run that has ended: Dask's cluster drops what is left of it."""
-    client = getattr(result, "client", None)
-    if client is not None:
-        client.close()
-
-
 #: What to do where memory is short.
 OUT_OF_MEMORY = (
     "out of memory: a process of this run needs more than it may have; give it more, or use fewer "
@@ -233,7 +224,7 @@ def last_line(exc: Exception) -> str:
 
 def need_local_workers(beam_args: Sequence[str], what: str) -> None:
     """Refuse a runner whose workers cannot reach this machine's files. Raises: UsageError."""
-    if _runner(beam_flags(beam_args)) == _DATAFLOW:
+    if _value(beam_flags(beam_args), "--runner") == _DATAFLOW:
         raise UsageError(
             f"{what} needs workers on this machine, and Dataflow's are elsewhere: use a bucket "
             f"(gs://…), or leave the runner out"
@@ -242,9 +233,8 @@ def need_local_workers(beam_args: Sequence[str], what: str) -> None:
 
 def need_reachable(beam_args: Sequence[str], paths: Iterable[str]) -> None:
     """Refuse files of this machine where workers are on others. Raises: UsageError."""
-    if _runner(beam_flags(beam_args)) == _DATAFLOW:
-        for path in filter(storage.is_local, paths):
-            need_local_workers(beam_args, f"the local file {path}")
+    for path in filter(storage.is_local, paths):
+        need_local_workers(beam_args, f"the local file {path}")
 
 
 def _check_dataflow(flags: Sequence[str]) -> None:
@@ -316,10 +306,6 @@ def _check_flags(flags: Sequence[str]) -> None:
     PipelineOptions([]).get_all_options(add_extra_args_fn=parse)
     if unknown:
         raise UsageError(f"Beam does not know {' '.join(unknown)}")
-
-
-def _runner(flags: Sequence[str]) -> str:
-    return _value(flags, "--runner")
 
 
 def _value(flags: Sequence[str], name: str) -> str:

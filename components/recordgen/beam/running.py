@@ -10,15 +10,8 @@ from contextlib import contextmanager
 import apache_beam as beam
 from apache_beam.runners.runner import PipelineResult
 
-from recordgen.beam.runners import (
-    OUT_OF_MEMORY,
-    dying_with_workers,
-    last_line,
-    release,
-)
-from recordgen.errors import (
-    RunnerError,
-)
+from recordgen.beam.runners import OUT_OF_MEMORY, dying_with_workers, last_line
+from recordgen.errors import RunnerError
 from recordgen.options import ConvertOptions
 from recordgen.runs.progress import Progress, watching
 from recordgen.runs.staging import Staging
@@ -57,7 +50,8 @@ def running(
             raise RunnerError(OUT_OF_MEMORY) from exc
         raise RunnerError(f"Beam's runner failed: {last_line(exc)}") from exc
     finally:
-        release(job)
+        if client := getattr(job, "client", None):
+            client.close()  # Dask's cluster drops what is left of the run
 
 
 @contextmanager

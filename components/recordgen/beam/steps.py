@@ -187,13 +187,9 @@ class ReadRows(PlanningStep):
 def located(row: Row, folder: str, access: Access) -> Row | Reject:
     """Give a row the one uri that all rows of its payload have, if it may reach that.
 
-    A relative uri starts at ``folder``, in whichever import file it stands, so a copy of all files
-    elsewhere gives the same rows. An absolute one becomes relative if it lies below ``folder``.
-
-    Args:
-        row: its payload is never opened here.
-        folder: that of the first import file, see :func:`recordgen.storage.folder_of`.
-        access: what rows may reach.
+    A relative uri starts at ``folder``, that of the first import file, in whichever import file it
+    stands, so a copy of all files elsewhere gives the same rows. An absolute one becomes relative
+    if it lies below ``folder``. The payload is never opened here.
     """
     path = storage.address(row.uri, row.source)
     try:

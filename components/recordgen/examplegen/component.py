@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tfx import types
 from tfx.components.example_gen import component as example_gen_component
+from tfx.components.example_gen import utils as example_gen
 from tfx.dsl.components.base import base_beam_component, executor_spec
 from tfx.orchestration.data_types import RuntimeParameter
 from tfx.proto import example_gen_pb2, range_config_pb2
@@ -135,7 +136,7 @@ class AutoMLExampleGen(example_gen_component.FileBasedExampleGen):
                 "previous says how labels are numbered already; leave out vocabulary and labels"
             )
         if input_config is None:
-            input_config = parameters.default_input_config()
+            input_config = example_gen.make_default_input_config(parameters.DEFAULT_PATTERN)
         if isinstance(output_config, example_gen_pb2.Output):
             parameters.split_fractions(output_config)
         if isinstance(input_config, example_gen_pb2.Input):

@@ -33,11 +33,6 @@ OPTION_TYPES: Mapping[str, type] = {
 }
 
 
-def default_input_config() -> example_gen_pb2.Input:
-    """Return the default of ``input_config``: all CSV files in ``input_base``."""
-    return example_gen.make_default_input_config(DEFAULT_PATTERN)
-
-
 def split_fractions(output_config: example_gen_pb2.Output | None) -> SplitFractions:
     """Return the shares for rows without a split; by default train 80, eval 10, test 10.
 
@@ -160,7 +155,7 @@ class ExampleGenParameters:
         input_base = properties[specs.INPUT_BASE_KEY]
         input_config = _proto(properties, specs.INPUT_CONFIG_KEY, example_gen_pb2.Input)
         if input_config is None:
-            input_config = default_input_config()
+            input_config = example_gen.make_default_input_config(DEFAULT_PATTERN)
         output_config = _proto(properties, specs.OUTPUT_CONFIG_KEY, example_gen_pb2.Output)
         check_splits(input_config, output_config)
 

@@ -10,7 +10,6 @@ from recordgen.dataset.manifest import LINT_FILE, REJECTS_FILE
 from recordgen.errors import LintError
 from recordgen.kubeflow.convert import counts_of, metrics_of, to_options
 from recordgen.kubeflow.execution import StepInput, StepOutput, write_place
-from recordgen.lint.run import Lint
 from recordgen.rejects import to_lines
 from recordgen.sources.import_file import find_import_files
 from recordgen.sources.source import open_files
@@ -47,19 +46,12 @@ def run(step: StepInput) -> StepOutput:
     error = why_unusable(dataset.examples, rows.read, rows.dropped, result.rejects, options)
     if error is not None:
         raise with_rejects(error, result.rejects)
-    if lint is not None:
-        _stop_on_findings(lint)
-    logs.checked(result, exit_code=0)
-    metrics = metrics_of(dataset)
-    del metrics["bytes"]  # nothing was written
-    return StepOutput(
-        counts_of(dataset), {"metrics": {**metrics, "seconds": round(result.seconds, 3)}}
-    )
-
-
-def _stop_on_findings(lint: Lint) -> None:
-    if lint.fatal:
+    if lint is not None and lint.fatal:
         counts = ", ".join(f"{code} {count:,}" for code, count in lint.fatal.items())
         shown = [str(item) for item in lint.findings() if item.code in lint.fatal]
         message = f"findings that fail_on names: {counts}; fix the data, or change fail_on"
         raise LintError("\n  ".join([message, *shown[:_FINDINGS_SHOWN]]))
+    logs.checked(result, exit_code=0)
+    metrics = {**metrics_of(dataset), "seconds": round(result.seconds, 3)}
+    del metrics["bytes"]  # nothing was written
+    return StepOutput(counts_of(dataset), {"metrics": metrics})

@@ -13,12 +13,7 @@ from recordgen.conversion.api import convert_files
 from recordgen.dataset.manifest import REPORT_FILE, Dataset
 from recordgen.dataset.splits import SPLITS
 from recordgen.errors import SourceError
-from recordgen.kubeflow.execution import (
-    Artifact,
-    StepInput,
-    StepOutput,
-    place_of,
-)
+from recordgen.kubeflow.execution import Artifact, StepInput, StepOutput, place_of
 from recordgen.options import OPTIONS, ConvertOptions, make_options, without_unset
 from recordgen.runs.counters import dataset_numbers
 from recordgen.sources.import_file import find_import_files
@@ -61,13 +56,9 @@ def to_options(values: Mapping[str, Any]) -> ConvertOptions:
 
 def counts_of(dataset: Dataset) -> dict[str, int | str]:
     """Return the output parameters: counts that a pipeline can branch on, and the digest."""
-    none = dict.fromkeys((f"{name}_examples" for name in SPLITS), 0)
-    return {
-        **dataset_numbers(dataset),
-        **none,
-        **_examples_by_split(dataset),
-        "digest": dataset.digest,
-    }
+    none = {f"{name}_examples": 0 for name in SPLITS}
+    found = {**dataset_numbers(dataset), **none, **_examples_by_split(dataset)}
+    return {**found, "digest": dataset.digest}
 
 
 def description_of(dataset: Dataset) -> dict[str, Any]:

@@ -8,12 +8,7 @@ from recordgen import storage
 from recordgen.console.quiet import load_tensorflow
 from recordgen.dataset.manifest import read_dataset, split_dir
 from recordgen.dataset.splits import EVAL, TRAIN
-from recordgen.kubeflow.execution import (
-    StepInput,
-    StepOutput,
-    read_place,
-    write_place,
-)
+from recordgen.kubeflow.execution import StepInput, StepOutput, read_place, write_place
 from recordgen.options import without_unset
 from recordgen.training.config import TRAINING_OPTIONS, TrainingConfig
 

@@ -1,52 +1,23 @@
 """Records → batches of images or texts and labels, as ``tf.data``."""
 
-from recordgen.reading.datasets import (
-    eval_dataset,
-    input_fn,
-    load,
-    reading_plan,
-    steps_per_epoch,
-    train_dataset,
-)
-from recordgen.reading.decoding import decode_images
-from recordgen.reading.examples import read
-from recordgen.reading.naming import named_errors
-from recordgen.reading.options import (
-    Augmentation,
-    EntityOptions,
-    LabelOptions,
-    ReadOptions,
-    RecordOptions,
-    TextOptions,
-)
-from recordgen.reading.parsing import parsing_spec
-from recordgen.reading.shards import ShardFile, ShardSet, find_shards
-from recordgen.reading.tuning import Tuning
-from recordgen.reading.vectorization import text_vectorization, token_lookup
-from recordgen.reading.words import split_words
-
-__all__ = [
-    "Augmentation",
-    "EntityOptions",
-    "LabelOptions",
-    "ReadOptions",
-    "RecordOptions",
-    "ShardFile",
-    "ShardSet",
-    "TextOptions",
-    "Tuning",
-    "decode_images",
-    "eval_dataset",
-    "find_shards",
-    "input_fn",
-    "load",
-    "named_errors",
-    "parsing_spec",
-    "read",
-    "reading_plan",
-    "split_words",
-    "steps_per_epoch",
-    "text_vectorization",
-    "token_lookup",
-    "train_dataset",
-]
+from recordgen.reading.datasets import eval_dataset as eval_dataset
+from recordgen.reading.datasets import input_fn as input_fn
+from recordgen.reading.datasets import load as load
+from recordgen.reading.datasets import reading_plan as reading_plan
+from recordgen.reading.datasets import steps_per_epoch as steps_per_epoch
+from recordgen.reading.datasets import train_dataset as train_dataset
+from recordgen.reading.decoding import decode_images as decode_images
+from recordgen.reading.examples import read as read
+from recordgen.reading.naming import named_errors as named_errors
+from recordgen.reading.options import Augmentation as Augmentation
+from recordgen.reading.options import EntityOptions as EntityOptions
+from recordgen.reading.options import LabelOptions as LabelOptions
+from recordgen.reading.options import ReadOptions as ReadOptions
+from recordgen.reading.options import RecordOptions as RecordOptions
+from recordgen.reading.options import TextOptions as TextOptions
+from recordgen.reading.parsing import parsing_spec as parsing_spec
+from recordgen.reading.shards import find_shards as find_shards
+from recordgen.reading.tuning import Tuning as Tuning
+from recordgen.reading.vectorization import text_vectorization as text_vectorization
+from recordgen.reading.vectorization import token_lookup as token_lookup
+from recordgen.reading.words import split_words as split_words

@@ -14,11 +14,8 @@ _TOLERANCE = 1e-4
 def moved(corners: tf.Tensor, views: tf.Tensor) -> tf.Tensor:
     """Return where boxes lie in the views of their images; parts may lie outside of 0..1.
 
-    If the right half is shown, a box from 0.5 to 0.75 lies there from 0 to 0.5.
-
-    Args:
-        corners: float32 [n, 4]
-        views: float32 [n, 4], one for each box, see :mod:`recordgen.reading.windows`.
+    If the right half is shown, a box from 0.5 to 0.75 lies there from 0 to 0.5. ``views`` (float32
+    [n, 4], see :mod:`recordgen.reading.windows`) are one for each box.
     """
     start, extent = views[:, :2], views[:, 2:]
     return (corners - tf.concat([start, start], 1)) / tf.concat([extent, extent], 1)

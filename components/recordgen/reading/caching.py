@@ -102,13 +102,11 @@ def plan_cache(
     each = image_bytes(options, images)
     if examples * each <= room:
         return CachePlan(stage, path, examples * each, room), None
-    if not is_divisible or not is_free:
-        return records, None
     if fits and record_bytes is not None:
         kept = int((room - examples * record_bytes) / (each - record_bytes))
     else:
         kept = int(room / each)
-    if kept < _LEAST_SHARE * examples:
+    if not is_divisible or not is_free or kept < _LEAST_SHARE * examples:
         return records, None
     others = None if stored is None else round(stored * (examples - kept) / examples)
     return (

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 
-from recordgen.errors import DataError, UsageError
+from recordgen.errors import DataError, UsageError, did_you_mean
 from recordgen.reading.options import BALANCED, BOX_OPTIONS, LabelOptions, ReadOptions
 from recordgen.reading.shards import ShardSet
 from recordgen.reading.tuning import AUTO
@@ -82,15 +81,6 @@ def check_image_options(shards: ShardSet, options: ReadOptions, task: str) -> No
             )
 
 
-def _mode(task: str, options: LabelOptions) -> str | None:
-    """Return the label mode, with ``auto`` resolved."""
-    if task == DETECTION:
-        return BOX_MODE
-    if options.label_mode != AUTO:
-        return options.label_mode
-    return "multi_hot" if has_several_labels(task) else "int"
-
-
 def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPlan:
     """Plan which classes of a task's examples are read, and their numbers.
 
@@ -98,7 +88,11 @@ def plan_classes(shards: ShardSet, options: LabelOptions, task: str) -> ClassPla
         UsageError: there is no such class, or the number of classes is not known.
         DataError: a class of the data is not in ``vocabulary``.
     """
-    mode = _mode(task, options)
+    mode = options.label_mode
+    if task == DETECTION:
+        mode = BOX_MODE
+    elif mode == AUTO:
+        mode = "multi_hot" if has_several_labels(task) else "int"
     counts = shards.labels
     vocabulary = None if options.vocabulary is None else tuple(options.vocabulary)
     wanted = None if options.labels is None else tuple(sorted(set(options.labels)))
@@ -193,9 +187,8 @@ def _known_classes(name: str, given: Collection[str], known: Sequence[str]) -> N
     there = set(known)
     for label in given:
         if label not in there:
-            close = get_close_matches(str(label), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {shown_names(known)}"
-            raise UsageError(f"{name}: no class {label!r}; {hint}")
+            hint = did_you_mean(label, known, f"; there are {shown_names(known)}")
+            raise UsageError(f"{name}: no class {label!r}{hint}")
 
 
 def shown_names(names: Collection[str], most: int = 10) -> str:

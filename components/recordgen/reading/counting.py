@@ -39,10 +39,7 @@ def is_cheap(path: str) -> bool:
 def remembered(paths: Sequence[str], what: str, count: Callable[[], int]) -> int:
     """Return the result of ``count``, which is called only if it is not remembered.
 
-    Args:
-        paths: the counted files.
-        what: what is counted in them; part of the key.
-        count: the function that counts.
+    The key is made of the counted files' ``paths`` and versions, and of ``what`` is counted.
     """
     lines = [what, *(f"{_absolute(path)} {storage.version(path)}" for path in paths)]
     key = hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -49,8 +49,6 @@ _RATIOS = (1, 2, 4, 8)
 #: other pixels.
 PIXELS_VERSION = 2
 
-_JPEG_MAGIC = b"\xff\xd8\xff"
-
 # Formats that the kernel of ``tf.io.decode_jpeg`` takes.
 _ONE_KERNEL = {"jpeg", "png"}
 
@@ -162,10 +160,7 @@ class ImageDecoder:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Decode pictures that will be cropped, whole and no larger than the size asks for.
 
-        Args:
-            encoded: as in :meth:`decode`.
-            sizes: int64 [batch, 2].
-            is_raw: as in :meth:`decode`.
+        The arguments are those of :meth:`decode`.
 
         Returns:
             Their serialised pixels (string [batch]: uint8 [height, width, 3] each), and heights and
@@ -236,7 +231,7 @@ class ImageDecoder:
         if self.decoder == "exact" or self.are_raw:
             shown = pixels = whole if window is None else window
         else:
-            is_jpeg = tf.strings.substr(encoded, 0, 3) == _JPEG_MAGIC
+            is_jpeg = _are_jpegs(encoded)
             if is_raw is not None:
                 is_jpeg &= ~is_raw
             wanted = whole if window is None else window
@@ -263,7 +258,6 @@ class ImageDecoder:
 
         It is resized to ``wanted`` (int32 [2]); None: to the decoder's size.
         """
-        is_jpeg = tf.strings.substr(data, 0, 3) == _JPEG_MAGIC
 
         def jpeg() -> tf.Tensor:
             shape = tf.cond(
@@ -288,17 +282,15 @@ class ImageDecoder:
             pixels = tf.reshape(tf.io.decode_raw(data, tf.uint8), (size[0], size[1], RAW_CHANNELS))
             return _cut(pixels, self._window(tf.cast(size, tf.int32), draw))
 
+        def in_a_file() -> tf.Tensor:
+            return tf.cond(_are_jpegs(data), jpeg, other)
+
         if self.are_raw:
             pixels = raw()
-        elif is_raw is None:
-            pixels = tf.cond(is_jpeg, jpeg, other)
         else:
-            pixels = tf.cond(is_raw, raw, lambda: tf.cond(is_jpeg, jpeg, other))
+            pixels = in_a_file() if is_raw is None else tf.cond(is_raw, raw, in_a_file)
         pixels.set_shape((None, None, 3))
-        if wanted is None:
-            return self._resized(pixels)
-        resize = _antialiased if self.decoder == "exact" else resize_images
-        return resize(pixels, wanted)
+        return self._resized(pixels) if wanted is None else self._resize(pixels, wanted)
 
     def _jpeg(self, data: tf.Tensor, window: tf.Tensor | None, ratio: int) -> tf.Tensor:
         """Decode a JPEG at the scale 1 / ratio, or its window; or a PNG, which the kernel takes."""
@@ -328,14 +320,19 @@ class ImageDecoder:
 
     def _resized(self, pixels: tf.Tensor) -> tf.Tensor:
         """Resize uint8 [*, *, 3] to float32 [height, width, 3] from 0 to 255."""
-        resize = _antialiased if self.decoder == "exact" else resize_images
         if self.resize != "fit":
-            return resize(pixels, self.image_size)
+            return self._resize(pixels, self.image_size)
         height, width = self.image_size
         start, inner = fitted_window(tf.shape(pixels)[:2], self.image_size)
         top, left = tf.unstack(start)
-        padded = tf.image.pad_to_bounding_box(resize(pixels, inner), top, left, height, width)
+        pixels = self._resize(pixels, inner)
+        padded = tf.image.pad_to_bounding_box(pixels, top, left, height, width)
         return tf.ensure_shape(padded, (height, width, 3))
+
+    def _resize(self, pixels: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
+        if self.decoder == "exact":
+            return tf.image.resize(tf.cast(pixels, tf.float32), size, antialias=True)
+        return resize_images(pixels, size)
 
 
 def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
@@ -357,10 +354,6 @@ def resize_images(images: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Te
     # The mean of white pixels may come out a rounding error above white.
     means = tf.minimum(tf.image.resize(images, covered, method="area"), 255.0)
     return tf.image.resize(means, size)  # nothing but a copy if they have the size now
-
-
-def _antialiased(image: tf.Tensor, size: tf.Tensor | tuple[int, int]) -> tf.Tensor:
-    return tf.image.resize(tf.cast(image, tf.float32), size, antialias=True)
 
 
 def stored_sizes(
@@ -394,7 +387,7 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
 
     def read(data: tf.Tensor) -> tf.Tensor:
         return tf.cond(
-            tf.strings.substr(data, 0, 3) == _JPEG_MAGIC,
+            _are_jpegs(data),
             lambda: tf.io.extract_jpeg_shape(data)[:2],
             lambda: tf.shape(tf.io.decode_image(data, channels=3, expand_animations=False))[:2],
         )
@@ -406,6 +399,10 @@ def image_sizes(encoded: tf.Tensor, known: tf.Tensor | None = None) -> tf.Tensor
     if known is None:
         known = tf.zeros((tf.shape(encoded)[0], 2), tf.int64)
     return tf.map_fn(size, (encoded, known), fn_output_signature=tf.TensorSpec((2,), tf.int32))
+
+
+def _are_jpegs(encoded: tf.Tensor) -> tf.Tensor:
+    return tf.strings.substr(encoded, 0, 3) == b"\xff\xd8\xff"
 
 
 def _cut(image: tf.Tensor, window: tf.Tensor | None) -> tf.Tensor:

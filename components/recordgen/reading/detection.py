@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import boxes
-from recordgen.reading.classes import DETECTION
+from recordgen.reading.classes import DETECTION, ClassPlan
 from recordgen.reading.options import ReadOptions
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.targets import ClassNumbers
@@ -82,17 +81,13 @@ class Boxes(NamedTuple):
         return Boxes(rows.with_values(tf.gather(self.corners.values, kept)), rows)
 
 
-@dataclass(frozen=True)
 class BoxTargets:
-    """How boxes are read; see :class:`recordgen.reading.options.ReadOptions`.
+    """How boxes are read; see :class:`recordgen.reading.options.ReadOptions`."""
 
-    Attributes:
-        numbers: how classes are numbered.
-        options: their format, and how many there are.
-    """
-
-    numbers: ClassNumbers
-    options: ReadOptions
+    def __init__(self, classes: ClassPlan, options: ReadOptions) -> None:
+        text, label = features.IMAGE_OBJECT_TEXT, features.IMAGE_OBJECT_LABEL
+        self.numbers = ClassNumbers(classes, text=text, label=label)
+        self._options = options
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -121,10 +116,8 @@ class BoxTargets:
             "boxes must be in shares of their image, from 0 to 1; write them so (ymin, xmin, ymax, "
             "xmax):"
         )
-        outside = tf.boolean_mask(corners, ~is_inside)
-        with tf.control_dependencies(
-            [tf.debugging.Assert(tf.reduce_all(is_inside), [message, outside])]
-        ):
+        shown = [message, tf.boolean_mask(corners, ~is_inside)]
+        with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(is_inside), shown)]):
             corners = tf.identity(corners)
         return Boxes(first.with_values(corners), first.with_values(numbers)).of_known_classes()
 
@@ -135,7 +128,7 @@ class BoxTargets:
             ``boxes``: float32 [batch, n, 4]; ``labels``: int64 [batch, n]; ``count``: int64
             [batch], the number of boxes; n is ragged, or the same for all images and padded.
         """
-        options = self.options
+        options = self._options
         found = found.clipped(options.min_visible)
         if options.max_boxes is not None:
             found = found.largest(options.max_boxes)
@@ -147,17 +140,17 @@ class BoxTargets:
             return {"boxes": in_format, "labels": labels, "count": count}
         most = options.max_boxes
         return {
-            "boxes": tf.ensure_shape(_padded(in_format, most), (batch_size, most, 4)),
-            "labels": tf.ensure_shape(_padded(labels, most), (batch_size, most)),
+            "boxes": tf.ensure_shape(padded(in_format, PADDING, most), (batch_size, most, 4)),
+            "labels": tf.ensure_shape(padded(labels, PADDING, most), (batch_size, most)),
             "count": count,
         }
 
 
-def _padded(values: tf.RaggedTensor, most: int | None) -> tf.Tensor:
+def padded(values: tf.RaggedTensor, padding: str | int, most: int | None = None) -> tf.Tensor:
     """Return values [batch, (n), …] as a dense tensor [batch, most or the largest n, …]."""
-    padding = tf.constant(PADDING, values.dtype)
+    padding = tf.constant(padding, values.dtype)
     dense = values.to_tensor(padding, shape=[None, most, *values.shape[2:]])
-    # A batch without any box has room for one: losses look for the largest of something.
+    # A batch without any value has room for one: losses look for the largest of something.
     missing = tf.maximum(1 - tf.shape(dense)[1], 0)
     paddings = [[0, 0], [0, missing], *[[0, 0]] * (dense.shape.rank - 2)]
     return tf.pad(dense, paddings, constant_values=padding)

@@ -8,7 +8,7 @@ without changing how many batches there are: every one but the last is full.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import BatchReading, keeping, parallel_calls
 from recordgen.reading.shards import ShardSet
+from recordgen.reading.targets import lookup_table
 from recordgen.reading.tuning import AUTO
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import tag_names
@@ -37,7 +38,7 @@ TOKENS, MASK = "tokens", "mask"
 # short texts and of long ones come less mixed.
 _WINDOW_BATCHES = 16
 
-_NEEDED = (features.TOKENS, features.TAGS_LABEL)
+_NEEDED: tuple[str, ...] = (features.TOKENS, features.TAGS_LABEL)
 
 
 def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> BatchReading:
@@ -47,8 +48,11 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
         DataError: the first record lacks a feature.
         RecordError: the first file is damaged.
     """
-    numbers = _tag_numbers(shards.dataset.labels) if shards.dataset and shards.renumbered else None
-    needed = _NEEDED if numbers is None else (*_NEEDED, features.TAGS_TEXT)
+    numbers, needed = None, _NEEDED
+    if shards.dataset is not None and shards.renumbered:
+        tags = tag_names(shards.dataset.labels)
+        numbers = lookup_table({tag: number for number, tag in enumerate(tags)}, PADDING)
+        needed = (*_NEEDED, features.TAGS_TEXT)
     names = dict.fromkeys((*needed, *options.extras))
     if shards.dataset is None or shards.dataset.features:
         required = [name for name in names if TEXT_ENTITIES[name].default is None]
@@ -59,15 +63,6 @@ def read_entities(shards: ShardSet, plan: ReadPlan, options: EntityOptions) -> B
     is_free = options.buckets is not None and plan.shuffle_buffer > 0
     arrange = partial(_sorted_windows, options) if is_free else None
     return BatchReading(plan, options, keep, partial(_to_batch, options, spec, numbers), arrange)
-
-
-def _tag_numbers(labels: Sequence[str]) -> tf.lookup.StaticHashTable:
-    """Return the table from the texts of tags to their numbers."""
-    tags = tag_names(labels)
-    pairs = tf.lookup.KeyValueTensorInitializer(
-        tf.constant(tags), tf.range(len(tags), dtype=tf.int64)
-    )
-    return tf.lookup.StaticHashTable(pairs, PADDING)
 
 
 def _sorted_windows(options: EntityOptions, records: tf.data.Dataset) -> tf.data.Dataset:

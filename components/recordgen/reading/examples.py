@@ -89,20 +89,22 @@ def read_features(
     if single and (decoded.map_batch is not None or decoded.drop_remainder):
         raise UsageError("map_batch and drop_remainder need a batch_size")
     plan = plan_records(shards, decoded)
-    spec = _specs(shards, feature_spec)
-    if any(name.endswith("/label") for name in spec):
+    specs = _specs(shards, feature_spec)
+    stored = {name: _stored(spec) for name, spec in specs.items()}
+    if any(name.endswith("/label") for name in specs):
         shards.check_numbers()
     if feature_spec is not None:
-        fixed = {
-            k: v.stored for k, v in spec.items() if isinstance(v.stored, tf.io.FixedLenFeature)
-        }
-        needed = [name for name, item in fixed.items() if item.default_value is None]
+        needed = [
+            name
+            for name, item in stored.items()
+            if isinstance(item, tf.io.FixedLenFeature) and item.default_value is None
+        ]
         check_first(plan.files, needed, "give it a default_value if others have it")
 
     @as_written
     def parse(records: tf.Tensor) -> dict[str, Any]:
-        parsed = tf.io.parse_example(records, {name: item.stored for name, item in spec.items()})
-        return {name: item.restored(parsed[name]) for name, item in spec.items()}
+        parsed = tf.io.parse_example(records, stored)
+        return {name: _restored(parsed[name], spec) for name, spec in specs.items()}
 
     keep = None
     if (predicate := decoded.predicate) is not None:
@@ -115,27 +117,22 @@ def read_features(
     return naming_records(made, Search(plan.files, lambda: (keep, parse)))
 
 
-class _Feature:
-    """How one feature is parsed and restored."""
+def _stored(spec: Any) -> Any:
+    """Return what ``tf.io.parse_example`` takes to read a feature, an array as its raw bytes."""
+    if not isinstance(spec, tf.TensorSpec):
+        return spec
+    if spec.dtype in DTYPES.values():
+        return tf.io.FixedLenFeature(spec.shape.as_list(), spec.dtype)
+    return tf.io.FixedLenFeature((), tf.string)
 
-    def __init__(self, spec: Any) -> None:
-        self._raw: tf.TensorSpec | None = None
-        self.stored = spec
-        if isinstance(spec, tf.TensorSpec):
-            if spec.dtype in DTYPES.values():
-                self.stored = tf.io.FixedLenFeature(spec.shape.as_list(), spec.dtype)
-            else:
-                self._raw = spec
-                self.stored = tf.io.FixedLenFeature((), tf.string)
 
-    def restored(self, parsed: Any) -> Any:
-        """Return raw bytes as the array that they were; everything else as it is."""
-        if self._raw is None:
-            return parsed
-        dtype = self._raw.dtype
-        values = tf.io.decode_raw(parsed, _DECODED_AS.get(dtype, dtype))
-        values = tf.reshape(values, [tf.shape(parsed)[0], *self._raw.shape.as_list()])
-        return tf.cast(values, dtype)  # of the same width, so that unsigned numbers wrap around
+def _restored(parsed: Any, spec: Any) -> Any:
+    """Return raw bytes as the array that they were; everything else as it is."""
+    if not isinstance(spec, tf.TensorSpec) or spec.dtype in DTYPES.values():
+        return parsed
+    values = tf.io.decode_raw(parsed, _DECODED_AS.get(spec.dtype, spec.dtype))
+    values = tf.reshape(values, [tf.shape(parsed)[0], *spec.shape.as_list()])
+    return tf.cast(values, spec.dtype)  # of the same width, so that unsigned numbers wrap around
 
 
 def _first(batch: Any) -> Any:
@@ -145,13 +142,12 @@ def _first(batch: Any) -> Any:
     return batch[0]
 
 
-def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feature]:
+def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return how each feature is read, as ``feature_spec`` of :func:`read` says it."""
     if given is not None:
         if not given:
             raise UsageError("feature_spec must have at least one feature")
-        for name, spec in given.items():
-            _check_spec(name, spec)
-        return {name: _Feature(spec) for name, spec in given.items()}
+        return {name: _checked(name, spec) for name, spec in given.items()}
     if shards.dataset is None:
         path, first = first_record([file.path for file in shards.files])
         raise UsageError(
@@ -159,10 +155,11 @@ def _specs(shards: ShardSet, given: Mapping[str, Any] | None) -> dict[str, _Feat
             f"(its first record has: {', '.join(sorted(first)) or 'none'})"
         )
     known = shards.dataset.features or TASKS[shards.dataset.task].features
-    return {name: _Feature(_from_ours(spec)) for name, spec in known.items()}
+    return {name: _from_ours(spec) for name, spec in known.items()}
 
 
-def _check_spec(name: str, spec: Any) -> None:
+def _checked(name: str, spec: Any) -> Any:
+    """Return the spec of a feature. Raises: UsageError."""
     if not isinstance(spec, _SPECS):
         raise UsageError(
             f"feature_spec: {name!r} must be a tf.TensorSpec or what tf.io.parse_example takes, "
@@ -173,6 +170,7 @@ def _check_spec(name: str, spec: Any) -> None:
             f"feature_spec: {name!r} must have a shape without None (got {spec.shape}); a list "
             f"whose length varies is a tf.io.RaggedFeature"
         )
+    return spec
 
 
 def _from_ours(spec: FeatureSpec) -> Any:

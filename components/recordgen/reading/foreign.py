@@ -93,12 +93,8 @@ def check_record(
 ) -> dict[str, Any]:
     """Check that payloads and labels can be read from the files; return the specs of the extras.
 
-    Args:
-        paths: the shard files; the first ones may be empty.
-        task: a name of :data:`recordgen.tasks.TASKS`.
-        labels: the features that labels are read from.
-        extras: further features to read.
-        is_ours: whether the files were converted; then only unknown extras are looked up.
+    ``labels`` are the features that labels are read from. Of files that were converted
+    (``is_ours``), only unknown extras are looked up.
 
     Raises:
         DataError: there is no record, or the first lacks a feature.
@@ -118,7 +114,8 @@ def check_record(
     there = ", ".join(sorted(first)) or "none"
     # An image without objects has no features of boxes, and the first may be one.
     has_labels = task != DETECTION or any(name.startswith(_OBJECT) for name in first)
-    for name in (_payload(task), *(labels if has_labels else ())):
+    payload = features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
+    for name in (payload, *(labels if has_labels else ())):
         if name not in first and not is_ours:
             raise _missing(path, first, name, _remedy(name, first))
     for name in extras:
@@ -126,16 +123,10 @@ def check_record(
             raise UsageError(f"extras: {path}: record 0 has no feature {name!r}, only {there}")
         if isinstance(known.get(name), tf.io.RaggedFeature):
             continue
+        count = len(first[name])
         dtype = _DTYPES[type(first[name][0])]
-        known[name] = tf.io.FixedLenFeature(
-            () if len(first[name]) == 1 else (len(first[name]),), dtype
-        )
+        known[name] = tf.io.FixedLenFeature(() if count == 1 else (count,), dtype)
     return known
-
-
-def _payload(task: str) -> str:
-    """Return the feature that holds the payload of a task's examples."""
-    return features.TEXT if TASKS[task].kind == "text" else features.IMAGE_ENCODED
 
 
 def _remedy(name: str, there: Iterable[str]) -> str:
@@ -161,12 +152,7 @@ def keeping_labelled(
 ) -> Keep | None:
     """Return the function that selects labelled records; None: all are read.
 
-    Args:
-        plan: the decisions.
-        options: the user's options, with the predicate.
-        targets: how labels or boxes are read.
-        described: features of the records beside those of the task.
-        is_ours: whether the files were converted.
+    ``described`` are features of the records beside those of the task.
     """
     numbers = targets.numbers
     lists = (numbers.label, numbers.text) if numbers.classes.mode == "multi_hot" else ()
@@ -187,15 +173,8 @@ def _predicate_spec(
 ) -> dict[str, tf.io.FixedLenFeature | tf.io.RaggedFeature]:
     """Return the spec of the features that a predicate gets: all but ``image/encoded``.
 
-    Args:
-        paths: the shard files.
-        task: a name of :data:`recordgen.tasks.TASKS`.
-        lists: features that may have several values in a record.
-        described: features of the records beside those of the task.
-        is_ours: whether the files were converted; else the first record names the features.
-
-    Raises:
-        DataError, RecordError: as :func:`first_record`.
+    The first record of other tools' files names their features. ``lists`` are features that may
+    have several values in a record.
     """
     spec = parsing_spec(task=task)
     if not is_ours:

@@ -8,8 +8,7 @@ cache                                     prefetch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -31,7 +30,6 @@ from recordgen.reading.order import random_numbers
 from recordgen.reading.parsing import parsing_spec
 from recordgen.reading.plan import ReadPlan
 from recordgen.reading.records import (
-    Keep,
     cached,
     finished,
     mixed,
@@ -41,8 +39,8 @@ from recordgen.reading.records import (
     skipping_of,
 )
 from recordgen.reading.shards import ShardSet
-from recordgen.reading.skipping import Skipping, ending, has_examples
-from recordgen.reading.targets import ClassNumbers, Targets
+from recordgen.reading.skipping import ending, has_examples
+from recordgen.reading.targets import Targets
 from recordgen.reading.windows import crop_view
 from recordgen.scales import scale_for
 
@@ -51,7 +49,6 @@ _IMAGE, _LABEL, _EXTRAS = "image", "label", "extras"
 _SIZE = "size"  # of a kept picture
 
 
-@dataclass(frozen=True)
 class ImageReading:
     """A planned reading of images.
 
@@ -61,23 +58,20 @@ class ImageReading:
         targets: how labels or boxes are read.
         extras: specs of the further features.
         decoder: how images are decoded.
-        is_ours: whether the files were converted.
         has_raw: whether formats must be read to know which images are raw pixels.
-        described: features of the records beside those of the task, for a predicate.
+        keep: selects records; None: all are read.
     """
 
-    plan: ReadPlan
-    options: ReadOptions
-    targets: Targets | BoxTargets
-    extras: Mapping[str, Any]
-    decoder: ImageDecoder
-    is_ours: bool
-    has_raw: bool
-    described: Mapping[str, features.FeatureSpec] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
+    def __init__(
+        self,
+        shards: ShardSet,
+        plan: ReadPlan,
+        options: ReadOptions,
+        described: Mapping[str, features.FeatureSpec] | None = None,
+    ) -> None:
         """Prepare a planned reading; look at the first record of other tools' files.
+
+        ``described`` are features of the records beside those of the task, for a predicate.
 
         Raises:
             UsageError: an option does not go with the data.
@@ -86,30 +80,23 @@ class ImageReading:
         """
         if plan.classes is None:
             raise TypeError("a plan for images has classes")
-        targets: Targets | BoxTargets
+        self.plan, self.options = plan, options
+        self.targets: Targets | BoxTargets
         if plan.classes.mode == BOX_MODE:
-            numbers = ClassNumbers.of(
-                plan.classes, text=features.IMAGE_OBJECT_TEXT, label=features.IMAGE_OBJECT_LABEL
-            )
-            targets = BoxTargets(numbers, options)
+            self.targets = BoxTargets(plan.classes, options)
         else:
-            targets = Targets.of(plan.classes, options)
+            self.targets = Targets(plan.classes, options)
         ours = is_ours(shards, features.IMAGE_ENCODED)
-        names = tuple(targets.spec)
-        extras = check_record(plan.files, plan.task, names, options.extras, is_ours=ours)
+        names = tuple(self.targets.spec)
+        self.extras = check_record(plan.files, plan.task, names, options.extras, is_ours=ours)
         images = shards.images if ours else None
         size, resize = options.image_size, options.resize
-        decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
-        are_all_raw = decoder.are_raw and plan.is_checked
-        has_raw = ours and shards.may_be_raw and not are_all_raw
-        return cls(plan, options, targets, extras, decoder, ours, has_raw)
-
-    @property
-    def keep(self) -> Keep | None:
-        """The function that selects records; None: all are read."""
-        return keeping_labelled(
-            self.plan, self.options, self.targets, self.described, is_ours=self.is_ours
-        )
+        self.decoder = ImageDecoder(size, resize, options.tuning.decoder, images)
+        are_all_raw = self.decoder.are_raw and plan.is_checked
+        self.has_raw = ours and shards.may_be_raw and not are_all_raw
+        self.keep = keeping_labelled(plan, options, self.targets, described or {}, is_ours=ours)
+        self._skipping = skipping_of(plan, options)
+        self._tries = options.skips and not plan.is_checked
 
     def to_batch(self, records: tf.Tensor) -> Any:
         """Turn records (string [batch]) into a batch, in one step."""
@@ -123,7 +110,8 @@ class ImageReading:
         if plan.cache is not None and plan.cache.stage in DECODED:
             images = repeated(self._decoded_once(), options)
             images = images.batch(options.batch_size, drop_remainder=options.has_full_batches)
-            return self._finished(self._seeded(images).map(self._elements, **parallel))
+            images = self._seeded(images).map(self._elements, **parallel)
+            return finished(images, plan, options)
         records = cached(self._records(plan), plan, options)
         records = repeated(mixed(records, plan, options), options)
         decode = self._tried(self._decoded)
@@ -132,27 +120,18 @@ class ImageReading:
             images = self._seeded(records.batch(options.batch_size)).map(decode, **parallel)
             images = ending(images, plan.examples, options).unbatch()
             images = images.batch(options.batch_size, drop_remainder=True)
-            return self._finished(self._seeded(images).map(self._elements, **parallel))
+            images = self._seeded(images).map(self._elements, **parallel)
+            return finished(images, plan, options)
         # Batch before parse: one vectorised call for all records.
         records = records.batch(options.batch_size, drop_remainder=options.has_full_batches)
         batched = self._seeded(records).map(
             as_written(lambda batch, seed: self._elements(decode(batch, seed), seed)), **parallel
         )
-        return self._finished(batched.filter(has_examples) if self._tries else batched)
-
-    @cached_property
-    def _skipping(self) -> Skipping | None:
-        return skipping_of(self.plan, self.options)
-
-    @property
-    def _tries(self) -> bool:
-        return self._skipping is not None and not self.plan.is_checked
+        return finished(batched.filter(has_examples) if self._tries else batched, plan, options)
 
     def _tried(self, make: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of records, which skips those that cannot be read if it may."""
-        if self._skipping is None or self.plan.is_checked:
-            return make
-        return self._skipping.tried(make)
+        return self._skipping.tried(make) if self._skipping and self._tries else make
 
     def _records(self, plan: ReadPlan) -> tf.data.Dataset:
         """Return one pass over the selected records."""
@@ -183,9 +162,6 @@ class ImageReading:
         """Decode records one by one, in batches, to what is kept."""
         batched = records.batch(self.options.batch_size)
         return batched.map(self._tried(self._kept_images), **parallel_calls(self.options)).unbatch()
-
-    def _finished(self, batched: tf.data.Dataset) -> tf.data.Dataset:
-        return finished(batched, self.plan, self.options)
 
     def _seeded(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
         """Give each batch a random number, so that its changes can be repeated."""

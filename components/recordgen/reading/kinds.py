@@ -11,12 +11,7 @@ from recordgen.errors import UsageError
 from recordgen.reading.entities import read_entities
 from recordgen.reading.images import ImageReading
 from recordgen.reading.keywords import ReadKeywords
-from recordgen.reading.options import (
-    EntityOptions,
-    ReadOptions,
-    RecordOptions,
-    TextOptions,
-)
+from recordgen.reading.options import EntityOptions, ReadOptions, RecordOptions, TextOptions
 from recordgen.reading.plan import ReadPlan, plan_reading, plan_records, plan_texts
 from recordgen.reading.records import BatchReading
 from recordgen.reading.shards import ShardSet
@@ -51,13 +46,10 @@ class Kind:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading.of)
+IMAGES = Kind(options=ReadOptions, plan=plan_reading, reading=ImageReading)
 TEXTS = Kind(options=TextOptions, plan=plan_texts, reading=read_texts)
 ENTITIES = Kind(
-    options=EntityOptions,
-    training={"buckets": AUTO},
-    plan=plan_records,
-    reading=read_entities,
+    options=EntityOptions, plan=plan_records, reading=read_entities, training={"buckets": AUTO}
 )
 # Of a table with one column of images and one of labels, unless columns are named.
 DECLARED = Kind(options=ReadOptions, plan=plan_images, reading=read_images)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -172,26 +172,17 @@ def named_errors(*datasets: tf.data.Dataset) -> Iterator[None]:
 
 
 def raise_named(error: Exception, *datasets: tf.data.Dataset) -> None:
-    """Raise the error that names the record of some datasets that cannot be read.
+    """Raise the RecordError that names the record of some datasets that cannot be read, if any.
 
-    Args:
-        error: what TensorFlow raised.
-        *datasets: as :func:`named_errors` takes them.
-
-    Raises:
-        RecordError: such a record is found.
+    ``error`` is what TensorFlow raised.
     """
-    for dataset in datasets:
-        search: Search | None = getattr(dataset, _SEARCH, None)
-        if search is not None and (found := _culprit(search)) is not None:
+    searches: list[Search] = [getattr(it, _SEARCH) for it in datasets if hasattr(it, _SEARCH)]
+    for search in searches:
+        found = None
+        with suppress(TypeError, ValueError):  # the user's function does not work here
+            found = search.culprit()
+        if found is not None:
             raise found from error
-
-
-def _culprit(search: Search) -> RecordError | None:
-    try:
-        return search.culprit()
-    except (TypeError, ValueError):
-        return None  # a function of the user's does not work here: their own error says more
 
 
 @lru_cache(None)

@@ -123,16 +123,11 @@ def plan_texts(shards: ShardSet, options: LabelOptions) -> ReadPlan:
 
 
 def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked: bool) -> ReadPlan:
-    """Plan how labelled examples of a task are read; ``is_checked`` as in :class:`ReadPlan`.
-
-    Raises: as :func:`plan_reading`.
-    """
+    """Plan how labelled examples of a task are read. Raises: as :func:`plan_reading`."""
     classes = plan_classes(shards, options, task)
     files = [file for file in shards.files if _may_hold(file, classes)]
-    if not files:
-        raise DataError(_nothing_left(shards, options))
     examples = _wanted_examples(shards, task, classes, options)
-    if examples == 0:
+    if not files or examples == 0:
         raise DataError(_nothing_left(shards, options))
     return _plan(shards, files, examples, options, is_checked, task, classes)
 
@@ -140,12 +135,7 @@ def plan_labelled(shards: ShardSet, options: LabelOptions, task: str, is_checked
 def plan_records(
     shards: ShardSet, options: RecordOptions, classes: ClassPlan | None = None
 ) -> ReadPlan:
-    """Plan how records of any kind are read.
-
-    Raises:
-        UsageError: an option does not go with the data.
-        DataError: there is no record.
-    """
+    """Plan how records of any kind are read. Raises: as :func:`plan_reading`."""
     examples = shards.examples
     if classes is not None and classes.filters:
         examples = sum(classes.counts.values()) if classes.counts is not None else None
@@ -243,10 +233,8 @@ def _divided(plan: ReadPlan, count: int) -> Iterator[ReadPlan]:
 
 def _may_hold(file: ShardFile, classes: ClassPlan) -> bool:
     """Return whether a file may hold an example to read."""
-    if file.examples == 0:
-        return False
-    if file.label is None:
-        return True
+    if file.examples == 0 or file.label is None:
+        return file.examples != 0
     if file.label == "":
         return classes.mode is None and classes.wanted is None
     return classes.wanted is None or file.label in classes.wanted

@@ -36,10 +36,8 @@ def keeping(
 ) -> Keep | None:
     """Return the function that selects serialised records; None: all are read.
 
-    Args:
-        predicate: the user's function of a dict of one record's features.
-        spec: returns how these are parsed; called only for a predicate.
-        is_wanted: a further condition.
+    ``predicate`` is the user's function of a dict of one record's features; ``spec`` returns how
+    these are parsed, and is called only for a predicate; ``is_wanted`` is a further condition.
     """
     if predicate is None:
         return is_wanted
@@ -57,11 +55,7 @@ def read_records(
 ) -> tf.data.Dataset:
     """Return one pass over the records (string []) of this worker that ``keep`` selects.
 
-    Args:
-        plan: the decisions.
-        options: the user's options.
-        keep: selects records; None: all are read.
-        skipping: skips what cannot be read; None: it ends the reading.
+    Without ``skipping``, what cannot be read ends the reading.
 
     Raises:
         UsageError: TensorFlow cannot read files of this kind.
@@ -74,7 +68,7 @@ def read_records(
         # Shuffle files before interleaving: the buffer only mixes what is read at one time.
         seed = _COMMON_SEED if takes_turns and options.seed is None else options.seed
         files = shuffled(files, len(plan.files), seed)
-    read_piece = _read_piece if skipping is None else partial(_read_sound, skipping)
+    read_piece = partial(_read_piece, skipping)
     if plan.cycle_length == 1:
         records = files.flat_map(read_piece)
     else:
@@ -224,12 +218,7 @@ def finished(
 class BatchReading:
     """A reading that makes each batch of its records alone.
 
-    Attributes:
-        plan: the decisions.
-        options: the user's options.
-        keep: as in :func:`read_records`.
-        to_batch: as in :func:`batches`.
-        arrange: as in :func:`batches`.
+    ``keep``, ``to_batch`` and ``arrange`` are those of :func:`batches`.
     """
 
     plan: ReadPlan
@@ -301,28 +290,23 @@ def _slices(plan: ReadPlan) -> tuple[Any, ...]:
 
 @as_written
 def _read_piece(
-    path: tf.Tensor, start: tf.Tensor | None = None, count: tf.Tensor | None = None
-) -> tf.data.Dataset:
-    """Return serialised records (string []) of the shard at ``path`` (string []).
-
-    With ``start`` and ``count`` (int64 []) only those of a
-    :class:`recordgen.reading.shares.Piece`.
-    """
-    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
-    records = tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
-    return records if start is None else records.skip(start).take(count)
-
-
-@as_written
-def _read_sound(
-    skipping: Skipping,
+    skipping: Skipping | None,
     path: tf.Tensor,
     start: tf.Tensor | None = None,
     count: tf.Tensor | None = None,
 ) -> tf.data.Dataset:
-    """Return what :func:`_read_piece` returns, without damaged records; count includes these."""
-    records = skipping.readable(_read_piece, path)
+    """Return serialised records (string []) of the shard at ``path`` (string []).
+
+    With ``start`` and ``count`` (int64 []) only those of a :class:`recordgen.reading.shares.Piece`,
+    whose count includes damaged ones.
+    """
+    records = _read_file(path) if skipping is None else skipping.readable(_read_file, path)
     return records if start is None else records.skip(start).take(count)
+
+
+def _read_file(path: tf.Tensor) -> tf.data.Dataset:
+    is_gzip = tf.strings.regex_full_match(path, r".*\.gz")
+    return tf.data.TFRecordDataset(path, compression_type=tf.where(is_gzip, "GZIP", ""))
 
 
 def _check_schemes(files: tuple[str, ...]) -> None:

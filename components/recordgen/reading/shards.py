@@ -21,13 +21,7 @@ from recordgen.dataset.manifest import (
     read_dataset,
     split_dir,
 )
-from recordgen.errors import (
-    DataError,
-    RecordError,
-    SourceError,
-    SplitNotFoundError,
-    UsageError,
-)
+from recordgen.errors import DataError, RecordError, SourceError, SplitNotFoundError, UsageError
 from recordgen.reading.counting import count_records, is_cheap
 
 _MAGIC = frozenset("*?[")

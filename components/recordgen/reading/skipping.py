@@ -26,6 +26,7 @@ from recordgen.errors import RecordError, RecordgenError
 from recordgen.reading.decoding import as_written
 from recordgen.reading.naming import NO_IMAGE, called, reason_why, source_id
 from recordgen.reading.options import RecordOptions
+from recordgen.reading.targets import lookup_table
 from recordgen.records.tfrecord import read_around
 
 _log = logging.getLogger(__name__)
@@ -68,16 +69,11 @@ class Skipping:
     def readable(self, read: Callable[..., tf.data.Dataset], path: tf.Tensor) -> tf.data.Dataset:
         """Return the records of the file at ``path`` (string []), without damaged ones.
 
-        Args:
-            read: reads a file's records as long as it is sound.
-            path: the file.
+        ``read`` reads a file's records as long as it is sound.
         """
         # -1: all of them; the file's end is asked for only if fewer records came than there are.
-        numbers = [-1 if count is None else count for count in self._counts.values()]
-        known = tf.lookup.KeyValueTensorInitializer(
-            tf.constant(list(self._counts)), tf.constant(numbers, tf.int64)
-        )
-        counts = tf.lookup.StaticHashTable(known, default_value=-1)
+        known = {file: -1 if count is None else count for file, count in self._counts.items()}
+        counts = lookup_table(known, default=-1)
         rest = tf.data.Dataset.from_generator(
             self._behind_damage, args=(path,), output_signature=tf.TensorSpec((), tf.string)
         )
@@ -203,10 +199,8 @@ def ending(
 ) -> tf.data.Dataset:
     """Let an endless dataset fail when no record of a whole pass can be read.
 
-    Args:
-        batches: those that are left when bad records are skipped; some may be empty.
-        examples: how many records a pass has; None: not known, 2,000 are assumed.
-        options: the user's options.
+    ``batches`` are left when bad records are skipped; some may be empty. ``examples`` is the number
+    of records in a pass; None: not known, 2,000 are assumed.
     """
     if options.passes is not None:
         return batches

@@ -120,21 +120,14 @@ def stored_table(shards: ShardSet) -> Table:
 
 
 def plan_images(shards: ShardSet, options: ReadOptions) -> ReadPlan:
-    """Plan how a table with one column of images and one of labels is read.
-
-    Raises:
-        UsageError: an option does not go with the data.
-        DataError: nothing is left to read.
-    """
+    """Plan how a table with one column of images and one of labels is read. Raises: as that."""
     return plan_reading(_as_images(shards), options)
 
 
 def read_images(shards: ShardSet, plan: ReadPlan, options: ReadOptions) -> ImageReading:
     """Prepare a planned reading. Raises: as :func:`plan_images`."""
-    reading = ImageReading.of(_as_images(shards), plan, options)
-    if shards.dataset is None:
-        return reading
-    return replace(reading, described=shards.dataset.features)
+    described = None if shards.dataset is None else shards.dataset.features
+    return ImageReading(_as_images(shards), plan, options, described)
 
 
 def _as_images(shards: ShardSet) -> ShardSet:
@@ -146,21 +139,15 @@ def _as_images(shards: ShardSet) -> ShardSet:
 
 
 def plan_table(shards: ShardSet, options: TableOptions) -> ReadPlan:
-    """Plan how rows are read.
-
-    Raises:
-        UsageError: an option does not go with the data.
-        DataError: nothing is left to read.
-    """
+    """Plan how rows are read. Raises: as :func:`recordgen.reading.plan.plan_reading`."""
     table = stored_table(shards)
     assert shards.dataset is not None  # noqa: S101 -- it says which table
     task = shards.dataset.task
     default = {field.name: field.default for field in fields(options)}
     given = [name for name in default if getattr(options, name) != default[name]]
-    if not table.images:
-        for name in _OF_IMAGES:
-            if name in given:
-                raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
+    for name in () if table.images else _OF_IMAGES:
+        if name in given:
+            raise UsageError(f"{name} does not apply to these examples ({task}); leave it out")
     if not table.has_labels:
         for name in _OF_LABELS:
             if name in given and not (name == "label_mode" and options.label_mode is None):
@@ -191,9 +178,7 @@ class TableReader:
         names: those that are wanted.
         defaults: what stands where a value is missing, by column, instead of what the features say.
         decoder: how images are decoded.
-        dtype: of images; see :class:`ReadOptions`.
-        scale: of images; see :class:`ReadOptions`.
-        vectors: what lists of any length become: ``padded`` or ``ragged``.
+        dtype, scale, vectors: see :class:`TableOptions`.
         are_checked: see :func:`recordgen.reading.decoding.stored_sizes`, as for ``has_raw``.
         has_raw: whether images may be raw pixels.
     """
@@ -232,15 +217,12 @@ class TableReader:
 
     def columns(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
         """Return columns by name from a batch that was parsed by :attr:`spec`."""
-        return {name: self._column(name, parsed) for name in self.names}
-
-    def _column(self, name: str, parsed: Mapping[str, Any]) -> Any:
-        if name in self.table.images:
-            return self._images(name, parsed)
-        values = parsed[name]
-        if isinstance(values, tf.RaggedTensor) and self.vectors == "padded":
-            return values.to_tensor()
-        return values
+        found = {}
+        for name in self.names:
+            values = self._images(name, parsed) if name in self.table.images else parsed[name]
+            is_padded = isinstance(values, tf.RaggedTensor) and self.vectors == "padded"
+            found[name] = values.to_tensor() if is_padded else values
+        return found
 
     def _images(self, name: str, parsed: Mapping[str, Any]) -> tf.Tensor:
         def part(of: str) -> tf.Tensor:
@@ -307,10 +289,10 @@ def _targets(table: Table, classes: ClassPlan, options: TableOptions) -> Targets
     """Return how a target of classes is read."""
     if table.label is not None:
         text, label = table.label_features
-        return Targets.of(classes, options, text=text, label=label)
+        return Targets(classes, options, text=text, label=label)
     text = str(table.target)
     dtype = tf.int64 if table.column(text).dtype == "int64" else tf.string
-    return Targets.of(classes, options, text=text, label="", text_dtype=dtype)
+    return Targets(classes, options, text=text, label="", text_dtype=dtype)
 
 
 def _wanted(table: Table, options: TableOptions) -> Sequence[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -18,7 +17,6 @@ _UNWANTED = -1
 _UNKNOWN = -2
 
 
-@dataclass(frozen=True)
 class ClassNumbers:
     """How stored labels are numbered.
 
@@ -29,15 +27,9 @@ class ClassNumbers:
         table: text → number, if labels are looked up by text.
     """
 
-    classes: ClassPlan
-    text: str
-    label: str
-    table: tf.lookup.StaticHashTable | None
-
-    @classmethod
-    def of(cls, classes: ClassPlan, *, text: str, label: str) -> ClassNumbers:
-        """Return the numbering of a plan's classes."""
-        return cls(classes, text, label, number_table(classes))
+    def __init__(self, classes: ClassPlan, *, text: str, label: str) -> None:
+        self.classes, self.text, self.label = classes, text, label
+        self.table = number_table(classes)
 
     @property
     def chosen_by(self) -> str:
@@ -73,22 +65,18 @@ class ClassNumbers:
         numbers = self.table.lookup(texts)
         if self.classes.by_text:
             unknown = tf.boolean_mask(texts, numbers == _UNKNOWN)
+            message = "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
             is_right = tf.size(unknown) == 0
-            message = [
-                "labels outside the vocabulary; add them, or leave them out with labels=[…]:"
-            ]
-            message.append(unknown)
-        else:
-            given = parsed[self.label].values
-            is_right = tf.size(given) == tf.size(numbers)
-            message = [
-                f"a record has not one {self.label} for each {self.text}; give vocabulary=[…] to "
-                f"number the texts"
-            ]
-        with tf.control_dependencies([tf.debugging.Assert(is_right, message)]):
-            if not self.classes.by_text:
-                numbers = tf.where(numbers == _UNWANTED, numbers, given)
-            return tf.identity(numbers)
+            with tf.control_dependencies([tf.debugging.Assert(is_right, [message, unknown])]):
+                return tf.identity(numbers)
+        given = parsed[self.label].values
+        message = (
+            f"a record has not one {self.label} for each {self.text}; give vocabulary=[…] to "
+            f"number the texts"
+        )
+        is_right = tf.size(given) == tf.size(numbers)
+        with tf.control_dependencies([tf.debugging.Assert(is_right, [message])]):
+            return tf.where(numbers == _UNWANTED, numbers, given)
 
     def _numbered(self, stored: tf.Tensor) -> tf.Tensor:
         """Return the numbers of stored labels, -1 for skipped ones."""
@@ -97,58 +85,44 @@ class ClassNumbers:
         return tf.gather(tf.constant(self.classes.numbers, tf.int64), stored)
 
 
-@dataclass(frozen=True)
 class Targets:
     """How labels are read; see :class:`recordgen.reading.options.LabelOptions`.
 
     Attributes:
         numbers: how classes are numbered.
-        weights: of each class, or none.
-        text_dtype: of the feature that holds the labels' texts; int64: these are whole numbers.
+        mode: ``int``, ``binary``, ``categorical``, ``multi_hot`` or None.
     """
 
-    numbers: ClassNumbers
-    weights: tuple[float, ...] = ()
-    text_dtype: tf.DType = tf.string
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         classes: ClassPlan,
         options: LabelOptions,
         *,
         text: str = features.IMAGE_CLASS_TEXT,
         label: str = features.IMAGE_CLASS_LABEL,
         text_dtype: tf.DType = tf.string,
-    ) -> Targets:
-        """Return the targets for a plan's classes.
+    ) -> None:
+        """Prepare to read the labels of a plan's classes.
 
         Args:
             classes: which are read.
-            options: label_mode and weights.
+            options: the weights.
             text: the feature that holds the labels' texts.
             label: the feature that holds their numbers.
-            text_dtype: see :class:`Targets`.
+            text_dtype: of the feature ``text``; int64: the texts are whole numbers.
 
         Raises:
             UsageError: an option does not go with the data.
         """
-        weights: tuple[float, ...] = ()
+        self._weights: tuple[float, ...] = ()
         if options.weights is not None:
             if classes.mode == "multi_hot":
                 raise UsageError("weights need one label per example: not label_mode='multi_hot'")
-            weights = class_weights(options.weights, classes)
-        return cls(ClassNumbers.of(classes, text=text, label=label), weights, text_dtype)
-
-    @property
-    def mode(self) -> str | None:
-        """``int``, ``binary``, ``categorical``, ``multi_hot`` or None."""
-        return self.numbers.classes.mode
-
-    @property
-    def _size(self) -> int:
-        """The number of classes."""
-        return len(self.numbers.classes.names or ())
+            self._weights = class_weights(options.weights, classes)
+        self.numbers = ClassNumbers(classes, text=text, label=label)
+        self.mode = classes.mode
+        self._size = len(classes.names or ())
+        self._text_dtype = text_dtype
 
     @property
     def spec(self) -> dict[str, tf.io.VarLenFeature]:
@@ -157,7 +131,7 @@ class Targets:
             names = self.numbers.names
         else:
             names = () if self.numbers.classes.wanted is None else (self.numbers.chosen_by,)
-        dtypes = {self.numbers.text: self.text_dtype, self.numbers.label: tf.int64}
+        dtypes = {self.numbers.text: self._text_dtype, self.numbers.label: tf.int64}
         return {name: tf.io.VarLenFeature(dtypes[name]) for name in names}
 
     def is_wanted(self, record: tf.Tensor) -> tf.Tensor:
@@ -185,11 +159,11 @@ class Targets:
     def parts(self, label: tf.Tensor, batch_size: int | None) -> list[tf.Tensor]:
         """Return what a batch has of its labels: the labels, and weights if there are any."""
         label = tf.ensure_shape(label, (batch_size, *label.shape[1:]))
-        return [label, self._weights_of(label)] if self.weights else [label]
+        return [label, self._weights_of(label)] if self._weights else [label]
 
     def _with_texts(self, parsed: Mapping[str, tf.SparseTensor]) -> Mapping[str, tf.SparseTensor]:
         """Return parsed features with labels as texts."""
-        if self.text_dtype == tf.string:
+        if self._text_dtype == tf.string:
             return parsed
         return {
             name: item.with_values(tf.strings.as_string(item.values))
@@ -198,7 +172,7 @@ class Targets:
 
     def _weights_of(self, labels: tf.Tensor) -> tf.Tensor:
         """Return the weights (float32 [batch]) of a batch of labels."""
-        weights = tf.constant(self.weights, tf.float32)
+        weights = tf.constant(self._weights, tf.float32)
         if self.mode == "categorical":
             return tf.linalg.matvec(labels, weights)
         if self.mode == "binary":
@@ -247,7 +221,11 @@ def number_table(classes: ClassPlan) -> tf.lookup.StaticHashTable | None:
         numbers, default = dict.fromkeys(wanted, 0), _UNWANTED
     else:
         return None
-    pairs = tf.lookup.KeyValueTensorInitializer(
-        tf.constant(list(numbers)), tf.constant(list(numbers.values()), tf.int64)
-    )
-    return tf.lookup.StaticHashTable(pairs, default)
+    return lookup_table(numbers, default)
+
+
+def lookup_table(numbers: Mapping[str, int], default: int) -> tf.lookup.StaticHashTable:
+    """Return the table from texts to numbers (int64); ``default`` stands for all other texts."""
+    texts = tf.constant(list(numbers), tf.string)
+    values = tf.constant(list(numbers.values()), tf.int64)
+    return tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(texts, values), default)

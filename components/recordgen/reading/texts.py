@@ -38,16 +38,11 @@ class TextReading(BatchReading):
 def read_texts(shards: ShardSet, plan: ReadPlan, options: TextOptions) -> TextReading:
     """Prepare a planned reading; look at the first record of other tools' files.
 
-    Raises:
-        UsageError: an option does not go with the data.
-        DataError: the records are not of texts, or a feature is missing.
-        RecordError: the first file is damaged.
+    Raises: as :class:`recordgen.reading.images.ImageReading`.
     """
     if plan.classes is None:
         raise TypeError("a plan for texts has classes")
-    targets = Targets.of(
-        plan.classes, options, text=features.CLASS_TEXT, label=features.CLASS_LABEL
-    )
+    targets = Targets(plan.classes, options, text=features.CLASS_TEXT, label=features.CLASS_LABEL)
     ours = is_ours(shards, features.TEXT)
     extras = check_record(plan.files, plan.task, tuple(targets.spec), options.extras, is_ours=ours)
 

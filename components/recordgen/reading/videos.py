@@ -55,12 +55,7 @@ class VideoOptions(TaskOptions):
 
 
 def plan_videos(shards: ShardSet, options: VideoOptions) -> ReadPlan:
-    """Plan how segments are read.
-
-    Raises:
-        UsageError: an option does not go with the data.
-        DataError: nothing is left to read.
-    """
+    """Plan how segments are read. Raises: as :func:`recordgen.reading.plan.plan_reading`."""
     names = None if shards.dataset is None else shards.dataset.labels
     check_mode(options.mode, names)
     labelled = None

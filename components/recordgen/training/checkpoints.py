@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -14,8 +13,6 @@ import tensorflow as tf
 from recordgen import storage
 from recordgen.errors import StorageError
 from recordgen.training.replicas import Replicas
-
-_log = logging.getLogger(__name__)
 
 
 class Progress(tf.Module):

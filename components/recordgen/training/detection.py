@@ -22,16 +22,8 @@ from recordgen.training.images import IMAGE_BYTES, stored_images
 from recordgen.training.learner import Models, Root, TaskTrainer
 from recordgen.training.model import convolved
 
-_CORNERS = (
-    features.IMAGE_OBJECT_XMIN,
-    features.IMAGE_OBJECT_YMIN,
-    features.IMAGE_OBJECT_XMAX,
-    features.IMAGE_OBJECT_YMAX,
-)
-
 # Nearly no cell is a centre, so start with low scores.
 _FIRST_SCORE = 0.01
-
 
 # Filters of the layers before each halving; after the last one, a pixel is a cell.
 _TO_CELLS = (16, 32)
@@ -61,13 +53,11 @@ class ObjectDetector(TaskTrainer):
 
     def train_data(self, worker: int = 0, workers: int = 1) -> tf.data.Dataset:
         """Return batches of images and the right answer for each cell."""
-        data = super().train_data(worker, workers)
-        return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return self._with_targets(super().train_data(worker, workers))
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return batches of images and the right answer for each cell."""
-        data = super().eval_data(root, split)
-        return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return self._with_targets(super().eval_data(root, split))
 
     def models(self) -> Models:
         """Build the network; it is saved as it is trained."""
@@ -115,16 +105,13 @@ class ObjectDetector(TaskTrainer):
         The columns are left, top, right, bottom, number of the class; -1: the model does not know
         it. An image without boxes shows nothing, as in training.
         """
-        spec = {name: tf.io.RaggedFeature(tf.float32) for name in _CORNERS}
+        spec = {name: tf.io.RaggedFeature(tf.float32) for name in features.BBOX}
         spec[features.IMAGE_OBJECT_TEXT] = tf.io.RaggedFeature(tf.string)
         parsed = tf.io.parse_example(records, spec)
         texts = parsed[features.IMAGE_OBJECT_TEXT]
         labels = self.numbers(texts)
-        columns = [
-            *(parsed[name].values for name in _CORNERS),
-            tf.cast(labels.values, tf.float32),
-        ]
-        rows = labels.with_values(tf.stack(columns, 1))
+        columns = [parsed[name].values for name in features.BBOX]
+        rows = labels.with_values(tf.stack([*columns, tf.cast(labels.values, tf.float32)], 1))
         # One row more than needed: a batch without boxes has a row, too.
         padded = tf.pad(rows.to_tensor(-1.0), ((0, 0), (0, 1), (0, 0)), constant_values=-1.0)
         return {
@@ -132,6 +119,9 @@ class ObjectDetector(TaskTrainer):
             WEIGHT: tf.ones_like(records, tf.float32),
             UNKNOWN: self.unknown(texts),
         }
+
+    def _with_targets(self, data: tf.data.Dataset) -> tf.data.Dataset:
+        return data.map(self._targets, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
     @tf.autograph.experimental.do_not_convert
     def _targets(

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import parsing_spec, token_lookup
+from recordgen.reading.detection import padded
 from recordgen.reading.words import split_tokens
 from recordgen.tasks import TextEntities
 from recordgen.tasks.tags import OUTSIDE, tag_names
@@ -63,7 +64,7 @@ class EntityTagger(TaskTrainer):
 
         @tf.function(input_signature=[TEXT], autograph=False)
         def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            tokens = _padded(split_tokens(text), "")
+            tokens = padded(split_tokens(text), "")
             is_token = tokens != ""
             scores = model(tokens, training=False)
             tags = tf.gather(names, tf.argmax(scores, -1))
@@ -79,7 +80,7 @@ class EntityTagger(TaskTrainer):
         """Return the score of each tag of each token: float32 [batch, n, tags]."""
         spec = parsing_spec([features.TOKENS], task=TextEntities.name)
         tokens = tf.io.parse_example(records, spec)[features.TOKENS]
-        return model(_padded(tokens, ""), training=False)
+        return model(padded(tokens, ""), training=False)
 
     def outputs_of(self, labels: Sequence[str]) -> Sequence[str]:
         """Return the tags."""
@@ -100,7 +101,7 @@ class EntityTagger(TaskTrainer):
         inside = tf.cast(tf.strings.regex_full_match(texts, "(?s)I-.*"), tf.int64)
         numbers = tf.where(texts == OUTSIDE, tf.constant(0, tf.int64), 2 * labels + 1 + inside)
         return {
-            LABEL: _padded(tags.with_values(numbers), _PADDING),
+            LABEL: padded(tags.with_values(numbers), _PADDING),
             WEIGHT: tf.ones_like(records, tf.float32),
             UNKNOWN: self.unknown(parsed[features.ENTITY_TEXT]),
         }
@@ -135,10 +136,10 @@ class TokenVectors(WordVectors):
 
 
 class TokenEmbedding(keras.layers.Layer):
-    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding.
+    """Tokens (string [batch, n]) → float32 [batch, n, width], zeros for padding, and a mask.
 
     A token that training has seen has a vector; all have their shape (``Xxxx-d``) and their last
-    three characters.
+    three characters. The mask is 1 where there is a token, else 0 (float32 [batch, n, 1]).
     """
 
     def __init__(self, lookup: keras.layers.StringLookup, dropout: float, seed: int) -> None:
@@ -151,7 +152,7 @@ class TokenEmbedding(keras.layers.Layer):
         # Drop whole words, so that the model learns to use shapes and neighbours for new ones.
         self.dropout = keras.layers.Dropout(dropout, noise_shape=(None, None, 1), seed=seed)
 
-    def call(self, tokens: tf.Tensor, training: bool = False) -> tf.Tensor:
+    def call(self, tokens: tf.Tensor, training: bool = False) -> tuple[tf.Tensor, tf.Tensor]:
         """Look tokens up."""
         ids = self.lookup(tokens)
         words = self.words(ids) * _where(ids > UNKNOWN_WORD)
@@ -164,7 +165,8 @@ class TokenEmbedding(keras.layers.Layer):
             self.shapes(tf.strings.to_hash_bucket_fast(shapes, _HASHED)),
             self.endings(tf.strings.to_hash_bucket_fast(endings, _HASHED)),
         ]
-        return tf.concat(parts, -1) * _where(tokens != "")
+        is_token = _where(tokens != "")
+        return tf.concat(parts, -1) * is_token, is_token
 
 
 def build_tagger(
@@ -176,8 +178,7 @@ def build_tagger(
     its text.
     """
     inputs = keras.Input((None,), dtype="string", name="tokens_in")
-    outputs = TokenEmbedding(lookup, dropout, seed)(inputs)
-    is_token = TokenMask()(inputs)
+    outputs, is_token = TokenEmbedding(lookup, dropout, seed)(inputs)
     outputs = keras.layers.Dense(_WIDTH)(outputs)
     for distance in _DILATIONS:
         seen = keras.layers.Multiply()([outputs, is_token])
@@ -190,27 +191,8 @@ def build_tagger(
     return keras.Model(inputs, outputs, name="small_tagger")
 
 
-class TokenMask(keras.layers.Layer):
-    """Tokens (string [batch, n]) → 1 where there is one, else 0 (float32 [batch, n, 1])."""
-
-    def __init__(self) -> None:
-        super().__init__(name="mask")
-        self.supports_jit = False  # strings
-
-    def call(self, tokens: tf.Tensor) -> tf.Tensor:
-        """Compare."""
-        return _where(tokens != "")
-
-
 def _without_mask(inputs: dict[str, tf.Tensor], tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return inputs["tokens"], tags  # padding is the empty token
-
-
-def _padded(values: tf.RaggedTensor, padding: str | int) -> tf.Tensor:
-    """Return a dense tensor [batch, n], of at least one column."""
-    dense = values.to_tensor(padding)
-    missing = tf.maximum(1 - tf.shape(dense)[1], 0)
-    return tf.pad(dense, [[0, 0], [0, missing]], constant_values=padding)
 
 
 def _where(chosen: tf.Tensor) -> tf.Tensor:

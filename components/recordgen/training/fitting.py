@@ -64,15 +64,9 @@ def plan_phases(config: TrainingConfig, epochs: int) -> list[Phase]:
 
 
 def learning_rates(config: TrainingConfig, rate: float, epochs: int, steps: int) -> Any:
-    """Return the learning rate by step, as Keras's schedule.
+    """Return the learning rate by step, as Keras's schedule; ``rate`` is the highest one.
 
     Keras counts every step, also where it averages the gradients of several.
-
-    Args:
-        config: the schedule and the warm-up.
-        rate: the highest rate.
-        epochs: the epochs of the phase.
-        steps: the steps in an epoch.
     """
     warmup = min(epochs * steps, round(config.warmup_epochs * steps))
     return keras.optimizers.schedules.CosineDecay(

@@ -16,6 +16,7 @@ from recordgen import storage
 from recordgen.dataset.manifest import Dataset, read_dataset
 from recordgen.errors import DataError, UsageError
 from recordgen.reading import eval_dataset, steps_per_epoch, train_dataset
+from recordgen.reading.targets import lookup_table
 from recordgen.scales import AUTO
 from recordgen.training.config import (
     BALANCED,
@@ -149,18 +150,10 @@ class TaskTrainer(ABC):
             worker: the number of the worker whose share they are, from 0.
             workers: the number of workers, among which each batch is divided.
         """
-        return train_dataset(
-            self.root,
-            split=self.split,
-            seed=self.config.seed,
-            epochs="endless",
-            shard=(worker, workers),
-            **{
-                **self.reading,
-                **self.training,
-                "batch_size": self.config.batch_size // workers,
-            },
-        )
+        share = {"shard": (worker, workers), "batch_size": self.config.batch_size // workers}
+        settings = {**self.reading, **self.training, **share}
+        seed = self.config.seed
+        return train_dataset(self.root, split=self.split, seed=seed, epochs="endless", **settings)
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
         """Return one pass over a split in such batches; see :meth:`can_validate`."""
@@ -188,10 +181,7 @@ class TaskTrainer(ABC):
     ) -> list[Weights]:
         """Return an earlier model's weights for inputs that are normalised as here.
 
-        Args:
-            model: the new model.
-            weights: those of the earlier one, in the order of ``model.weights``.
-            earlier: what it knows of its inputs.
+        The ``weights`` of the earlier model are in the order of those of ``model``, the new one.
         """
         del model, earlier
         return weights
@@ -265,8 +255,5 @@ class TaskTrainer(ABC):
     @cached_property
     def label_table(self) -> tf.lookup.StaticHashTable:
         """The table of the labels' numbers; the saved model must track it."""
-        labels = tf.constant(list(self.dataset.labels), tf.string)
-        numbers = tf.range(len(self.dataset.labels), dtype=tf.int64)
-        return tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(labels, numbers), default_value=-1
-        )
+        numbers = {label: number for number, label in enumerate(self.dataset.labels)}
+        return lookup_table(numbers, default=-1)

@@ -84,9 +84,15 @@ class TfmaMetric(NamedTuple):
     module: str = "recordgen.training.tfma_metrics"
 
 
-def record_batches(paths: Iterable[str], size: int = 64) -> Iterator[list[bytes]]:
-    """Yield the records of TFRecord files in batches. Raises: RecordError: one is damaged."""
-    records = chain.from_iterable(map(read_records, paths))
+def record_batches(
+    paths: Iterable[str], size: int = 64, most: int | None = None
+) -> Iterator[list[bytes]]:
+    """Yield the records of TFRecord files, ``most`` or all, in batches.
+
+    Raises:
+        RecordError: one is damaged.
+    """
+    records = islice(chain.from_iterable(map(read_records, paths)), most)
     while batch := list(islice(records, size)):
         yield batch
 

@@ -12,16 +12,13 @@ import keras
 from recordgen import storage
 from recordgen.errors import SourceError, UsageError
 from recordgen.scales import BACKBONES
-from recordgen.training.config import FLOAT32, IMAGENET, SMALL_CNN, TrainingConfig
+from recordgen.training.config import FLOAT32, IMAGENET, SCORES, SMALL_CNN, TrainingConfig
 
 
 def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.Model:
     """Build the model: images (float32 [batch, height, width, 3] in [0, 1]) → probabilities.
 
-    Args:
-        config: the model and the image size.
-        classes: the number of labels.
-        activation: ``softmax``, or ``sigmoid`` for labels that do not exclude each other.
+    ``activation`` is ``softmax``, or ``sigmoid`` for labels that do not exclude each other.
 
     Raises:
         UsageError: the model's name is unknown, or it does not take this image size.
@@ -33,12 +30,16 @@ def build_model(config: TrainingConfig, classes: int, activation: str) -> keras.
         outputs = small_cnn(images, config.image_size)
     else:
         outputs = _backbone(images, config)
-    outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
+    return keras.Model(inputs, answer(outputs, config, classes, activation), name=config.model)
+
+
+def answer(
+    features: keras.KerasTensor, config: TrainingConfig, classes: int, activation: str
+) -> keras.KerasTensor:
+    """Return what the last layer answers to features, some of which training drops."""
+    kept = keras.layers.Dropout(config.dropout, seed=config.seed)(features)
     # In 32 bits also where the precision is mixed: sums of probabilities are 1.
-    outputs = keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name="scores")(
-        outputs
-    )
-    return keras.Model(inputs, outputs, name=config.model)
+    return keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name=SCORES)(kept)
 
 
 def augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:

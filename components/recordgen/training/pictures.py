@@ -68,15 +68,9 @@ class Pictures(keras.callbacks.Callback):
         folder: str,
         most: int = 0,
     ) -> None:
-        """Prepare to judge a model.
+        """Prepare to look at a split of ``root``, at about ``most`` records of it (0: all).
 
-        Args:
-            trainer: the task, which gives answers and truth of records.
-            judged: the model, in the state at the end of each epoch.
-            root: where the examples are.
-            split: those to look at.
-            folder: gets the event files.
-            most: the number of records that are looked at, about; 0: all.
+        ``judged`` is in the state at the end of each epoch; ``folder`` gets the event files.
         """
         super().__init__()
         self._trainer = trainer

@@ -141,6 +141,5 @@ def find_replicas() -> Replicas:
         strategy = tf.distribute.MultiWorkerMirroredStrategy(resolver)
         return Replicas(strategy=strategy, worker=tasks.index(task), workers=len(tasks))
     devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    one = tf.distribute.get_strategy()
-    strategy = _all_devices() if len(devices) > 1 else one
+    strategy = _all_devices() if len(devices) > 1 else tf.distribute.get_strategy()
     return Replicas(strategy=strategy, worker=0, workers=1)

@@ -23,8 +23,8 @@ import json
 import logging
 import math
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import keras
@@ -104,24 +104,6 @@ def trainer_of(fn_args: Any, config: TrainingConfig) -> TaskTrainer:
     return trainer
 
 
-def _naming_records(train: Callable[[Any, TrainingConfig], Fitting]) -> Any:
-    """Let a training fail with the error that names the record: TensorFlow's own does not."""
-
-    @wraps(train)
-    def named(fn_args: Any, config: TrainingConfig) -> Fitting:
-        try:
-            return train(fn_args, config)
-        except RECORD_ERRORS as exc:
-            for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
-                root, split = examples_root(patterns)
-                dataset = read_examples(root)
-                trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
-                raise_named(exc, eval_dataset(root, split=split, **trainer.reading))
-            raise
-
-    return named
-
-
 def run(fn_args: Any) -> None:
     """Train a model and save it to ``fn_args.serving_model_dir``, with its lineage.
 
@@ -164,18 +146,25 @@ def run(fn_args: Any) -> None:
     replicas.chiefs_number(0)  # TFX looks for the model when any worker ends: wait for the chief
 
 
-@_naming_records
 def fit(fn_args: Any, config: TrainingConfig) -> Fitting:
     """Train a model; return the training that ended, whose checkpoints are still there.
 
-    Args:
-        fn_args: as for :func:`run`; without a ``model_run_dir``, nothing is written for
-            TensorBoard, and checkpoints go to ``working_dir``.
-        config: the settings.
-
-    Raises:
-        As :func:`run`.
+    ``fn_args`` and errors are as for :func:`run`; without a ``model_run_dir``, nothing is written
+    for TensorBoard, and checkpoints go to ``working_dir``.
     """
+    try:
+        return _fit(fn_args, config)
+    except RECORD_ERRORS as exc:
+        # TensorFlow's error does not name the record.
+        for patterns in filter(None, (fn_args.train_files, fn_args.eval_files)):
+            root, split = examples_root(patterns)
+            dataset = read_examples(root)
+            trainer = TASKS[dataset.task].declared("trainer")(root, split, dataset, config)
+            raise_named(exc, eval_dataset(root, split=split, **trainer.reading))
+        raise
+
+
+def _fit(fn_args: Any, config: TrainingConfig) -> Fitting:
     replicas = find_replicas()
     replicas.check(config)
     trainer = trainer_of(fn_args, config)
@@ -212,7 +201,7 @@ def _callbacks(
 ) -> list[keras.callbacks.Callback]:
     """Return what logs an epoch: numbers, and pictures of the evaluation split."""
     folder = fn_args.model_run_dir
-    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=_epoch_logger(epochs))]
+    callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=partial(_log_epoch, epochs))]
     if folder is None:
         return callbacks
     callbacks.append(keras.callbacks.TensorBoard(folder, write_graph=False))
@@ -236,13 +225,10 @@ def _precision(policy: str) -> Iterator[None]:
         keras.config.set_dtype_policy(before)
 
 
-def _epoch_logger(epochs: int) -> Callable[[int, dict[str, float]], None]:
-    def log_epoch(epoch: int, logs: dict[str, float]) -> None:
-        """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
-        numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted(logs.items()))
-        _log.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
-
-    return log_epoch
+def _log_epoch(epochs: int, epoch: int, logs: dict[str, float]) -> None:
+    """Log ``epoch 3/12: accuracy 0.9543, loss 0.1501, …``."""
+    numbers = ", ".join(f"{name} {value:.4f}" for name, value in sorted(logs.items()))
+    _log.info("epoch %d/%d: %s", epoch + 1, epochs, numbers)
 
 
 def checkpoint_folder(

@@ -148,12 +148,11 @@ SEARCH_OPTIONS = declared_options(SearchConfig)
 
 def default_search(config: TrainingConfig) -> dict[str, list[Any]]:
     """Return what is searched unless ``search`` says it: what matters for every task."""
-    rates = ("learning_rate", "fine_tune_rate") if config.frozen_epochs else ("learning_rate",)
-    around = {name: getattr(config, name) for name in rates}
-    found: dict[str, list[Any]] = {
-        name: [rate / 10, rate * 10, LOG] for name, rate in around.items()
-    }
-    return {**found, "dropout": [0.0, 0.5, LINEAR]}
+    rates = {"learning_rate": config.learning_rate}
+    if config.frozen_epochs:
+        rates["fine_tune_rate"] = config.fine_tune_rate
+    around = {name: [rate / 10, rate * 10, LOG] for name, rate in rates.items()}
+    return {**around, "dropout": [0.0, 0.5, LINEAR]}
 
 
 def tuned_settings(hyperparameters: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -199,11 +198,7 @@ def shown_settings(values: Mapping[str, Any]) -> str:
 
 
 def _dimension(name: str, values: object) -> Choices | Range:
-    """Return what a list of values says; the values themselves are checked by the config.
-
-    Raises:
-        UsageError: it is no such list.
-    """
+    """Return what a list of values says; the values themselves are checked by the config."""
     declared = TRAINING_OPTIONS[name]
     if not isinstance(values, list | tuple) or len(values) < 2:
         raise UsageError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +44,6 @@ _NO_WHOLE = -(1 << 63)
 _NO_WORDS = ("", "[UNK]")
 
 
-@dataclass(frozen=True)
 class TableTrainer(TaskTrainer):
     """Classes or numbers, from columns of any kinds."""
 
@@ -62,13 +60,17 @@ class TableTrainer(TaskTrainer):
         """Whether the target is one of some classes, not a number."""
         return self.table.has_labels
 
-    @property
-    def _images(self) -> Sequence[str]:
-        return self.table.inputs_of("image")
+    # Names of columns may be any, those of a model's inputs not.
 
     @property
-    def _texts(self) -> Sequence[str]:
-        return self.table.inputs_of("text")
+    def _images(self) -> Mapping[str, str]:
+        """The columns of images, by the model's input."""
+        return {f"image_{at}": name for at, name in enumerate(self.table.inputs_of("image"))}
+
+    @property
+    def _texts(self) -> Mapping[str, str]:
+        """The columns of texts, by the model's input."""
+        return {f"text_{at}": name for at, name in enumerate(self.table.inputs_of("text"))}
 
     @property
     def _numbers(self) -> Sequence[str]:
@@ -172,9 +174,8 @@ class TableTrainer(TaskTrainer):
         return TableReader(self.table, names, defaults, decoder, vectors="ragged", has_raw=has_raw)
 
     def _inputs(self, columns: Mapping[str, Any]) -> dict[str, tf.Tensor]:
-        """Return columns as the model takes them; names of columns may be any, of inputs not."""
-        found = {_image_input(at): columns[name] for at, name in enumerate(self._images)}
-        found |= {_text_input(at): columns[name] for at, name in enumerate(self._texts)}
+        """Return columns as the model takes them."""
+        found = {at: columns[name] for at, name in {**self._images, **self._texts}.items()}
         numbers = [_as_numbers(columns[name]) for name in self._numbers]
         if numbers:
             found[NUMBERS] = tf.concat(numbers, axis=1)
@@ -186,12 +187,10 @@ class TableTrainer(TaskTrainer):
         numbers, _ = self._moments
         inputs: dict[str, Any] = {}
         parts = []
-        for at in range(len(self._images)):
-            name = _image_input(at)
+        for name in self._images:
             inputs[name] = keras.Input((*self.config.image_size, 3), name=name)
             parts.append(small_cnn(inputs[name], self.config.image_size))
-        for at, column in enumerate(self._texts):
-            name = _text_input(at)
+        for name, column in self._texts.items():
             inputs[name] = keras.Input((), name=name, dtype="string")
             parts.append(mean_of_words(self._words(column), inputs[name]))
         if len(numbers.mean):
@@ -212,11 +211,8 @@ class TableTrainer(TaskTrainer):
             name: keras.Input(item.shape[1:], name=name, dtype=item.dtype)
             for name, item in inputs.items()
         }
-        changed = dict(again)
-        for at in range(len(self._images)):
-            name = _image_input(at)
-            changed[name] = augmentation(self.config)(again[name])
-        return keras.Model(again, model(changed))
+        changed = {name: augmentation(self.config)(again[name]) for name in self._images}
+        return keras.Model(again, model({**again, **changed}))
 
     @cached_property
     def _moments(self) -> tuple[Moments, Moments]:
@@ -255,17 +251,13 @@ class TableTrainer(TaskTrainer):
         return layer
 
     def _answer(self, parts: Sequence[Any]) -> Any:
-        """Return what two hidden layers over parts of a network answer.
+        """Return what two hidden layers over parts (float32 [batch, n]) of a network answer.
 
-        Args:
-            parts: Keras tensors, each float32 [batch, n].
-
-        Returns:
-            Probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
+        These are probabilities (float32 [batch, classes]), or the number (float32 [batch, 1]).
         """
         hidden = parts[0] if len(parts) == 1 else keras.layers.Concatenate()(parts)
         for at, units in enumerate(_UNITS):
-            hidden = keras.layers.Dense(units, activation="relu", name=_hidden(at))(hidden)
+            hidden = keras.layers.Dense(units, activation="relu", name=f"hidden_{at}")(hidden)
             hidden = keras.layers.Dropout(self.config.dropout)(hidden)
         if self.are_classes:
             return keras.layers.Dense(
@@ -300,7 +292,7 @@ class TableTrainer(TaskTrainer):
 
         (numbers, target), before, found = self._moments, earlier.inputs, list(weights)
         if count := len(numbers.mean):
-            kernel, bias = places_of(_hidden(0))
+            kernel, bias = places_of("hidden_0")
             end = len(weights[kernel]) - len(before["gaps"])
             first = end - count
             scaled, moved = restate(
@@ -387,15 +379,3 @@ def _as_numbers(values: Any) -> tf.Tensor:
         for end in (tf.reduce_min(values, 1), tf.reduce_max(values, 1))
     ]
     return tf.stack([count, mean, tf.sqrt(spread / there), *ends], axis=1)
-
-
-def _hidden(at: int) -> str:
-    return f"hidden_{at}"
-
-
-def _image_input(at: int) -> str:
-    return f"image_{at}"
-
-
-def _text_input(at: int) -> str:
-    return f"text_{at}"

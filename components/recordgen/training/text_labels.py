@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from recordgen import features
 from recordgen.reading import text_vectorization
-from recordgen.training.config import FLOAT32, TrainingConfig
 from recordgen.training.labels import LabelTrainer, ManyLabels, OneLabel
 from recordgen.training.learner import Models
+from recordgen.training.model import answer
 from recordgen.training.words import MOST_TOKENS, NGRAMS, mean_of_words
 
 _TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -21,12 +21,18 @@ class TextLabels(LabelTrainer):
     feature = features.CLASS_TEXT
 
     def models(self) -> Models:
-        """Build a classifier that knows the words of the split; it is saved as it is trained."""
+        """Build a classifier that knows the words of the split; it is saved as it is trained.
+
+        string [batch] → float32 [batch, classes], the probabilities of the labels.
+        """
         self.check_model()
         words = text_vectorization(
             self.root, max_tokens=MOST_TOKENS, split=self.split, ngrams=NGRAMS
         )
-        model = build_classifier(words, self.config, len(self.dataset.labels), self.activation)
+        inputs = keras.Input((), dtype="string", name="text")
+        mean = mean_of_words(words, inputs)
+        outputs = answer(mean, self.config, len(self.dataset.labels), self.activation)
+        model = keras.Model(inputs, outputs, name="words")
         return Models(model, model)
 
     def serving(self, model: keras.Model) -> tf.types.experimental.PolymorphicFunction:
@@ -50,19 +56,3 @@ class OneTextLabel(TextLabels, OneLabel):
 
 class ManyTextLabels(TextLabels, ManyLabels):
     """Any number of labels per text."""
-
-
-def build_classifier(
-    words: keras.layers.TextVectorization, config: TrainingConfig, classes: int, activation: str
-) -> keras.Model:
-    """Build the network: texts (string [batch]) → probabilities (float32 [batch, classes]).
-
-    ``words`` turns texts into ids, 0 for padding.
-    """
-    inputs = keras.Input((), dtype="string", name="text")
-    mean = mean_of_words(words, inputs)
-    outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(mean)
-    outputs = keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name="scores")(
-        outputs
-    )
-    return keras.Model(inputs, outputs, name="words")

@@ -1,5 +1,3 @@
 """Compiled pipelines name this module: :class:`recordgen.training.tfma_metrics.LabelAUC`."""
 
-from recordgen.training.tfma_metrics import LabelAUC
-
-__all__ = ["LabelAUC"]
+from recordgen.training.tfma_metrics import LabelAUC as LabelAUC

@@ -11,7 +11,6 @@ import json
 import logging
 import math
 import random
-from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import keras_tuner
@@ -20,12 +19,11 @@ from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.engine.trial import Trial, TrialStatus
 
 from recordgen.errors import DataError, MissingPackageError, UsageError
-from recordgen.records.tfrecord import read_records
 from recordgen.tasks import TASKS
 from recordgen.training.checkpoints import remove_checkpoints
 from recordgen.training.fitting import Fitting
 from recordgen.training.learner import shard_files
-from recordgen.training.measures import EvalAccumulator
+from recordgen.training.measures import EvalAccumulator, record_batches
 from recordgen.training.replicas import find_replicas
 from recordgen.training.run import (
     checkpoint_folder,
@@ -38,8 +36,6 @@ from recordgen.training.run import (
 from recordgen.training.search import BAYESIAN, Choices, SearchConfig, Space, shown_settings
 
 _log = logging.getLogger(__name__)
-
-_RECORDS_AT_ONCE = 64
 
 
 class TunerResult(NamedTuple):
@@ -100,14 +96,7 @@ class TrainingTuner(BaseTuner):
     """
 
     def __init__(self, fn_args: Any, config: SearchConfig, measure: str, name: str) -> None:
-        """Prepare a search.
-
-        Args:
-            fn_args: what to train on, and what to measure on.
-            config: what to try.
-            measure: the name of the score.
-            name: the folder of the trials.
-        """
+        """Prepare a search for the highest score, named ``measure``; trials go to ``name``."""
         self._fn_args = fn_args
         self._config = config
         self._measure = measure
@@ -178,29 +167,21 @@ class TrainingTuner(BaseTuner):
         files = shard_files(*examples_root(self._fn_args.eval_files))
         # The same examples in each trial, whatever its batch size.
         most = (self._fn_args.eval_steps or 0) * self._config.training.batch_size
-        records = islice(chain.from_iterable(map(read_records, files)), most or None)
-        while batch := list(islice(records, _RECORDS_AT_ONCE)):
+        for batch in record_batches(files, most=most or None):
             scores, truth = answer(tf.constant(batch))
             found.add_answers(scores.numpy(), {name: it.numpy() for name, it in truth.items()})
         return found.score()
 
 
 def make_oracle(config: SearchConfig, measure: str) -> keras_tuner.Oracle:
-    """Return what chooses the values of each trial, for the highest score.
-
-    Args:
-        config: the space, the algorithm and the number of trials.
-        measure: the name of the score.
+    """Return what chooses the values of each trial, for the highest score, named ``measure``.
 
     Raises:
         MissingPackageError: the algorithm needs scikit-learn.
     """
-    oracles = keras_tuner.oracles
-    oracle = (
-        oracles.BayesianOptimizationOracle
-        if config.algorithm == BAYESIAN
-        else oracles.RandomSearchOracle
-    )
+    oracle = keras_tuner.oracles.RandomSearchOracle
+    if config.algorithm == BAYESIAN:
+        oracle = keras_tuner.oracles.BayesianOptimizationOracle
     try:
         return oracle(
             objective=keras_tuner.Objective(measure, "max"),

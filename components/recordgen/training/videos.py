@@ -17,11 +17,11 @@ from recordgen.payloads.kinds import kind_of
 from recordgen.reading import eval_dataset, parsing_spec
 from recordgen.reading.videos import to_addresses
 from recordgen.tasks import VideoClassification
-from recordgen.training.config import FLOAT32, TrainingConfig
+from recordgen.training.config import TrainingConfig
 from recordgen.training.frames import MAGIC, segment_frames
 from recordgen.training.labels import OneLabel
 from recordgen.training.learner import Models, Root
-from recordgen.training.model import augmentation, convolved
+from recordgen.training.model import answer, augmentation, convolved
 
 # TensorFlow Serving takes inputs named …_bytes as base64 in JSON.
 _REQUEST = [
@@ -59,11 +59,7 @@ class VideoTrainer(OneLabel):
         return {**super().reading, "map_example": self._handed_over}
 
     def eval_data(self, root: Root, split: str) -> tf.data.Dataset:
-        """Return batches of frames and labels, of videos that TensorFlow decodes.
-
-        Raises:
-            DataError: one is none of these.
-        """
+        """Return batches of frames and labels. Raises: DataError: TensorFlow decodes no such."""
         # Unlabelled segments are not read here, but when the saved model is evaluated.
         _check_videos(root, split, None)
         return super().eval_data(root, split)
@@ -76,14 +72,8 @@ class VideoTrainer(OneLabel):
         return self._frames(tf.io.read_file(uri), start, end, uri)
 
     def _frames(self, video: tf.Tensor, start: tf.Tensor, end: tf.Tensor, name: Any) -> tf.Tensor:
-        return segment_frames(
-            video,
-            start,
-            end,
-            name=name,
-            frames=self.config.frames,
-            image_size=self.config.image_size,
-        )
+        frames, size = self.config.frames, self.config.image_size
+        return segment_frames(video, start, end, name=name, frames=frames, image_size=size)
 
     @property
     def _clip(self) -> tf.TensorSpec:
@@ -135,10 +125,7 @@ def build_classifier(config: TrainingConfig, classes: int, activation: str) -> k
         outputs = keras.layers.MaxPooling3D((shrink, 2, 2))(outputs)
         filters, side, time = min(_MOST_FILTERS, 2 * filters), side // 2, time // shrink
     outputs = keras.layers.GlobalAveragePooling3D()(outputs)
-    outputs = keras.layers.Dropout(config.dropout, seed=config.seed)(outputs)
-    outputs = keras.layers.Dense(classes, activation=activation, dtype=FLOAT32, name="scores")(
-        outputs
-    )
+    outputs = answer(outputs, config, classes, activation)
     return keras.Model(inputs, outputs, name="small_cnn_3d")
 
 
@@ -158,11 +145,7 @@ def _augmented(model: keras.Model, config: TrainingConfig) -> keras.Model:
 
 
 def _check_videos(root: Root, split: str, label_mode: Literal["int", "multi_hot"] | None) -> None:
-    """Check that all videos of a split begin as GIFs do.
-
-    Raises:
-        DataError: one is of another kind, or cannot be read.
-    """
+    """Check that all videos of a split can be read, and begin as GIFs do. Raises: DataError."""
     data = eval_dataset(root, batch_size=_SEGMENTS_AT_ONCE, split=split, label_mode=label_mode)
     found = data if label_mode is None else data.map(lambda segments, _: segments)
     videos = sorted({uri for segments in found for uri in segments["uri"].numpy().tolist()})

@@ -30,12 +30,9 @@ _LOOKUPS = (keras.layers.StringLookup, keras.layers.IntegerLookup)
 
 
 def warm_start(model: keras.Model, trainer: TaskTrainer, earlier: EarlierModel) -> None:
-    """Set the weights of ``model`` to those of an earlier one.
+    """Set the weights of ``model`` to those of one that :func:`recordgen.training.run_fn` saved.
 
-    Args:
-        model: the new model, whose last layer has outputs for each label.
-        trainer: the trainer that has built it.
-        earlier: a model that :func:`recordgen.training.run_fn` has saved.
+    The last layer of ``model``, which ``trainer`` has built, has outputs for each label.
 
     Raises:
         UsageError: the earlier model has other layers, keeps no weights, or does not say which
